@@ -1,0 +1,32 @@
+// The one exception type of lmtrain.
+//
+// A message says what happened, where (file:line, JSON pointer, tensor, byte offset) and what to do about it, and
+// needs no further context: it is printed as it is. The kind decides the exit code, in cli/exit_code.h alone.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace lmtrain {
+
+enum class ErrorKind {
+  kUsage,       // wrong command line, or a path typed that does not exist
+  kConfig,      // a setting that is unknown, malformed, out of range or contradictory
+  kData,        // a corpus, tokenizer or model folder that is present but bad
+  kCheckpoint,  // a checkpoint or run folder that is present but bad
+  kNumeric,     // diverged, non-finite
+  kIo,          // the operating system refused: permission, disk full
+  kMemory,      // out of memory on host or device
+  kInternal,    // a bug of ours
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,229 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(std::string_view action, const fs::path& path, int error) {
+  std::string hint;
+  if (error == ENOSPC || error == EDQUOT) hint = "; free some space and run the command again";
+  if (error == EACCES || error == EPERM || error == EROFS) hint = "; check the permissions of the file and its folder";
+  if (error == EFBIG) hint = "; the file size limit (ulimit -f) or that of the file system is reached";
+  throw Error(ErrorKind::kIo, str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
+}
+
+// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int open_file(const fs::path& path, int flags, std::string_view action) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  if (fd < 0) fail(action, path, errno);
+  return fd;
+}
+
+void write_all(int fd, const fs::path& path, const char* data, size_t size) {
+  constexpr size_t kLargestWrite = size_t{1} << 30;
+  while (size > 0) {
+    const ssize_t written = ::write(fd, data, std::min(size, kLargestWrite));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail(str("write ", format_bytes(size), " to"), path, errno);
+    }
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+}  // namespace
+
+FileWriter::FileWriter(const fs::path& path)
+    : path_(path), fd_(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create")) {}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FileWriter::write(const void* data, size_t size) {
+  write_all(fd_, path_, static_cast<const char*>(data), size);
+  crc_ = crc32c(crc_, data, size);
+  size_ += size;
+}
+
+void FileWriter::finish() {
+  if (::fsync(fd_) != 0) fail("sync", path_, errno);
+  if (::close(std::exchange(fd_, -1)) != 0) fail("close", path_, errno);
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor fd(open_file(path, O_RDONLY, "open"));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail("examine", path, errno);
+  if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
+  size_ = static_cast<size_t>(info.st_size);
+  if (size_ == 0) return;
+  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data_ == MAP_FAILED) {
+    data_ = nullptr;
+    fail("map", path, errno);
+  }
+}
+
+MappedFile::~MappedFile() { unmap(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    path_ = std::move(other.path_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+void MappedFile::unmap() noexcept {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+FileLock::~FileLock() { release(); }
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  if (this != &other) {
+    release();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+bool FileLock::try_acquire(const fs::path& path) {
+  release();
+  Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    fail("lock", path, errno);
+  }
+  fd_ = fd.release();
+  return true;
+}
+
+void FileLock::acquire(const fs::path& path) {
+  release();
+  Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) fail("lock", path, errno);
+  }
+  fd_ = fd.release();
+}
+
+void FileLock::release() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+std::string read_file(const fs::path& path) {
+  const Descriptor fd(open_file(path, O_RDONLY, "open"));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail("examine", path, errno);
+  if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
+  std::string bytes;
+  bytes.resize(static_cast<size_t>(info.st_size));
+  size_t filled = 0;
+  // A pipe or a file of /proc has size 0 and still holds bytes, so read until the end rather than to the size.
+  for (;;) {
+    if (filled == bytes.size()) bytes.resize(bytes.size() + 4096);
+    const ssize_t got = ::read(fd.get(), bytes.data() + filled, bytes.size() - filled);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail("read", path, errno);
+    }
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+void write_file_atomic(const fs::path& path, std::string_view bytes) {
+  fs::path temporary = path;
+  temporary += ".tmp";
+  FileWriter writer(temporary);
+  writer.write(bytes);
+  writer.finish();
+  publish_rename(temporary, path);
+}
+
+void append_file(const fs::path& path, std::string_view bytes, bool sync) {
+  const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
+  write_all(fd.get(), path, bytes.data(), bytes.size());
+  if (sync && ::fsync(fd.get()) != 0) fail("sync", path, errno);
+}
+
+void truncate_file(const fs::path& path, uint64_t size) {
+  if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0) fail("truncate", path, errno);
+}
+
+void publish_rename(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(str("rename ", from.string(), " to"), to, errno);
+  sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
+}
+
+void sync_directory(const fs::path& path) {
+  const Descriptor fd(open_file(path, O_RDONLY | O_DIRECTORY, "open the folder"));
+  // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had from them.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail("sync the folder", path, errno);
+}
+
+void create_directories(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail("create the folder", path, error.value());
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail("remove", path, error.value());
+}
+
+void require_free_space(const fs::path& path, uint64_t bytes, std::string_view purpose) {
+  struct statvfs info {};
+  if (::statvfs(path.c_str(), &info) != 0) fail("examine the file system of", path, errno);
+  const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+  if (available < bytes) {
+    throw Error(ErrorKind::kIo, str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
+                                    format_bytes(available), " free; free some space and run the command again"));
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,96 @@
+// Files that must last. Every call checks what the operating system says and throws Error(kIo) with the path, the
+// operation and the reason; nothing here goes through iostreams, which report success on a full disk.
+//
+// Publishing: write, fsync, rename, fsync the folder. AtomicFile does this for one file; checkpoints do it for a
+// folder with the pieces below.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace lmtrain {
+
+// Appends to a file it creates (or truncates), keeping size and CRC-32C of the bytes handed over.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::filesystem::path& path);
+  ~FileWriter();  // closes without a check; call finish() on success
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(const void* data, size_t size);
+  void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  // fsync and close; throws if either fails.
+  void finish();
+
+  uint64_t size() const { return size_; }
+  uint32_t crc() const { return crc_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+  uint32_t crc_ = 0;
+};
+
+// A read-only memory map of a whole file. An empty file maps to an empty view.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void unmap() noexcept;
+
+  std::filesystem::path path_;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// An advisory lock (flock) on a file it creates if missing; released on destruction or death of the process.
+class FileLock {
+ public:
+  FileLock() = default;
+  ~FileLock();
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&& other) noexcept;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  // False when another process holds the lock.
+  bool try_acquire(const std::filesystem::path& path);
+  // Waits for it.
+  void acquire(const std::filesystem::path& path);
+
+ private:
+  void release() noexcept;
+  int fd_ = -1;
+};
+
+std::string read_file(const std::filesystem::path& path);
+// Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also after a crash.
+void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
+// Appends in one write and, if asked, fsyncs.
+void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
+void truncate_file(const std::filesystem::path& path, uint64_t size);
+// Renames and fsyncs the parent folder of the target.
+void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
+void sync_directory(const std::filesystem::path& path);
+void create_directories(const std::filesystem::path& path);
+// Removes a file or folder tree; missing is fine.
+void remove_tree(const std::filesystem::path& path);
+// Throws Error(kIo) naming both figures when the file system of `path` has fewer than `bytes` free.
+void require_free_space(const std::filesystem::path& path, uint64_t bytes, std::string_view purpose);
+
+}  // namespace lmtrain

@@ -1,0 +1,121 @@
+#include "base/hash.h"
+
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace lmtrain {
+namespace {
+
+constexpr std::array<uint32_t, 256> make_crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t value = i;
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1U) != 0 ? 0x82F63B78U : 0U);
+    table[i] = value;
+  }
+  return table;
+}
+constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
+
+uint32_t crc32c_portable(uint32_t crc, const unsigned char* bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) crc = (crc >> 8) ^ kCrcTable[(crc ^ bytes[i]) & 0xFFU];
+  return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsigned char* bytes, size_t size) {
+  uint64_t wide = crc;
+  for (; size >= 8; size -= 8, bytes += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes, sizeof word);
+    wide = _mm_crc32_u64(wide, word);
+  }
+  auto narrow = static_cast<uint32_t>(wide);
+  for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, *bytes);
+  return narrow;
+}
+#endif
+
+uint64_t load64(const char* bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+constexpr uint64_t finalize(uint64_t k) {
+  k = (k ^ (k >> 33)) * 0xFF51AFD7ED558CCDULL;
+  k = (k ^ (k >> 33)) * 0xC4CEB9FE1A85EC53ULL;
+  return k ^ (k >> 33);
+}
+
+}  // namespace
+
+uint32_t crc32c(uint32_t crc, const void* data, size_t size) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+#if defined(__x86_64__)
+  static const bool has_sse42 = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_sse42) return ~crc32c_sse42(~crc, bytes, size);
+#endif
+  return ~crc32c_portable(~crc, bytes, size);
+}
+
+std::string Hash128::hex() const {
+  std::array<char, 33> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx%016llx", static_cast<unsigned long long>(high),
+                static_cast<unsigned long long>(low));
+  return digits.data();
+}
+
+Hash128 hash128(std::string_view bytes) {
+  // MurmurHash3_x64_128 (Austin Appleby, public domain algorithm), seed 0.
+  constexpr uint64_t kC1 = 0x87C37B91114253D5ULL;
+  constexpr uint64_t kC2 = 0x4CF5AD432745937FULL;
+  uint64_t h1 = 0;
+  uint64_t h2 = 0;
+  const size_t num_blocks = bytes.size() / 16;
+  const auto scramble1 = [](uint64_t k) { return std::rotl(k * kC1, 31) * kC2; };
+  const auto scramble2 = [](uint64_t k) { return std::rotl(k * kC2, 33) * kC1; };
+  for (size_t i = 0; i < num_blocks; ++i) {
+    const char* block = bytes.data() + 16 * i;
+    h1 ^= scramble1(load64(block));
+    h1 = (std::rotl(h1, 27) + h2) * 5 + 0x52DCE729;
+    h2 ^= scramble2(load64(block + 8));
+    h2 = (std::rotl(h2, 31) + h1) * 5 + 0x38495AB5;
+  }
+  std::array<char, 16> tail{};
+  const size_t tail_size = bytes.size() % 16;
+  if (tail_size > 0) std::memcpy(tail.data(), bytes.data() + 16 * num_blocks, tail_size);
+  if (tail_size > 8) h2 ^= scramble2(load64(tail.data() + 8));
+  if (tail_size > 0) h1 ^= scramble1(load64(tail.data()));
+  h1 ^= bytes.size();
+  h2 ^= bytes.size();
+  h1 += h2;
+  h2 += h1;
+  h1 = finalize(h1);
+  h2 = finalize(h2);
+  h1 += h2;
+  h2 += h1;
+  return {h1, h2};
+}
+
+uint64_t hash64(std::string_view bytes) { return hash128(bytes).low; }
+
+Hasher& Hasher::add(std::string_view field) {
+  const Hash128 hash = hash128(field);
+  add(field.size());
+  add(hash.low);
+  return add(hash.high);
+}
+
+Hasher& Hasher::add(uint64_t value) {
+  low_ = hash_combine(low_, value);
+  high_ = hash_combine(high_ ^ 0x5851F42D4C957F2DULL, value + low_);
+  return *this;
+}
+
+}  // namespace lmtrain

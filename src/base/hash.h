@@ -1,0 +1,49 @@
+// Checksums and fingerprints. Values are part of file formats and of the order of data: they never change.
+//
+// crc32c: Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as in RFC 3720 appendix B.4; file integrity.
+// Hasher: a streaming 128-bit MurmurHash3 (x64 variant); content, split and order fingerprints.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lmtrain {
+
+// Extends `crc` (0 to begin) over `size` bytes.
+uint32_t crc32c(uint32_t crc, const void* data, size_t size);
+
+struct Hash128 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool operator==(const Hash128&) const = default;
+  std::string hex() const;  // 32 digits
+};
+
+Hash128 hash128(std::string_view bytes);
+uint64_t hash64(std::string_view bytes);
+
+// A bijective mixing of 64 bits (the finaliser of SplitMix64).
+constexpr uint64_t mix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
+
+// Hashes a sequence of fields; each is prefixed by its length, so that ("ab","c") and ("a","bc") differ.
+class Hasher {
+ public:
+  Hasher& add(std::string_view field);
+  Hasher& add(uint64_t value);
+  Hash128 digest() const { return {low_, high_}; }
+
+ private:
+  uint64_t low_ = 0x6C6D747261696E00ULL;
+  uint64_t high_ = 0;
+};
+
+}  // namespace lmtrain

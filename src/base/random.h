@@ -1,0 +1,71 @@
+// Counter-based randomness: a value is a pure function of (seed, stream, index), so there is no generator state to
+// save, forget or share between threads. Streams keep unrelated uses apart.
+//
+// Permutation is a keyed bijection of [0, size): a four-round Feistel network on the next even number of bits with
+// cycle walking (Black & Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). O(1) memory and seek.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "base/hash.h"
+
+namespace lmtrain {
+
+enum class RandomStream : uint64_t { kInit = 1, kCut = 2, kOrder = 3, kCurriculum = 4, kSample = 5, kSplit = 6, kBench = 7 };
+
+constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {
+  return hash_combine(hash_combine(mix64(seed), static_cast<uint64_t>(stream)), index);
+}
+
+// Uniform in [0, 1), 53 bits.
+constexpr double random_uniform(uint64_t seed, RandomStream stream, uint64_t index) {
+  return static_cast<double>(random_bits(seed, stream, index) >> 11) * 0x1.0p-53;
+}
+
+// Standard normal (Box & Muller 1958), one value an index.
+inline double random_normal(uint64_t seed, RandomStream stream, uint64_t index) {
+  constexpr double kTwoPi = 6.283185307179586476925;
+  const double radius = std::sqrt(-2.0 * std::log1p(-random_uniform(seed, stream, 2 * index)));
+  return radius * std::cos(kTwoPi * random_uniform(seed, stream, 2 * index + 1));
+}
+
+class Permutation {
+ public:
+  // size 0 gives a permutation of nothing.
+  Permutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
+    const auto bits = static_cast<unsigned>(std::bit_width(size > 1 ? size - 1 : 1));
+    half_bits_ = (bits + 1) / 2;
+    mask_ = (uint64_t{1} << half_bits_) - 1;
+  }
+
+  uint64_t size() const { return size_; }
+
+  // Requires index < size().
+  uint64_t operator()(uint64_t index) const {
+    do {
+      index = encrypt(index);
+    } while (index >= size_);
+    return index;
+  }
+
+ private:
+  uint64_t encrypt(uint64_t x) const {
+    uint64_t left = x >> half_bits_;
+    uint64_t right = x & mask_;
+    for (uint64_t round = 0; round < 4; ++round) {
+      const uint64_t next = left ^ (hash_combine(key_ + round, right) & mask_);
+      left = right;
+      right = next;
+    }
+    return (left << half_bits_) | right;
+  }
+
+  uint64_t size_;
+  uint64_t key_;
+  unsigned half_bits_;
+  uint64_t mask_;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,12 @@
+// Signals ask a run to stop; the loop polls. The first SIGTERM, SIGINT or SIGUSR1 is only noted. A second one ends
+// the process at once with 128+n, nothing saved. SIGXFSZ is ignored, so that a file size limit is an error of write().
+#pragma once
+
+namespace lmtrain {
+
+// Call once, before any thread starts.
+void install_signal_handlers();
+// The number of the signal that asked to stop, or 0.
+int stop_signal();
+
+}  // namespace lmtrain

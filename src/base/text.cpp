@@ -1,0 +1,104 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <numeric>
+
+namespace lmtrain {
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+template <class... Args>
+std::string printed(const char* format, Args... args) {
+  std::array<char, 64> buffer{};
+  const int size = std::snprintf(buffer.data(), buffer.size(), format, args...);
+  return {buffer.data(), static_cast<size_t>(std::max(size, 0))};
+}
+
+}  // namespace
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string joined;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) joined += separator;
+    joined += parts[i];
+  }
+  return joined;
+}
+
+std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = SIZE_MAX;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    const size_t limit = std::max<size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    if (distance <= limit && distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string format_count(double count) {
+  constexpr std::array<const char*, 5> kSuffixes = {"", "K", "M", "B", "T"};
+  size_t suffix = 0;
+  double scaled = count;
+  while (std::fabs(scaled) >= 999.5 && suffix + 1 < kSuffixes.size()) {
+    scaled /= 1000.0;
+    ++suffix;
+  }
+  if (suffix == 0 && scaled == std::floor(scaled)) return printed("%.0f", scaled);
+  const char* format = std::fabs(scaled) < 9.995 ? "%.2f%s" : std::fabs(scaled) < 99.95 ? "%.1f%s" : "%.0f%s";
+  return printed(format, scaled, kSuffixes[suffix]);
+}
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  auto scaled = static_cast<double>(bytes);
+  while (scaled >= 1024.0 && unit + 1 < kUnits.size()) {
+    scaled /= 1024.0;
+    ++unit;
+  }
+  return printed(unit == 0 ? "%.0f %s" : "%.1f %s", scaled, kUnits[unit]);
+}
+
+std::string format_duration(double seconds) {
+  const auto total = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
+  if (total < 60) return printed("%llds", static_cast<long long>(total));
+  if (total < 3600) return printed("%lldm%02llds", static_cast<long long>(total / 60), static_cast<long long>(total % 60));
+  if (total < 86400)
+    return printed("%lldh%02lldm", static_cast<long long>(total / 3600), static_cast<long long>(total / 60 % 60));
+  return printed("%lldd%02lldh", static_cast<long long>(total / 86400), static_cast<long long>(total / 3600 % 24));
+}
+
+std::string utc_timestamp() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  return printed("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+                 utc.tm_min, utc.tm_sec, static_cast<int>(millis));
+}
+
+}  // namespace lmtrain

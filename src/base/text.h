@@ -1,0 +1,35 @@
+// Small text helpers for messages: joining values, the nearest known word, counts and durations for people.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lmtrain {
+
+// The values streamed one after another: str("step ", 3, " of ", 10).
+template <class... Args>
+std::string str(const Args&... args) {
+  std::ostringstream out;
+  (out << ... << args);
+  return out.str();
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The candidate with the smallest edit distance to `word`; empty when none is close enough to be a likely typo
+// (distance above a third of the longer word).
+std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
+
+// 1234567 -> "1.23M"; 999 -> "999".
+std::string format_count(double count);
+// Bytes in binary units: 1536 -> "1.5 KiB".
+std::string format_bytes(uint64_t bytes);
+// Seconds as "45s", "3m05s", "2h07m", "1d03h".
+std::string format_duration(double seconds);
+// UTC, "2026-11-21T09:43:00.123Z".
+std::string utc_timestamp();
+
+}  // namespace lmtrain

@@ -1,0 +1,22 @@
+// What one optimizer step trains on: rows x length positions, each with an input and a target id.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lmtrain {
+
+// The target of a position that is not trained on: padding, or a document's boundary in `concat`.
+inline constexpr int32_t kNoTarget = -100;
+
+struct Batch {
+  int64_t index = 0;   // position in the order of data
+  int64_t rows = 0;
+  int64_t length = 0;
+  std::vector<int32_t> inputs;    // [rows x length]; padding holds id 0
+  std::vector<int32_t> targets;   // [rows x length]; kNoTarget where nothing is trained
+  std::vector<int64_t> documents; // [rows] the document (concat: the first document) of each row, -1 for a masked row
+  int64_t num_targets = 0;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,226 @@
+// Every setting of a run, as plain data. The field's meaning, default and range are stated once, in
+// config/settings.cpp, from which the parser, `config schema`, `config explain` and docs/config.md come.
+// The names are those of the JSON file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lmtrain {
+
+// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s". What a bare number means is up to the key.
+struct Span {
+  enum class Unit { kSteps, kTokens, kPercent, kSeconds };
+  double value = 0;
+  Unit unit = Unit::kSteps;
+  bool operator==(const Span&) const = default;
+};
+
+struct TokenizerTrainConfig {
+  int64_t vocab_size = 8192;
+  std::string type = "bpe";  // bpe | unigram
+  bool byte_fallback = true;
+  int64_t sample = 100'000'000;  // bytes of text
+  bool operator==(const TokenizerTrainConfig&) const = default;
+};
+
+struct TokenizerConfig {
+  std::optional<std::string> model;  // path of a sentencepiece .model; none: train one
+  TokenizerTrainConfig train;
+  bool add_bos = true;
+  bool add_eos = true;
+  bool operator==(const TokenizerConfig&) const = default;
+};
+
+struct DataSourceConfig {
+  std::string path;  // file, folder or glob
+  double weight = 1.0;
+  bool operator==(const DataSourceConfig&) const = default;
+};
+
+struct DataConfig {
+  std::vector<DataSourceConfig> train;
+  std::optional<std::vector<DataSourceConfig>> eval;  // none: hold out eval_fraction of train
+  double eval_fraction = 0.01;
+  std::string format = "auto";  // auto | text | lines | jsonl | parquet | arrow | tokens
+  std::string text_field = "text";
+  std::string cache_dir = "cache";
+  bool shuffle = true;
+  std::optional<int64_t> seed;
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct LengthScheduleConfig {
+  std::string type = "grow_p2";  // constant | linear | root | step | natural | grow_linear | grow_p2
+  int64_t cycles = 4;
+  bool operator==(const LengthScheduleConfig&) const = default;
+};
+
+struct SequenceConfig {
+  int64_t max_length = 1024;
+  int64_t min_length = 64;
+  std::string batching = "bucket";  // bucket | pad | pack | concat
+  std::string cut = "balanced";     // balanced | longest
+  LengthScheduleConfig schedule;
+  bool operator==(const SequenceConfig&) const = default;
+};
+
+// transformers' rope_scaling (rope_parameters in transformers 5) of type llama3 or default.
+struct RopeScalingConfig {
+  std::string rope_type = "default";  // default | llama3
+  double factor = 8.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  int64_t original_max_position_embeddings = 8192;
+  bool operator==(const RopeScalingConfig&) const = default;
+};
+
+// Names and meanings of transformers' LlamaConfig.
+struct ModelConfig {
+  int64_t hidden_size = 256;
+  int64_t intermediate_size = 704;
+  int64_t num_hidden_layers = 6;
+  int64_t num_attention_heads = 4;
+  int64_t num_key_value_heads = 4;
+  std::optional<int64_t> head_dim;  // none: hidden_size / num_attention_heads
+  double rope_theta = 10000.0;
+  std::optional<RopeScalingConfig> rope_scaling;
+  double rms_norm_eps = 1e-5;
+  bool tie_word_embeddings = true;
+  double initializer_range = 0.02;
+  std::optional<int64_t> vocab_size;  // none: the tokenizer's
+  bool activation_checkpointing = false;
+  bool operator==(const ModelConfig&) const = default;
+
+  int64_t resolved_head_dim() const { return head_dim.value_or(hidden_size / num_attention_heads); }
+};
+
+struct BatchConfig {
+  int64_t tokens = 65536;               // positions an optimizer step: rows x length
+  std::optional<int64_t> micro_tokens;  // positions a micro-batch; none: auto
+  bool operator==(const BatchConfig&) const = default;
+};
+
+struct OptimizerGroupConfig {
+  std::string pattern;  // glob over HF tensor names; the first group that matches wins
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+  bool operator==(const OptimizerGroupConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  std::string type = "adamw";  // adamw | lion | soap | ademamix | muon
+  double lr = 1e-3;
+  std::vector<double> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  std::vector<OptimizerGroupConfig> groups;
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct LrScheduleConfig {
+  std::string type = "cosine";  // cosine | linear | sqrt | wsd | constant
+  Span warmup{1.0, Span::Unit::kPercent};
+  std::string warmup_shape = "linear";  // linear | sqrt | cosine
+  double warmup_start = 0.01;
+  double min_ratio = 0.1;
+  Span decay{20.0, Span::Unit::kPercent};
+  std::string decay_shape = "one_minus_sqrt";  // linear | sqrt | one_minus_sqrt | cosine
+  bool operator==(const LrScheduleConfig&) const = default;
+};
+
+struct LossConfig {
+  double z_loss = 0.0;
+  bool operator==(const LossConfig&) const = default;
+};
+
+struct ClipConfig {
+  std::string type = "norm";  // norm | value | none
+  double max = 1.0;
+  bool operator==(const ClipConfig&) const = default;
+};
+
+// Exactly one of steps, tokens, epochs holds a value.
+struct TrainConfig {
+  std::optional<int64_t> steps;
+  std::optional<int64_t> tokens = 20'000'000;
+  std::optional<double> epochs;
+  std::optional<double> max_time;  // seconds
+  bool operator==(const TrainConfig&) const = default;
+};
+
+struct GuardConfig {
+  std::string on_nonfinite = "skip";  // skip | rollback | stop
+  int64_t max_skips = 10;
+  std::string on_spike = "off";  // skip | rollback | stop | off
+  double spike_sigma = 6.0;
+  int64_t window = 128;
+  bool operator==(const GuardConfig&) const = default;
+};
+
+struct RestartConfig {
+  int64_t seeds = 1;
+  Span tokens{2.0, Span::Unit::kPercent};
+  std::string vary = "all";  // all | init
+  bool on_divergence = false;
+  int64_t max_attempts = 3;
+  bool operator==(const RestartConfig&) const = default;
+};
+
+struct EvalConfig {
+  Span every{5.0, Span::Unit::kPercent};
+  int64_t tokens = 1'000'000;
+  bool operator==(const EvalConfig&) const = default;
+};
+
+struct CheckpointConfig {
+  Span every{5.0, Span::Unit::kPercent};
+  int64_t keep = 3;
+  bool async = true;
+  std::string on_save_error = "stop";  // stop | continue
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
+struct LogConfig {
+  Span every{10.0, Span::Unit::kSteps};
+  bool tensorboard = true;
+  bool operator==(const LogConfig&) const = default;
+};
+
+struct Config {
+  std::string name;  // default: the file's stem
+  std::optional<std::string> run_dir;
+  int64_t seed = 1337;
+  std::optional<int64_t> threads;    // none: auto
+  std::string device = "auto";       // auto | cpu | cuda | cuda:N
+  std::string precision = "auto";    // auto | fp32 | bf16 | fp16 | fp8
+  std::string compile = "auto";      // auto | eager | script | graph
+  bool deterministic = false;
+  std::optional<std::string> init_from;
+  TokenizerConfig tokenizer;
+  DataConfig data;
+  SequenceConfig sequence;
+  ModelConfig model;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  LrScheduleConfig lr_schedule;
+  LossConfig loss;
+  ClipConfig clip;
+  TrainConfig train;
+  GuardConfig guard;
+  RestartConfig restart;
+  EvalConfig eval;
+  CheckpointConfig checkpoint;
+  LogConfig log;
+  bool operator==(const Config&) const = default;
+
+  int64_t data_seed() const { return data.seed.value_or(seed); }
+  std::filesystem::path resolved_run_dir() const {
+    return run_dir ? std::filesystem::path(*run_dir) : std::filesystem::path("runs") / name;
+  }
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,39 @@
+// manifest.json of a checkpoint (docs/formats/checkpoint.md): for every file its size and CRC-32C, and a checksum of the
+// manifest itself. It is written last, so a folder without one is unfinished.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lmtrain {
+
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr int kManifestVersion = 1;
+
+struct ManifestEntry {
+  uint64_t size = 0;
+  uint32_t crc32c = 0;
+  bool operator==(const ManifestEntry&) const = default;
+};
+
+struct Manifest {
+  int64_t step = 0;
+  std::string fingerprint;                     // of the data, Hash128 hex; empty when unknown
+  std::string program;                         // "lmtrain 0.1.0"
+  std::map<std::string, ManifestEntry> files;  // by plain file name; manifest.json itself not among them
+  bool operator==(const Manifest&) const = default;
+};
+
+std::string manifest_to_text(const Manifest& manifest);
+// Error(kCheckpoint), naming `origin`, for anything but a manifest whose own checksum holds; file names with a path
+// separator, "..", NUL are refused.
+Manifest parse_manifest(std::string_view text, const std::string& origin);
+
+// Reads the manifest of `folder` and checks size and CRC of the files it lists. `skip_training_state` leaves out
+// optimizer.safetensors and state.json (eval, generate, export). Error(kCheckpoint) naming the file and what is wrong.
+Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
+
+}  // namespace lmtrain

@@ -1,0 +1,63 @@
+// The safetensors file format (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs): 8 bytes little-endian
+// header size, a JSON header, tensor bytes without holes or overlaps.
+//
+// The reader maps the file and accepts only what the rules allow; anything else is Error(kData) naming the file and
+// the tensor or byte offset. It never allocates more than the header needs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lmtrain {
+
+enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };
+std::string_view dtype_name(DType dtype);  // "F32"
+size_t dtype_size(DType dtype);            // bytes
+
+struct TensorView {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::string_view bytes;  // into the mapped file; row-major, little-endian, not necessarily aligned
+};
+
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Error(kData) naming file and tensor when it is missing.
+  const TensorView& at(const std::string& name) const;
+  const std::filesystem::path& path() const { return file_.path(); }
+
+ private:
+  MappedFile file_;
+  std::map<std::string, TensorView> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Parses and checks a header against `data_size` bytes that follow it; used by SafetensorsFile and the fuzzer. The
+// views' bytes point into `file`, the whole file. Error(kData); `origin` names the file.
+std::map<std::string, TensorView> parse_safetensors(std::string_view file, const std::string& origin,
+                                                    std::map<std::string, std::string>& metadata);
+
+// A tensor to write: `bytes` must stay valid until written.
+struct TensorToWrite {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+};
+
+// Writes all tensors (by dtype descending, then name) through `writer`, which the caller finishes.
+void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+}  // namespace lmtrain

@@ -1,0 +1,27 @@
+// The learning rate as a pure function of progress. Formulas: docs/schedules.md, which is the contract's:
+// warm-up of W: peak·(s + (1-s)·w(t/W)) for t < W; then a decay from peak to the floor m = min_ratio·peak over the rest.
+// t, T and W are in one unit: tokens, or steps where `train.steps` is given. Past the end the last value holds.
+#pragma once
+
+#include "config/config.h"
+
+namespace lmtrain {
+
+class LrSchedule {
+ public:
+  // `total`, and the spans' own units resolved to it: steps are `tokens_per_step` tokens when counting in tokens.
+  LrSchedule(const LrScheduleConfig& config, double peak, double total, bool counts_steps, double tokens_per_step);
+
+  // The rate of the step that begins after `progress` of `total`.
+  double at(double progress) const;
+  double warmup() const { return warmup_; }
+
+ private:
+  LrScheduleConfig config_;
+  double peak_;
+  double total_;
+  double warmup_;
+  double decay_;
+};
+
+}  // namespace lmtrain
