@@ -420,7 +420,7 @@ TOKENIZER_TEXTS = list(DOCUMENTS.values()) + [
     "\ufb01 \uff21 \u2460", "\U0001f1e9\U0001f1ea", "\u0000", "\u007f\u0001", "\ud7ff\ue000\ufffd", "\u0645\u0631\u062d\u0628\u0627",
     "        return [value for value in values]\n", "CamelCase_snake_case kebab-case", "don't can't", "...---...",
 ]
-SPECIAL_TEXTS = ["<s>", "</s>", "<unk>", "<0x41>", "a<s>b"]  # transformers reads the first three as special tokens
+SPECIAL_TEXTS = ["<s>", "</s>", "<unk>", "<0x41>", "a<s>b"]
 
 
 def train_tokenizer(path):
@@ -444,6 +444,7 @@ TOKENIZER_CONFIG = {
     "add_prefix_space": False,
     "legacy": False,
     "clean_up_tokenization_spaces": False,
+    "split_special_tokens": True,  # text never spells control tokens: ids are sentencepiece's for every text
     "model_max_length": 64,
 }
 
