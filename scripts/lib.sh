@@ -53,6 +53,6 @@ install_packages() {
     as_root=(sudo)
   fi
   say "Installing with apt: $*"
-  "${as_root[@]}" apt-get update -q >&2 || say "warning: apt-get update failed; trying with the lists there are"
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2
+  "${as_root[@]}" apt-get update -qq >&2 || say "warning: apt-get update failed; trying with the lists there are"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >&2
 }

@@ -42,7 +42,8 @@ if [ "$mode" = fix ]; then
   exit
 fi
 step "clang-format on ${#sources[@]} files"
-"$clang_format" --dry-run --Werror "${sources[@]}" || fail "the files above are not formatted: run scripts/lint.sh --fix"
+unformatted=$("$clang_format" --dry-run "${sources[@]}" 2>&1 | sed -n 's/^\([^ :]*\):[0-9]*:.*\[-Wclang-format.*/  \1/p' | sort -u)
+[ -z "$unformatted" ] || fail "not formatted (run scripts/lint.sh --fix):"$'\n'"$unformatted"
 if [ "$mode" = format ]; then step; exit; fi
 
 clang_tidy=$(tool clang-tidy)

@@ -13,6 +13,7 @@ set -euo pipefail
 readonly torch_version=2.11.0
 readonly pins=$repo_root/scripts/requirements
 cache=${LMTRAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or LMTRAIN_CACHE}/.cache}/lmtrain}
+cache=$(realpath -m "$cache")
 readonly cache
 readonly bundle=$cache/torch-$torch_version  # the unpacked wheels: torch/ and, where its RPATH looks, nvidia/
 
@@ -149,7 +150,7 @@ setup_torch() {
   bundle_is_complete && return
   [ "$(uname -m)" = x86_64 ] || fail "the pinned wheels are for x86_64; set LMTRAIN_TORCH to a torch $torch_version folder for $(uname -m)"
 
-  mkdir -p "$cache"
+  if ! mkdir -p "$cache" || ! [ -w "$cache" ]; then fail "cannot write to $cache: set LMTRAIN_CACHE to a folder of yours"; fi
   exec 9>"$cache/.lock"
   flock -n 9 || { say "Another setup is filling $cache; waiting for it."; flock 9; }
   bundle_is_complete && return
@@ -165,7 +166,7 @@ setup_torch() {
   for set in "${sets[@]}"; do
     say "Downloading the wheels of scripts/requirements/$set.txt"
     download "$set" "$making/wheels"
-    unpack "$making/wheels" "$making/bundle"
+    unpack "$making/wheels" "$making/bundle" || fail "could not unpack the wheels into $making (see above); nothing was left behind"
   done
   describe_bundle "$making/bundle" "${sets[@]}" >"$making/complete"
   mv "$making/complete" "$making/bundle/.complete"
