@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034  # used by those that source it
 repo_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-say() { printf '%s\n' "$*" >&2; }
+say() { printf '%s\n' "$@" >&2; }  # each argument a line
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 # step "2/4 build": prints a heading, and the time the previous step took. `step` alone closes the last one.

@@ -43,8 +43,12 @@ if [ "$mode" = fix ]; then
 fi
 step "clang-format on ${#sources[@]} files"
 unformatted=$("$clang_format" --dry-run "${sources[@]}" 2>&1 | sed -n 's/^\([^ :]*\):[0-9]*:.*\[-Wclang-format.*/  \1/p' | sort -u)
-[ -z "$unformatted" ] || fail "not formatted (run scripts/lint.sh --fix):"$'\n'"$unformatted"
-if [ "$mode" = format ]; then step; exit; fi
+status=0
+if [ -n "$unformatted" ]; then
+  say "error: not formatted (run scripts/lint.sh --fix):" "$unformatted"
+  status=1
+fi
+if [ "$mode" = format ]; then step; exit "$status"; fi
 
 clang_tidy=$(tool clang-tidy)
 build=build-lint options=(-DLMTRAIN_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
@@ -70,6 +74,8 @@ printf '%s\0' "${units[@]}" |
   xargs -0 -n 1 -P "$(num_jobs)" "$clang_tidy" -p "$build" --quiet >"$build/tidy.log" 2>"$build/tidy.err" || {
   cat "$build/tidy.log" >&2
   grep -E 'error' "$build/tidy.err" >&2 || true
-  fail "clang-tidy has findings (above)"
+  say "error: clang-tidy has findings (above)"
+  status=1
 }
 step
+exit "$status"
