@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Does a folder that lmtrain wrote open in transformers unchanged, and do both give the same numbers?
+
+Run by scripts/check_transformers.sh, which makes the virtual environment. One line a check: PASS, FAIL or SKIP.
+"""
+
+import argparse
+import glob
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import sentencepiece
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+transformers.utils.logging.disable_progress_bar()
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+REFERENCE = os.path.join(REPO, "tests", "reference")
+LOSS_TOLERANCE = 1e-5
+failures = 0
+
+
+def report(passed, what):
+    """passed: True, False, or None for a check that could not be made."""
+    global failures
+    failures += passed is False
+    print({True: "PASS", False: "FAIL", None: "SKIP"}[passed], what, flush=True)
+    return bool(passed)
+
+
+def find_folder(target):
+    """The folder with config.json and weights: the newest checkpoint of a run, or the target itself."""
+    checkpoints = sorted(glob.glob(os.path.join(target, "checkpoints", "step_*")))
+    if checkpoints:
+        return checkpoints[-1]
+    if os.path.isdir(os.path.join(target, "checkpoints")):
+        sys.exit(f"{target}: the run has no checkpoint")
+    if not os.path.isfile(os.path.join(target, "config.json")):
+        sys.exit(f"{target}: no config.json; give a run folder, a checkpoint or a Llama folder")
+    return target
+
+
+def adds_bos_and_eos(folder):
+    """As the run that owns the checkpoint says; a bare folder: both."""
+    run_config = os.path.join(folder, "..", "..", "config.json")
+    tokenizer = {}
+    if os.path.isfile(run_config) and os.path.basename(os.path.dirname(os.path.abspath(folder))) == "checkpoints":
+        with open(run_config, encoding="utf-8") as file:
+            tokenizer = json.load(file).get("tokenizer", {})
+    return tokenizer.get("add_bos", True), tokenizer.get("add_eos", True)
+
+
+def read_documents(paths):
+    """Raw bytes of each document: a file is one, a line of .jsonl is one, folders are walked in order of path."""
+    files = []
+    for path in paths:
+        if os.path.isdir(path):
+            files += sorted(os.path.join(root, name) for root, _, names in os.walk(path) for name in names)
+        else:
+            files += sorted(glob.glob(path, recursive=True)) or sys.exit(f"{path}: no such file")
+    documents = []
+    for path in files:
+        with open(path, "rb") as file:
+            data = file.read()
+        if path.endswith(".jsonl"):
+            documents += [json.loads(line)["text"].encode("utf-8") for line in data.split(b"\n") if line.strip()]
+        else:
+            documents.append(data)
+    return documents
+
+
+def check_tokenizer(folder, documents):
+    path = os.path.join(folder, "tokenizer.model")
+    if not os.path.exists(path):
+        report(None, "tokenizer: the folder has no tokenizer.model")
+        return None
+    processor = sentencepiece.SentencePieceProcessor(model_file=path)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except Exception as error:
+        report(False, f"AutoTokenizer.from_pretrained: {error!r}")
+        return processor
+    report(True, f"AutoTokenizer.from_pretrained gives {type(tokenizer).__name__} of {len(tokenizer)} pieces")
+    report(len(tokenizer) == processor.get_piece_size(), f"vocabulary: {processor.get_piece_size()} in sentencepiece")
+
+    with open(os.path.join(REFERENCE, "tokenizer", "golden.json"), encoding="utf-8") as file:
+        golden = json.load(file)
+    texts = [bytes.fromhex(entry["hex"]).decode("utf-8") for entry in golden["texts"]]
+    texts += [document.decode("utf-8", errors="replace") for document in documents]
+    special = [bytes.fromhex(entry["hex"]).decode("utf-8") for entry in golden["special_texts"]]
+    for name, group in ("texts", texts), ("texts that spell special tokens", special):
+        differing = [t for t in group if tokenizer.encode(t, add_special_tokens=False) != processor.encode(t)]
+        example = f", first {differing[0][:40]!r}" if differing else ""
+        report(not differing, f"ids: equal to sentencepiece's for {len(group) - len(differing)} of {len(group)} {name}{example}")
+    differing = [t for t in texts if tokenizer.decode(processor.encode(t)) != processor.decode(processor.encode(t))]
+    report(not differing, f"decoding: equal to sentencepiece's for {len(texts) - len(differing)} of {len(texts)} texts")
+    wanted = [processor.bos_id()] if adds_bos_and_eos(folder)[0] else []
+    report(tokenizer.encode("x")[: len(wanted)] == wanted, f"encode('x') is {tokenizer.encode('x')}, begins with {wanted}")
+    return processor
+
+
+def transformers_loss(model, processor, documents, max_length, add_bos, add_eos):
+    """(nats, targets): each document in windows of max_length targets that share one token; every target once."""
+    nats, targets = 0.0, 0
+    for document in documents:
+        ids = processor.encode(document.decode("utf-8", errors="replace"))
+        ids = [processor.bos_id()] * add_bos + ids + [processor.eos_id()] * add_eos
+        for begin in range(0, len(ids) - 1, max_length):
+            window = torch.tensor([ids[begin : begin + max_length + 1]])
+            logits = model(input_ids=window[:, :-1]).logits[0].float()
+            nats += F.cross_entropy(logits, window[0, 1:], reduction="none").double().sum().item()
+            targets += window.shape[1] - 1
+    return nats, targets
+
+
+def check_loss(arguments, folder, model, processor, documents):
+    longest = model.config.max_position_embeddings
+    num_bytes = sum(map(len, documents))
+    for max_length in arguments.max_length or sorted({longest, max(1, longest // 4)}):
+        nats, targets = transformers_loss(model, processor, documents, max_length, *adds_bos_and_eos(folder))
+        loss = nats / targets
+        name = f"loss at {max_length}"
+        if not arguments.lmtrain:
+            report(None, f"{name}: transformers {loss:.7f} on {targets} targets; no lmtrain to compare with")
+            continue
+        command = [arguments.lmtrain, "eval", folder, "--max-length", str(max_length), "--precision", "fp32", "--device", "cpu"]
+        for path in arguments.data:
+            command += ["--data", path]
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True)
+        if done.returncode != 0:
+            report(False, f"{name}: lmtrain eval ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+            continue
+        ours = json.loads(done.stdout)
+        difference = abs(ours["loss"] - loss) / max(1.0, loss)
+        report(difference <= LOSS_TOLERANCE, f"{name}: lmtrain {ours['loss']:.7f}, transformers {loss:.7f}, difference {difference:.1e}")
+        wanted = {"tokens": targets, "bytes": num_bytes, "documents": len(documents)}
+        report(all(ours[k] == v for k, v in wanted.items()), f"{name}: counts {wanted}, lmtrain {({k: ours[k] for k in wanted})}")
+        bits = nats / (math.log(2) * num_bytes)
+        report(abs(ours["bits_per_byte"] - bits) <= LOSS_TOLERANCE * max(1.0, bits), f"{name}: bits per byte {bits:.6f}")
+
+
+def compare_logits(name, ours, theirs):
+    difference = (ours - theirs).abs().max().item()
+    close = torch.allclose(ours, theirs, rtol=1.3e-6, atol=1e-5)
+    report(close, f"logits of {name}: largest difference {difference:.1e} of {tuple(ours.shape)}")
+
+
+def check_logits(arguments, folder, model):
+    path = arguments.logits or os.path.join(folder, "golden.safetensors")
+    if os.path.exists(path):
+        stored = load_file(path)
+        compare_logits(os.path.basename(path), stored["logits"], model(input_ids=stored["input_ids"]).logits.float())
+    elif arguments.logits:
+        sys.exit(f"{path}: no such file")
+    # lmtrain's own logits: the exported TorchScript, where this lmtrain can export.
+    if not arguments.lmtrain or subprocess.run([arguments.lmtrain, "export", "--help"], capture_output=True).returncode != 0:
+        report(None, "logits of lmtrain: this lmtrain does not export" if arguments.lmtrain else "logits of lmtrain: no lmtrain")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        script = os.path.join(scratch, "model.pt")
+        command = [arguments.lmtrain, "export", folder, "--format", "torchscript", "--to", script, "--dtype", "fp32"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            report(False, f"lmtrain export ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+            return
+        generator = torch.Generator().manual_seed(1)
+        length = min(64, model.config.max_position_embeddings)
+        ids = torch.randint(0, model.config.vocab_size, (2, length), generator=generator)
+        compare_logits("lmtrain export", torch.jit.load(script)(ids), model(input_ids=ids).logits.float())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", help="run folder, checkpoint or Llama folder")
+    parser.add_argument("--lmtrain", help="the program; without it only transformers' side is checked")
+    parser.add_argument("--data", action="append", default=[])
+    parser.add_argument("--max-length", action="append", type=int, default=[])
+    parser.add_argument("--logits")
+    arguments = parser.parse_args()
+    arguments.data = arguments.data or [os.path.join(REFERENCE, "eval", "documents")]
+    folder = find_folder(arguments.target)
+    documents = read_documents(arguments.data)
+    print(f"== {folder} (transformers {transformers.__version__}, torch {torch.__version__})")
+
+    processor = check_tokenizer(folder, documents)
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    except Exception as error:
+        report(False, f"AutoModelForCausalLM.from_pretrained: {error!r}")
+        sys.exit(1)
+    problems = {key: value for key, value in info.items() if value}
+    report(not problems, f"AutoModelForCausalLM.from_pretrained: {sum(p.numel() for p in model.parameters())} weights, {model.dtype}; {problems or 'no key missing or unexpected'}")
+    model = model.float().eval()
+    with torch.no_grad():
+        check_logits(arguments, folder, model)
+        if processor is None:
+            report(None, "loss: no tokenizer")
+        elif model.config.vocab_size < processor.get_piece_size():
+            report(False, f"vocab_size {model.config.vocab_size} is below the tokenizer's {processor.get_piece_size()}")
+        else:
+            check_loss(arguments, folder, model, processor, documents)
+            prompt = torch.tensor([[processor.bos_id(), *processor.encode("The ")]])
+            text = processor.decode(model.generate(prompt, max_new_tokens=8, do_sample=False)[0].tolist())
+            report(True, f"generate: {text!r}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
