@@ -1,0 +1,193 @@
+// Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt). Only headers without inline
+// functions of the standard library: the linker must not pick a copy with instructions the processor lacks.
+#include <cstdint>
+
+#include "ops/cpu_kernels.h"
+
+namespace lmtrain {
+namespace {
+
+inline float load(const float* p) { return *p; }
+inline float load(const Bf16* p) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(p->bits) << 16);
+}
+inline void store(float* p, float x) { *p = x; }
+inline void store(Bf16* p, float x) {
+  // Round to nearest even; a NaN stays a NaN.
+  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
+  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  p->bits = static_cast<uint16_t>(x != x ? 0x7FC0U : rounded);
+}
+
+// exp to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial), 0 or large beyond; NaN stays NaN.
+inline float exp_approx(float x) {
+  constexpr float kLog2e = 1.44269504088896341F;
+  constexpr float kLn2High = 0.693359375F;
+  constexpr float kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+  x = x < -87.0F ? -87.0F : x;
+  x = x > 88.0F ? 88.0F : x;
+  const float shifted = x * kLog2e + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  const uint32_t exponent = (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound)) << 23;
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, p) + exponent);
+}
+
+template <class T>
+void rms_norm_forward(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim, float eps) {
+  for (int64_t row = 0; row < rows; ++row, x += dim, y += dim) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < dim; ++i) sum += load(x + i) * load(x + i);
+    const float scale = 1.0F / __builtin_sqrtf(sum / static_cast<float>(dim) + eps);
+    rstd[row] = scale;
+#pragma omp simd
+    for (int64_t i = 0; i < dim; ++i) store(y + i, load(x + i) * scale * load(w + i));
+  }
+}
+
+template <class T>
+void rms_norm_backward(const T* dy, const T* x, const T* w, const float* rstd, T* dx, float* dw, int64_t rows,
+                       int64_t dim) {
+  for (int64_t row = 0; row < rows; ++row, dy += dim, x += dim, dx += dim) {
+    const float scale = rstd[row];
+    float dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t i = 0; i < dim; ++i) dot += load(dy + i) * load(w + i) * load(x + i);
+    const float shift = dot * scale * scale * scale / static_cast<float>(dim);
+#pragma omp simd
+    for (int64_t i = 0; i < dim; ++i) {
+      const float g = load(dy + i);
+      const float v = load(x + i);
+      dw[i] += g * v * scale;
+      store(dx + i, g * load(w + i) * scale - v * shift);
+    }
+  }
+}
+
+template <class T>
+void rope(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos, const float* sin,
+          int64_t heads, int64_t half, float sign) {
+  for (int64_t head = 0; head < heads; ++head, in += in_stride, out += out_stride) {
+#pragma omp simd
+    for (int64_t i = 0; i < half; ++i) {
+      const float a = load(in + i);
+      const float b = load(in + half + i);
+      const float s = sign * sin[i];
+      store(out + i, a * cos[i] - b * s);
+      store(out + half + i, b * cos[i] + a * s);
+    }
+  }
+}
+
+inline float sigmoid(float x) { return 1.0F / (1.0F + exp_approx(-x)); }
+
+template <class T>
+void swiglu_forward(const T* gate_up, T* y, int64_t rows, int64_t dim) {
+  for (int64_t row = 0; row < rows; ++row, gate_up += 2 * dim, y += dim) {
+#pragma omp simd
+    for (int64_t i = 0; i < dim; ++i) {
+      const float gate = load(gate_up + i);
+      store(y + i, gate * sigmoid(gate) * load(gate_up + dim + i));
+    }
+  }
+}
+
+template <class T>
+void swiglu_backward(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, int64_t dim) {
+  for (int64_t row = 0; row < rows; ++row, dy += dim, gate_up += 2 * dim, d_gate_up += 2 * dim) {
+#pragma omp simd
+    for (int64_t i = 0; i < dim; ++i) {
+      const float gate = load(gate_up + i);
+      const float up = load(gate_up + dim + i);
+      const float g = load(dy + i);
+      const float s = sigmoid(gate);
+      store(d_gate_up + i, g * up * s * (1.0F + gate * (1.0F - s)));
+      store(d_gate_up + dim + i, g * gate * s);
+    }
+  }
+}
+
+template <class T>
+void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab, float grad_scale) {
+  for (int64_t row = 0; row < rows; ++row, logits += vocab) {
+    const int64_t target = targets[row];
+    if (target < 0) {
+      losses[row] = 0;
+      if (grad_scale != 0) {
+        for (int64_t i = 0; i < vocab; ++i) store(logits + i, 0.0F);
+      }
+      continue;
+    }
+    float largest = load(logits);
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < vocab; ++i) {
+      const float value = load(logits + i);
+      largest = value > largest ? value : largest;
+    }
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < vocab; ++i) sum += exp_approx(load(logits + i) - largest);
+    const float at_target = load(logits + target);
+    losses[row] = __builtin_logf(sum) + largest - at_target;
+    if (grad_scale == 0) continue;
+    const float scale = grad_scale / sum;
+#pragma omp simd
+    for (int64_t i = 0; i < vocab; ++i) store(logits + i, exp_approx(load(logits + i) - largest) * scale);
+    store(logits + target, (exp_approx(at_target - largest) / sum - 1.0F) * grad_scale);
+  }
+}
+
+template <class T>
+void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working, int64_t count,
+           const AdamWConstants& c) {
+  const float step_size = c.lr / c.bias_correction1;
+  const float keep = 1.0F - c.lr * c.weight_decay;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * c.grad_scale;
+    const float m = exp_avg[i] + (g - exp_avg[i]) * (1.0F - c.beta1);
+    const float v = exp_avg_sq[i] * c.beta2 + g * g * (1.0F - c.beta2);
+    exp_avg[i] = m;
+    exp_avg_sq[i] = v;
+    const float updated = master[i] * keep - step_size * m / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
+    master[i] = updated;
+    store(working + i, updated);
+  }
+}
+
+template <class T>
+void accumulate(const T* grad, float* sum, int64_t count, bool first) {
+  if (first) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) sum[i] = load(grad + i);
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) sum[i] += load(grad + i);
+  }
+}
+
+template <class T>
+constexpr CpuKernels<T> table() {
+  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>,
+          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>, accumulate<T>};
+}
+
+}  // namespace
+
+namespace LMTRAIN_ISA {
+extern const CpuKernels<float> kFloat;
+extern const CpuKernels<Bf16> kBf16;
+const CpuKernels<float> kFloat = table<float>();
+const CpuKernels<Bf16> kBf16 = table<Bf16>();
+}  // namespace LMTRAIN_ISA
+
+}  // namespace lmtrain

@@ -1,0 +1,58 @@
+#include "ops/dispatch.h"
+#include "ops/operators.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// Row losses, summed in order in fp64; overwrites the logits by their gradient unless grad_scale is 0.
+at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale, float grad_scale) {
+  const int64_t rows = logits.size(0);
+  const int64_t vocab = logits.size(1);
+  const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
+  with_element_type(logits, [&]<class T>(T) {
+    at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
+      cpu_kernels<T>().cross_entropy(elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
+                                     elements<float>(losses) + begin, end - begin, vocab, grad_scale);
+    });
+  });
+  const float* row_losses = elements<float>(losses);
+  return at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale, losses.options());
+}
+
+class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
+                            const at::Tensor& targets, double scale) {
+    const at::Tensor loss = sum_row_losses(logits, targets, scale, static_cast<float>(scale));
+    context->saved_data["d_logits"] = logits.detach();
+    return loss;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    at::Tensor d_logits = context->saved_data["d_logits"].toTensor();
+    const double d_loss = grads[0].item<double>();
+    if (d_loss != 1.0) d_logits.mul_(d_loss);
+    return {d_logits, at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  const at::ScalarType accurate = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  constexpr int64_t kIgnored = -100;
+  const at::Tensor labels = at::where(targets < 0, at::scalar_tensor(kIgnored, targets.options()), targets);
+  return at::cross_entropy_loss(logits.to(accurate), labels, {}, at::Reduction::Sum, kIgnored) * scale;
+}
+
+at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale) {
+  if (!has_cpu_kernel(logits)) return cross_entropy_reference(logits, targets, scale);
+  if (at::GradMode::is_enabled() && logits.requires_grad()) {
+    return CrossEntropyFunction::apply(logits, targets.contiguous(), scale);
+  }
+  return sum_row_losses(logits.contiguous(), targets.contiguous(), scale, 0.0F);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,109 @@
+#include "ops/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
+#include <torch/version.h>
+
+#include <cpuid.h>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ops/cpu_kernels.h"
+
+namespace lmtrain {
+namespace {
+
+// Empty on success, else why CUDA cannot be used.
+std::string load_cuda() {
+  static const std::string problem = []() -> std::string {
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr) return "no NVIDIA driver (libcuda.so.1) on this machine";
+    if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      return str("libtorch_cuda.so does not load (", dlerror(), "); run scripts/setup.sh with LMTRAIN_CUDA=on");
+    }
+    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) return "the driver reports no usable GPU";
+    return "";
+  }();
+  return problem;
+}
+
+// The processor's bf16 instructions: avx512_bf16 is leaf 7.1 EAX bit 5, amx_bf16 leaf 7.0 EDX bit 22.
+bool processor_has_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 5)) != 0) return true;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+at::Device resolve_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const std::string problem = load_cuda();
+  if (name == "auto") return problem.empty() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  if (!problem.empty()) {
+    throw Error(ErrorKind::kConfig, str("device \"", name, "\" cannot be used: ", problem, "; set device to \"cpu\" or \"auto\""));
+  }
+  const at::Device device = name == "cuda" ? at::Device(at::kCUDA, 0) : at::Device(name);
+  const int64_t count = at::detail::getCUDAHooks().deviceCount();
+  if (device.index() >= count) {
+    throw Error(ErrorKind::kConfig, str("device \"", name, "\" does not exist: this machine has ", count, " GPU(s), numbered from 0"));
+  }
+  return device;
+}
+
+at::ScalarType resolve_precision(const std::string& name, const at::Device& device) {
+  const bool has_bf16 = !device.is_cpu() || processor_has_bf16();
+  if (name == "auto") return has_bf16 ? at::kBFloat16 : at::kFloat;
+  if (name == "fp32") return at::kFloat;
+  if (name == "bf16") {
+    if (!has_bf16) {
+      throw Error(ErrorKind::kConfig,
+                  "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or amx_bf16) and would be many "
+                  "times slower than in fp32; set precision to \"fp32\" or \"auto\"");
+    }
+    return at::kBFloat16;
+  }
+  throw Error(ErrorKind::kConfig, str("precision \"", name, "\" is not available here; allowed: auto, fp32, bf16"));
+}
+
+std::string precision_name(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bf16" : "fp32"; }
+
+std::string device_description(const at::Device& device, int num_threads) {
+  if (device.is_cpu()) return str(processor_name(), ", ", num_threads, " threads, ", cpu_kernels_isa(), " kernels");
+  return str("GPU ", static_cast<int>(device.index()));
+}
+
+std::string library_versions() {
+  const std::string cuda = at::hasCUDA() ? "CUDA loaded" : "CUDA not loaded";
+  return str("libtorch ", TORCH_VERSION, ", ", cuda, ", CPU kernels ", cpu_kernels_isa());
+}
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+void configure_runtime(int num_threads) {
+  // Activations of a step are freed and asked for again in the next: keep them in the heap instead of giving the pages
+  // back to the system and faulting them in anew.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, 64 << 20);
+  at::set_num_threads(num_threads);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,109 @@
+#include "ops/dispatch.h"
+#include "ops/operators.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+using Heads = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                                                const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
+                                                int64_t num_kv_heads) {
+    const at::Tensor qkv = input.contiguous();
+    const int64_t batch = qkv.size(0);
+    const int64_t length = qkv.size(1);
+    const int64_t half = cos.size(-1);
+    const int64_t size = 2 * half;
+    const at::Tensor q = at::empty({batch, length, num_heads, size}, qkv.options());
+    const at::Tensor k = at::empty({batch, length, num_kv_heads, size}, qkv.options());
+    const at::Tensor v = at::empty({batch, length, num_kv_heads, size}, qkv.options());
+    const int64_t width = qkv.size(-1);
+    with_element_type(qkv, [&]<class T>(T) {
+      at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
+        const auto& rope = cpu_kernels<T>().rope;
+        for (int64_t row = begin; row < end; ++row) {
+          const T* in = elements<T>(qkv) + row * width;
+          const float* c = elements<float>(cos) + row % length * half;
+          const float* s = elements<float>(sin) + row % length * half;
+          rope(in, size, elements<T>(q) + row * num_heads * size, size, c, s, num_heads, half, 1.0F);
+          in += num_heads * size;
+          rope(in, size, elements<T>(k) + row * num_kv_heads * size, size, c, s, num_kv_heads, half, 1.0F);
+          in += num_kv_heads * size;
+          std::copy_n(in, num_kv_heads * size, elements<T>(v) + row * num_kv_heads * size);
+        }
+      });
+    });
+    context->save_for_backward({cos, sin});
+    return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& cos = saved[0];
+    const at::Tensor& sin = saved[1];
+    // Any layout will do as long as a head's vector is contiguous, which is how SDPA hands its gradients back.
+    std::array<at::Tensor, 3> d;
+    for (size_t i = 0; i < 3; ++i) d[i] = grads[i].stride(-1) == 1 ? grads[i] : grads[i].contiguous();
+    const int64_t batch = d[0].size(0);
+    const int64_t num_heads = d[0].size(1);
+    const int64_t num_kv_heads = d[1].size(1);
+    const int64_t length = d[0].size(2);
+    const int64_t half = cos.size(-1);
+    const int64_t size = 2 * half;
+    const int64_t width = (num_heads + 2 * num_kv_heads) * size;
+    at::Tensor d_qkv = at::empty({batch, length, width}, d[0].options());
+    with_element_type(d_qkv, [&]<class T>(T) {
+      at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
+        const auto& rope = cpu_kernels<T>().rope;
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t b = row / length;
+          const int64_t t = row % length;
+          const auto at_row = [&](const at::Tensor& x) {
+            return elements<T>(x) + b * x.stride(0) + t * x.stride(2);
+          };
+          const float* c = elements<float>(cos) + t * half;
+          const float* s = elements<float>(sin) + t * half;
+          T* out = elements<T>(d_qkv) + row * width;
+          rope(at_row(d[0]), d[0].stride(1), out, size, c, s, num_heads, half, -1.0F);
+          out += num_heads * size;
+          rope(at_row(d[1]), d[1].stride(1), out, size, c, s, num_kv_heads, half, -1.0F);
+          out += num_kv_heads * size;
+          for (int64_t head = 0; head < num_kv_heads; ++head) {
+            std::copy_n(at_row(d[2]) + head * d[2].stride(1), size, out + head * size);
+          }
+        }
+      });
+    });
+    return {d_qkv, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
+                         int64_t num_kv_heads) {
+  const int64_t half = cos.size(-1);
+  const at::Tensor heads = qkv.unflatten(-1, {num_heads + 2 * num_kv_heads, 2 * half}).transpose(1, 2);
+  const auto rotate = [&](const at::Tensor& x) {
+    const at::ScalarType accurate = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const auto halves = x.to(accurate).chunk(2, -1);
+    const at::Tensor c = cos.to(accurate);
+    const at::Tensor s = sin.to(accurate);
+    return at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1).to(x.scalar_type());
+  };
+  const auto parts = heads.split_with_sizes({num_heads, num_kv_heads, num_kv_heads}, 1);
+  return {rotate(parts[0]), rotate(parts[1]), parts[2]};
+}
+
+Heads qkv_rope(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
+               int64_t num_kv_heads) {
+  if (!has_cpu_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
+  auto heads = QkvRopeFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads, num_kv_heads);
+  return {heads[0], heads[1], heads[2]};
+}
+
+}  // namespace lmtrain

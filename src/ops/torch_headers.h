@@ -1,0 +1,13 @@
+// What the folders above this one include of libtorch; precompiled once (src/CMakeLists.txt).
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
