@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the build needs: Debian packages, and libtorch 2.11.0 unpacked from its wheel into a cache outside the clone.
 #   scripts/setup.sh                      install what is missing; the last line on stdout is TORCH_ROOT=<folder>
+#   scripts/setup.sh --packages           Debian packages alone: all that the preset `core` needs
 #   scripts/setup.sh --print-torch-root   print that folder and install nothing; fails when it is not there yet
 # Run it as often as you like: a second run changes nothing and touches no network.
 #   LMTRAIN_CACHE=DIR         cache, default ${XDG_CACHE_HOME:-~/.cache}/lmtrain; libtorch is DIR/torch-2.11.0/torch
@@ -189,6 +190,7 @@ case "${1:-}" in
     root=$(torch_root) || exit 1
     echo "TORCH_ROOT=$root"
     ;;
-  -h | --help) sed -n '2,8{s/^# \{0,1\}//;p}' "$0" ;;
+  --packages) setup_packages ;;
+  -h | --help) sed -n '2,9{s/^# \{0,1\}//;p}' "$0" ;;
   *) fail "unknown argument '$1'; see scripts/setup.sh --help" ;;
 esac
