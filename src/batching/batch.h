@@ -10,12 +10,13 @@ namespace lmtrain {
 inline constexpr int32_t kNoTarget = -100;
 
 struct Batch {
-  int64_t index = 0;   // position in the order of data
+  int64_t index = 0;  // position in the order of data
   int64_t rows = 0;
   int64_t length = 0;
-  std::vector<int32_t> inputs;    // [rows x length]; padding holds id 0
-  std::vector<int32_t> targets;   // [rows x length]; kNoTarget where nothing is trained
-  std::vector<int64_t> documents; // [rows] the document (concat: the first document) of each row, -1 for a masked row
+  std::vector<int32_t> inputs;     // [rows x length]; padding holds id 0
+  std::vector<int32_t> targets;    // [rows x length]; kNoTarget where nothing is trained
+  std::vector<int64_t> documents;  // [rows] the document (concat: the first document) of each row,
+                                   // -1 for a masked row
   int64_t num_targets = 0;
 };
 

@@ -1,12 +1,17 @@
-// Which rows make up batch k: a pure function of (fingerprint, seed, config, k). docs/batching.md states it exactly.
+// Which rows make up batch k: a pure function of (fingerprint, seed, config, k). docs/batching.md
+// states it exactly.
 //
-//   bucket   documents cut into pieces of 2^k targets (balanced or longest first); a tail below min_length becomes a row of
-//            min_length padded at the right. One endless stream of pieces a length, permuted anew each epoch.
-//   pad      whole documents (in chunks of max_length), each in the smallest power-of-two row that holds it.
-//   concat   documents joined in one order, cut at max_length; the target at a document boundary is masked.
+//   bucket   documents cut into pieces of 2^k targets (balanced or longest first); a tail below
+//   min_length becomes a row
+//            of min_length padded at the right
+//   pad      whole documents (in chunks of max_length), each in the smallest power-of-two row that
+//   holds it concat   documents joined in one order, cut at max_length; the target at a document
+//   boundary is masked
 //
-// The lengths of the batches follow the schedule: constant and natural mix them in proportion to their tokens, grow_p2 and
-// grow_linear favour short ones early in each cycle (Pouransari et al., Dataset Decomposition, 2405.13226).
+// Each length is one endless stream of rows, permuted anew each epoch; batches may straddle epochs.
+// The lengths of the batches follow the schedule: constant and natural mix them in proportion to
+// their tokens, grow_p2 and grow_linear favour short ones early in each cycle. Immutable after
+// construction.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +39,31 @@ struct RunLength {
   double epochs = 0;
 };
 
+// The total was changed on resume: what is left from `first_batch` on is planned anew. Batches
+// before it stay as they are, and every length's stream goes on where it was.
+struct Replan {
+  int64_t first_batch = 0;
+  RunLength left;  // steps and tokens: still to come from first_batch on; epochs: of the whole run
+};
+
 class BatchOrder {
  public:
-  // The shard must outlive the order. Error(kConfig) for a combination that cannot be (natural and grow_* with concat, batch
-  // tokens no multiple of max_length...). Error(kData) when there is nothing to train on.
-  BatchOrder(const TokenShard& shard, const std::string& fingerprint, const SequenceConfig& sequence,
-             const DataConfig& data, int64_t data_seed, int64_t batch_tokens, const RunLength& run);
+  // The shard must outlive the order. `replans` in the order they were made. Error(kConfig) for a
+  // combination that cannot be (natural and grow_* with concat, batch tokens no multiple of
+  // max_length...). Error(kData) when there is nothing to train on.
+  BatchOrder(const TokenShard& shard, const std::string& fingerprint,
+             const SequenceConfig& sequence, const DataConfig& data, int64_t data_seed,
+             int64_t batch_tokens, const RunLength& run, const std::vector<Replan>& replans = {});
   ~BatchOrder();
 
-  // Batches of the planned run: exact for `steps` and `epochs`; for `tokens` the number expected to reach them.
+  // Batches of the planned run: exact for `steps` and `epochs`; for `tokens` the number expected to
+  // reach them.
   int64_t num_batches() const;
-  // Expected targets of the whole run.
+  // Targets of those batches: exact for whole `epochs`, else as expected from the average row of
+  // each length.
   int64_t num_targets() const;
-  // Any k >= 0, also past num_batches(), except in an `epochs` run. Thread-safe.
+  // Any k >= 0, also past num_batches() (in proportion, without end), except in an `epochs` run.
+  // Thread-safe.
   int64_t batch_length(int64_t k) const;
   Batch batch(int64_t k) const;
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur

@@ -11,10 +11,13 @@ namespace lmtrain {
 
 class Loader {
  public:
-  // Begins at batch `first`; keeps up to `depth` batches ahead. The order must outlive the loader. `last` < 0: endless.
-  Loader(const BatchOrder& order, int64_t first, int64_t last = -1, int64_t depth = 4);
+  // Batches [first, end), end < 0: without end; keeps up to `depth` of them ahead. The order must
+  // outlive the loader.
+  Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4);
+  // Stops the thread; waits at most for the batch it is building.
   ~Loader();
-  // Blocks until it is there; what went wrong in the thread is thrown here. Requires that there is a next batch.
+  // Blocks until it is there; what went wrong in the thread is thrown here, after the batches
+  // before it. Requires that there is a next batch. For one caller at a time.
   Batch next();
 
  private:

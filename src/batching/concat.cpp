@@ -1,0 +1,62 @@
+// One stream of tokens in rows, see concat.h.
+#include "batching/concat.h"
+
+#include <algorithm>
+
+namespace lmtrain {
+
+ConcatRows::ConcatRows(const TokenShard& shard, int64_t max_length, std::optional<uint64_t> key)
+    : shard_(shard) {
+  const auto num_documents = static_cast<size_t>(shard.num_documents());
+  if (key) order_.emplace(num_documents, *key);
+  ends_.reserve(num_documents);
+  int64_t end = 0;
+  int64_t num_targets = 0;
+  for (size_t place = 0; place < num_documents; ++place) {
+    const int64_t size = shard.document_size(document_at(place));
+    if (size >= 2) {
+      end += size;
+      num_targets += size - 1;
+    }
+    ends_.push_back(end);
+  }
+  if (num_targets > 0) {
+    const int64_t num_rows = (end - 1 + max_length - 1) / max_length;
+    lengths_.push_back({max_length, num_rows, num_targets});
+  }
+}
+
+int64_t ConcatRows::document_at(size_t place) const {
+  return static_cast<int64_t>(order_ ? (*order_)(place) : place);
+}
+
+RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
+                            std::span<int32_t> targets) const {
+  // All positions below are places in the stream; the input at `begin + i` has the target `begin +
+  // i + 1`.
+  const auto length = static_cast<int64_t>(inputs.size());
+  const int64_t begin = row * length;
+  const int64_t end = std::min(begin + length, ends_.back() - 1);
+  const auto copy = [&](int64_t from, int64_t to, int64_t shift, std::span<int32_t> out) {
+    shard_.read_tokens(from + shift,
+                       out.subspan(0, static_cast<size_t>(std::max<int64_t>(0, to - from))));
+  };
+
+  auto place =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
+  RowContent content{document_at(place), 0};
+  for (int64_t first = place == 0 ? 0 : ends_[place - 1]; first < end; first = ends_[place++]) {
+    const int64_t last = ends_[place];
+    if (last == first) continue;  // a document that is left out
+    const int64_t shift = shard_.document_begin(document_at(place)) - first;
+    const int64_t input = std::max(first, begin);
+    copy(input, std::min(last, end), shift, inputs.subspan(static_cast<size_t>(input - begin)));
+    // From the second token of the document on: its first one is nobody's target.
+    const int64_t target_end = std::min(last, end + 1);
+    copy(input + 1, target_end, shift, targets.subspan(static_cast<size_t>(input - begin)));
+    content.num_targets += std::max<int64_t>(0, target_end - input - 1);
+  }
+  return content;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,34 @@
+// Rows of `concat`: all documents joined to one stream of tokens, cut every max_length targets;
+// consecutive rows share one token. The target that is the first token of the next document is
+// masked, so that a document trains the same targets as in every other way of batching. Documents
+// without a target (fewer than 2 tokens) are left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "batching/rows.h"
+#include "formats/token_shard.h"
+
+namespace lmtrain {
+
+class ConcatRows : public Rows {
+ public:
+  // `key`: documents in the order of a keyed permutation; none: as in the shard, which must outlive
+  // the rows.
+  ConcatRows(const TokenShard& shard, int64_t max_length, std::optional<uint64_t> key);
+  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                  std::span<int32_t> targets) const override;
+
+ private:
+  int64_t document_at(size_t place) const;
+
+  const TokenShard& shard_;
+  std::optional<Permutation> order_;
+  std::vector<int64_t> ends_;  // by place in the stream: where that document ends in it
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,51 @@
+// In which order batches of different lengths come. Lengths are known by their index (ascending);
+// how long they are does not matter here.
+//
+//   mix_lengths   all lengths in proportion throughout (constant, natural)
+//   grow_lengths  cycles; each cycle of n lengths has n sub-cycles whose weights favour short
+//   lengths first, as in
+//                 OLMo-core (grow_linear, grow_p2; Pouransari et al., Dataset Decomposition,
+//                 2405.13226)
+//
+// A key shuffles; without one the order is regular. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace lmtrain {
+
+enum class Growth { kLinear, kP2 };
+
+// Whole parts of `total` in proportion to `weights`, by largest remainder; ties go to the first.
+// They add up to `total`.
+std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_t>& weights);
+
+// weights[length][sub-cycle]: the parts of a length's batches in a cycle that fall into each of its
+// sub-cycles.
+std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
+
+// counts[i] batches of length i each.
+std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key);
+std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
+                                  int64_t num_cycles, std::optional<uint64_t> key);
+
+// An order of lengths with O(1) answers to "how many of this length came before".
+class LengthSequence {
+ public:
+  LengthSequence(std::vector<uint8_t> order, size_t num_lengths);
+
+  int64_t size() const { return static_cast<int64_t>(order_.size()); }
+  size_t at(int64_t position) const { return order_[static_cast<size_t>(position)]; }
+  // In [0, position); position <= size().
+  int64_t count_before(int64_t position, size_t index) const;
+
+ private:
+  std::vector<uint8_t> order_;
+  size_t num_lengths_;
+  std::vector<int64_t> counts_;  // [block][length], before each block of kBlock
+};
+
+}  // namespace lmtrain

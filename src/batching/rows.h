@@ -1,0 +1,45 @@
+// The rows of one epoch, before anything is shuffled: what each way of batching makes of the
+// documents. A row is `length` positions with an input and a target each. Rows of one length are
+// numbered from 0 in the order of documents. Immutable after construction, so safe to use from any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lmtrain {
+
+struct RowLength {
+  int64_t length = 0;
+  int64_t rows = 0;     // an epoch
+  int64_t targets = 0;  // of those rows, without padding
+
+  int64_t positions() const { return rows * length; }
+};
+
+struct RowContent {
+  int64_t document = -1;  // the one the first input belongs to
+  int64_t num_targets = 0;
+};
+
+class Rows {
+ public:
+  Rows() = default;
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+  virtual ~Rows() = default;
+
+  // Ascending, only those that occur.
+  const std::vector<RowLength>& lengths() const { return lengths_; }
+  // Writes a row of lengths()[index] into spans of that length, which hold padding (0 and
+  // kNoTarget) beforehand.
+  virtual RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                          std::span<int32_t> targets) const = 0;
+
+ protected:
+  std::vector<RowLength> lengths_;
+};
+
+}  // namespace lmtrain
