@@ -1,7 +1,8 @@
 // The one exception type of lmtrain.
 //
-// A message says what happened, where (file:line, JSON pointer, tensor, byte offset) and what to do about it, and
-// needs no further context: it is printed as it is. The kind decides the exit code, in cli/exit_code.h alone.
+// A message says what happened, where (file:line, JSON pointer, tensor, byte offset) and what to do
+// about it, and needs no further context: it is printed as it is. The kind decides the exit code,
+// in cli/exit_code.h alone.
 #pragma once
 
 #include <stdexcept>

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -24,9 +25,12 @@ namespace fs = std::filesystem;
 [[noreturn]] void fail(std::string_view action, const fs::path& path, int error) {
   std::string hint;
   if (error == ENOSPC || error == EDQUOT) hint = "; free some space and run the command again";
-  if (error == EACCES || error == EPERM || error == EROFS) hint = "; check the permissions of the file and its folder";
-  if (error == EFBIG) hint = "; the file size limit (ulimit -f) or that of the file system is reached";
-  throw Error(ErrorKind::kIo, str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
+  if (error == EACCES || error == EPERM || error == EROFS)
+    hint = "; check the permissions of the file and its folder";
+  if (error == EFBIG)
+    hint = "; the file size limit (ulimit -f) or that of the file system is reached";
+  throw Error(ErrorKind::kIo,
+              str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
 }
 
 // A file descriptor that closes itself.
@@ -79,6 +83,21 @@ void FileWriter::write(const void* data, size_t size) {
   size_ += size;
 }
 
+void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    throw Error(ErrorKind::kInternal, str("overwriting past the end of ", path_.string()));
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail(str("write ", format_bytes(bytes.size()), " to"), path_, errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
 void FileWriter::finish() {
   if (::fsync(fd_) != 0) fail("sync", path_, errno);
   if (::close(std::exchange(fd_, -1)) != 0) fail("close", path_, errno);
@@ -101,7 +120,9 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
 MappedFile::~MappedFile() { unmap(); }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
@@ -159,7 +180,8 @@ std::string read_file(const fs::path& path) {
   std::string bytes;
   bytes.resize(static_cast<size_t>(info.st_size));
   size_t filled = 0;
-  // A pipe or a file of /proc has size 0 and still holds bytes, so read until the end rather than to the size.
+  // A pipe or a file of /proc has size 0 and still holds bytes, so read until the end rather than
+  // to the size.
   for (;;) {
     if (filled == bytes.size()) bytes.resize(bytes.size() + 4096);
     const ssize_t got = ::read(fd.get(), bytes.data() + filled, bytes.size() - filled);
@@ -172,6 +194,22 @@ std::string read_file(const fs::path& path) {
   }
   bytes.resize(filled);
   return bytes;
+}
+
+FileSum sum_file(const fs::path& path) {
+  const Descriptor fd(open_file(path, O_RDONLY, "open"));
+  std::vector<char> buffer(size_t{1} << 20);
+  FileSum sum;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail("read", path, errno);
+    }
+    if (got == 0) return sum;
+    sum.crc = crc32c(sum.crc, buffer.data(), static_cast<size_t>(got));
+    sum.size += static_cast<uint64_t>(got);
+  }
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
@@ -194,13 +232,15 @@ void truncate_file(const fs::path& path, uint64_t size) {
 }
 
 void publish_rename(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail(str("rename ", from.string(), " to"), to, errno);
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail(str("rename ", from.string(), " to"), to, errno);
   sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }
 
 void sync_directory(const fs::path& path) {
   const Descriptor fd(open_file(path, O_RDONLY | O_DIRECTORY, "open the folder"));
-  // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had from them.
+  // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
+  // from them.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) fail("sync the folder", path, errno);
 }
 
@@ -221,8 +261,9 @@ void require_free_space(const fs::path& path, uint64_t bytes, std::string_view p
   if (::statvfs(path.c_str(), &info) != 0) fail("examine the file system of", path, errno);
   const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   if (available < bytes) {
-    throw Error(ErrorKind::kIo, str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
-                                    format_bytes(available), " free; free some space and run the command again"));
+    throw Error(ErrorKind::kIo,
+                str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
+                    format_bytes(available), " free; free some space and run the command again"));
   }
 }
 

@@ -1,8 +1,9 @@
-// Files that must last. Every call checks what the operating system says and throws Error(kIo) with the path, the
-// operation and the reason; nothing here goes through iostreams, which report success on a full disk.
+// Files that must last. Every call checks what the operating system says and throws Error(kIo) with
+// the path, the operation and the reason; nothing here goes through iostreams, which report success
+// on a full disk.
 //
-// Publishing: write, fsync, rename, fsync the folder. AtomicFile does this for one file; checkpoints do it for a
-// folder with the pieces below.
+// Publishing: write, fsync, rename, fsync the folder. AtomicFile does this for one file;
+// checkpoints do it for a folder with the pieces below.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,9 @@ class FileWriter {
 
   void write(const void* data, size_t size);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  // Replaces bytes written before, such as a header that is known only at the end; within size().
+  // crc() goes on describing the bytes as they were first handed over.
+  void overwrite(uint64_t offset, std::string_view bytes);
   // fsync and close; throws if either fails.
   void finish();
 
@@ -58,7 +62,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// An advisory lock (flock) on a file it creates if missing; released on destruction or death of the process.
+// An advisory lock (flock) on a file it creates if missing; released on destruction or death of the
+// process.
 class FileLock {
  public:
   FileLock() = default;
@@ -79,7 +84,15 @@ class FileLock {
 };
 
 std::string read_file(const std::filesystem::path& path);
-// Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also after a crash.
+struct FileSum {
+  uint64_t size = 0;
+  uint32_t crc = 0;  // CRC-32C
+  bool operator==(const FileSum&) const = default;
+};
+// Reads the whole file in pieces, with constant memory.
+FileSum sum_file(const std::filesystem::path& path);
+// Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also
+// after a crash.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 // Appends in one write and, if asked, fsyncs.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
@@ -91,6 +104,7 @@ void create_directories(const std::filesystem::path& path);
 // Removes a file or folder tree; missing is fine.
 void remove_tree(const std::filesystem::path& path);
 // Throws Error(kIo) naming both figures when the file system of `path` has fewer than `bytes` free.
-void require_free_space(const std::filesystem::path& path, uint64_t bytes, std::string_view purpose);
+void require_free_space(const std::filesystem::path& path, uint64_t bytes,
+                        std::string_view purpose);
 
 }  // namespace lmtrain

@@ -28,7 +28,8 @@ uint32_t crc32c_portable(uint32_t crc, const unsigned char* bytes, size_t size) 
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsigned char* bytes, size_t size) {
+__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsigned char* bytes,
+                                                        size_t size) {
   uint64_t wide = crc;
   for (; size >= 8; size -= 8, bytes += 8) {
     uint64_t word = 0;
@@ -66,8 +67,8 @@ uint32_t crc32c(uint32_t crc, const void* data, size_t size) {
 
 std::string Hash128::hex() const {
   std::array<char, 33> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx%016llx", static_cast<unsigned long long>(high),
-                static_cast<unsigned long long>(low));
+  std::snprintf(digits.data(), digits.size(), "%016llx%016llx",
+                static_cast<unsigned long long>(high), static_cast<unsigned long long>(low));
   return digits.data();
 }
 

@@ -1,7 +1,9 @@
-// Checksums and fingerprints. Values are part of file formats and of the order of data: they never change.
+// Checksums and fingerprints. Values are part of file formats and of the order of data: they never
+// change.
 //
-// crc32c: Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as in RFC 3720 appendix B.4; file integrity.
-// Hasher: a streaming 128-bit MurmurHash3 (x64 variant); content, split and order fingerprints.
+// crc32c: Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as in RFC 3720 appendix B.4;
+// file integrity. Hasher: a streaming 128-bit MurmurHash3 (x64 variant); content, split and order
+// fingerprints.
 #pragma once
 
 #include <array>
@@ -34,7 +36,8 @@ constexpr uint64_t mix64(uint64_t x) {
 }
 constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
-// Hashes a sequence of fields; each is prefixed by its length, so that ("ab","c") and ("a","bc") differ.
+// Hashes a sequence of fields; each is prefixed by its length, so that ("ab","c") and ("a","bc")
+// differ.
 class Hasher {
  public:
   Hasher& add(std::string_view field);

@@ -1,8 +1,9 @@
-// Counter-based randomness: a value is a pure function of (seed, stream, index), so there is no generator state to
-// save, forget or share between threads. Streams keep unrelated uses apart.
+// Counter-based randomness: a value is a pure function of (seed, stream, index), so there is no
+// generator state to save, forget or share between threads. Streams keep unrelated uses apart.
 //
-// Permutation is a keyed bijection of [0, size): a four-round Feistel network on the next even number of bits with
-// cycle walking (Black & Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). O(1) memory and seek.
+// Permutation is a keyed bijection of [0, size): a four-round Feistel network on the next even
+// number of bits with cycle walking (Black & Rogaway, "Ciphers with Arbitrary Finite Domains",
+// 2002). O(1) memory and seek.
 #pragma once
 
 #include <bit>
@@ -13,7 +14,15 @@
 
 namespace lmtrain {
 
-enum class RandomStream : uint64_t { kInit = 1, kCut = 2, kOrder = 3, kCurriculum = 4, kSample = 5, kSplit = 6, kBench = 7 };
+enum class RandomStream : uint64_t {
+  kInit = 1,
+  kCut = 2,
+  kOrder = 3,
+  kCurriculum = 4,
+  kSample = 5,
+  kSplit = 6,
+  kBench = 7
+};
 
 constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {
   return hash_combine(hash_combine(mix64(seed), static_cast<uint64_t>(stream)), index);

@@ -1,4 +1,5 @@
-// Thrown where a signal asked to stop and there is nothing to save (preparing data, evaluating); the command turns it into 128+n.
+// Thrown where a signal asked to stop and there is nothing to save (preparing data, evaluating);
+// the command turns it into 128+n.
 #pragma once
 
 namespace lmtrain {

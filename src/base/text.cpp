@@ -67,7 +67,9 @@ std::string format_count(double count) {
     ++suffix;
   }
   if (suffix == 0 && scaled == std::floor(scaled)) return printed("%.0f", scaled);
-  const char* format = std::fabs(scaled) < 9.995 ? "%.2f%s" : std::fabs(scaled) < 99.95 ? "%.1f%s" : "%.0f%s";
+  const char* format = std::fabs(scaled) < 9.995   ? "%.2f%s"
+                       : std::fabs(scaled) < 99.95 ? "%.1f%s"
+                                                   : "%.0f%s";
   return printed(format, scaled, kSuffixes[suffix]);
 }
 
@@ -85,20 +87,25 @@ std::string format_bytes(uint64_t bytes) {
 std::string format_duration(double seconds) {
   const auto total = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
   if (total < 60) return printed("%llds", static_cast<long long>(total));
-  if (total < 3600) return printed("%lldm%02llds", static_cast<long long>(total / 60), static_cast<long long>(total % 60));
+  if (total < 3600)
+    return printed("%lldm%02llds", static_cast<long long>(total / 60),
+                   static_cast<long long>(total % 60));
   if (total < 86400)
-    return printed("%lldh%02lldm", static_cast<long long>(total / 3600), static_cast<long long>(total / 60 % 60));
-  return printed("%lldd%02lldh", static_cast<long long>(total / 86400), static_cast<long long>(total / 3600 % 24));
+    return printed("%lldh%02lldm", static_cast<long long>(total / 3600),
+                   static_cast<long long>(total / 60 % 60));
+  return printed("%lldd%02lldh", static_cast<long long>(total / 86400),
+                 static_cast<long long>(total / 3600 % 24));
 }
 
 std::string utc_timestamp() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  const auto millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  return printed("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
-                 utc.tm_min, utc.tm_sec, static_cast<int>(millis));
+  return printed("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                 utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(millis));
 }
 
 }  // namespace lmtrain

@@ -1,4 +1,5 @@
-// Small text helpers for messages: joining values, the nearest known word, counts and durations for people.
+// Small text helpers for messages: joining values, the nearest known word, counts and durations for
+// people.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ std::string str(const Args&... args) {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// The candidate with the smallest edit distance to `word`; empty when none is close enough to be a likely typo
-// (distance above a third of the longer word).
+// The candidate with the smallest edit distance to `word`; empty when none is close enough to be a
+// likely typo (distance above a third of the longer word).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 // 1234567 -> "1.23M"; 999 -> "999".

@@ -1,5 +1,5 @@
-// manifest.json of a checkpoint (docs/formats/checkpoint.md): for every file its size and CRC-32C, and a checksum of the
-// manifest itself. It is written last, so a folder without one is unfinished.
+// manifest.json of a checkpoint (docs/formats/checkpoint.md): for every file its size and CRC-32C,
+// and a checksum of the manifest itself. It is written last, so a folder without one is unfinished.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,9 @@ namespace lmtrain {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr int kManifestVersion = 1;
+// The files of a checkpoint that only training needs.
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kStateFile = "state.json";
 
 struct ManifestEntry {
   uint64_t size = 0;
@@ -23,17 +26,21 @@ struct Manifest {
   int64_t step = 0;
   std::string fingerprint;                     // of the data, Hash128 hex; empty when unknown
   std::string program;                         // "lmtrain 0.1.0"
-  std::map<std::string, ManifestEntry> files;  // by plain file name; manifest.json itself not among them
+  std::map<std::string, ManifestEntry> files;  // by plain file name; never manifest.json itself
   bool operator==(const Manifest&) const = default;
 };
 
 std::string manifest_to_text(const Manifest& manifest);
-// Error(kCheckpoint), naming `origin`, for anything but a manifest whose own checksum holds; file names with a path
-// separator, "..", NUL are refused.
+// Error(kCheckpoint), naming `origin`, for anything but a manifest whose own checksum holds; file
+// names that would leave the folder (a path separator, "..", NUL) are refused.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 
-// Reads the manifest of `folder` and checks size and CRC of the files it lists. `skip_training_state` leaves out
-// optimizer.safetensors and state.json (eval, generate, export). Error(kCheckpoint) naming the file and what is wrong.
+// Writes manifest.json into `folder` and syncs both. Call it when all other files are synced.
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+// Reads the manifest of `folder` and checks size and CRC of the files it lists, with constant
+// memory. `skip_training_state` leaves out kOptimizerFile and kStateFile (eval, generate, export).
+// Error(kCheckpoint) naming the file and what is wrong.
 Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
 
 }  // namespace lmtrain

@@ -1,13 +1,13 @@
-// The safetensors file format (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs): 8 bytes little-endian
-// header size, a JSON header, tensor bytes without holes or overlaps.
+// The safetensors file format (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs):
+// 8 bytes little-endian header size, a JSON header, tensor bytes without holes or overlaps.
 //
-// The reader maps the file and accepts only what the rules allow; anything else is Error(kData) naming the file and
-// the tensor or byte offset. It never allocates more than the header needs.
+// The reader maps the file and accepts only what the rules allow; anything else is Error(kData)
+// naming the file and the tensor or byte offset. It allocates in proportion to the header alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +17,11 @@
 
 namespace lmtrain {
 
+inline constexpr size_t kSafetensorsLengthBytes = 8;  // of the header size in front
+inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
+inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
+
+// In the order of the format, which sorts tensors by it so that larger elements come first.
 enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };
 std::string_view dtype_name(DType dtype);  // "F32"
 size_t dtype_size(DType dtype);            // bytes
@@ -24,7 +29,7 @@ size_t dtype_size(DType dtype);            // bytes
 struct TensorView {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
-  std::string_view bytes;  // into the mapped file; row-major, little-endian, not necessarily aligned
+  std::string_view bytes;  // into the mapped file; row-major, little-endian, maybe unaligned
 };
 
 class SafetensorsFile {
@@ -39,16 +44,17 @@ class SafetensorsFile {
 
  private:
   MappedFile file_;
-  std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::map<std::string, TensorView> tensors_;
 };
 
-// Parses and checks a header against `data_size` bytes that follow it; used by SafetensorsFile and the fuzzer. The
-// views' bytes point into `file`, the whole file. Error(kData); `origin` names the file.
-std::map<std::string, TensorView> parse_safetensors(std::string_view file, const std::string& origin,
+// Parses and checks `file`, the bytes of a whole file; used by SafetensorsFile and the fuzzer. The
+// views point into it. Error(kData); `origin` names the file.
+std::map<std::string, TensorView> parse_safetensors(std::string_view file,
+                                                    const std::string& origin,
                                                     std::map<std::string, std::string>& metadata);
 
-// A tensor to write: `bytes` must stay valid until written.
+// A tensor to write: `data` must stay valid until written.
 struct TensorToWrite {
   std::string name;
   DType dtype = DType::kF32;
@@ -57,6 +63,8 @@ struct TensorToWrite {
 };
 
 // Writes all tensors (by dtype descending, then name) through `writer`, which the caller finishes.
+// Error(kInternal) for what the format cannot hold: a name twice, a negative size, text that is
+// not UTF-8.
 void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata);
 

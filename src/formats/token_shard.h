@@ -1,9 +1,12 @@
-// A token shard (docs/formats/token_shard.md): documents as token ids in one memory-mapped file, written once and
-// published by rename.
+// A token shard (docs/formats/token_shard.md): documents as token ids in one memory-mapped file,
+// written once and published by rename.
 //
 //   header   64 bytes: magic, version, bytes per token, vocabulary size, counts, CRCs
-//   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
+//   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
+//
+// The tokens come first so that they stream to the file while documents arrive; only the index
+// (16 bytes a document) is held in memory. A reader may be shared by threads.
 #pragma once
 
 #include <cstdint>
@@ -18,49 +21,70 @@ namespace lmtrain {
 
 class TokenShardWriter {
  public:
+  // Error(kInternal) unless 1 <= vocab_size <= 2^31.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
-  // `ids` with BOS and EOS as configured; `raw_bytes` of the document's text.
+  ~TokenShardWriter();  // without finish() nothing is left behind
+  TokenShardWriter(const TokenShardWriter&) = delete;
+  TokenShardWriter& operator=(const TokenShardWriter&) = delete;
+
+  // `ids` with BOS and EOS as configured; `raw_bytes` of the document's text. Error(kData) for an
+  // id outside the vocabulary.
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
   // Writes index and header, syncs, renames into place.
   void finish();
 
-  int64_t num_documents() const { return static_cast<int64_t>(ends_.size()); }
+  int64_t num_documents() const { return static_cast<int64_t>(index_.size() / 2); }
   int64_t num_tokens() const { return static_cast<int64_t>(num_tokens_); }
 
  private:
+  void flush_tokens();
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int64_t vocab_size_;
-  FileWriter tokens_;
-  std::vector<uint64_t> ends_;
-  std::vector<uint64_t> raw_bytes_;
+  FileWriter file_;
+  bool finished_ = false;
+  std::string buffer_;           // encoded tokens not yet written
+  uint32_t tokens_crc_ = 0;      // of those written
+  std::vector<uint64_t> index_;  // end, raw bytes of each document
   uint64_t num_tokens_ = 0;
 };
 
 class TokenShard {
  public:
-  // Error(kData) naming file and offset unless header, index and sizes agree. `verify_tokens` also checks the CRC over
-  // all tokens and that each id is in the vocabulary.
+  // Error(kData) naming file and offset unless header, index and sizes agree. `verify_tokens` also
+  // checks the CRC over all tokens and that each id is in the vocabulary.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
   int64_t vocab_size() const { return vocab_size_; }
-  uint64_t raw_bytes(int64_t document) const;
-  int64_t document_begin(int64_t document) const;  // in tokens
-  int64_t document_end(int64_t document) const;
-  int64_t document_size(int64_t document) const { return document_end(document) - document_begin(document); }
-  // Copies tokens [begin, begin + out.size()) of the shard.
+  uint64_t raw_bytes(int64_t document) const { return index_entry(document, 1); }
+  int64_t document_begin(int64_t document) const {  // in tokens
+    return document == 0 ? 0 : document_end(document - 1);
+  }
+  int64_t document_end(int64_t document) const {
+    return static_cast<int64_t>(index_entry(document, 0));
+  }
+  int64_t document_size(int64_t document) const {
+    return document_end(document) - document_begin(document);
+  }
+  // Copies tokens [begin, begin + out.size()) of the shard. Error(kData) for an id outside the
+  // vocabulary, which only an unverified shard can hold.
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
 
  private:
+  uint64_t index_entry(int64_t document, int64_t field) const;
+  void check_index() const;
+  void check_tokens(uint32_t expected_crc) const;
+
   MappedFile file_;
   int64_t num_documents_ = 0;
   int64_t num_tokens_ = 0;
   int64_t vocab_size_ = 0;
-  int bytes_per_token_ = 2;
-  const char* index_ = nullptr;
+  int64_t bytes_per_token_ = 0;
   const char* tokens_ = nullptr;
+  const char* index_ = nullptr;
 };
 
 }  // namespace lmtrain

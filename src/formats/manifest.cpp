@@ -1,0 +1,165 @@
+#include "formats/manifest.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "formats/quoted.h"
+#include "formats/strict_json.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kLargestManifest = 16 << 20;
+constexpr const char* kAdvice =
+    "the checkpoint is damaged: use an older one, or copy this one again from where it is whole";
+
+[[noreturn]] void fail(const std::string& origin, const std::string& what) {
+  throw Error(ErrorKind::kCheckpoint, str(origin, ": ", what, "; ", kAdvice));
+}
+
+std::string crc_to_text(uint32_t crc) {
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", crc);
+  return digits.data();
+}
+
+// Only what crc_to_text writes: eight lower-case hex digits.
+uint32_t crc_from_text(const std::string& text, const std::string& origin) {
+  if (text.size() != 8 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    fail(origin, str("the checksum ", quoted(text), " is not eight hexadecimal digits"));
+  }
+  return static_cast<uint32_t>(std::stoul(text, nullptr, 16));
+}
+
+json to_json(const Manifest& manifest) {
+  json files = json::object();
+  for (const auto& [name, entry] : manifest.files) {
+    files[name] = {{"size", entry.size}, {"crc32c", crc_to_text(entry.crc32c)}};
+  }
+  return {{"version", kManifestVersion},
+          {"step", manifest.step},
+          {"fingerprint", manifest.fingerprint},
+          {"program", manifest.program},
+          {"files", std::move(files)}};
+}
+
+// Over the canonical text: keys in byte order, no spaces.
+std::string checksum_of(const json& fields) {
+  const std::string canonical = fields.dump();
+  return crc_to_text(crc32c(0, canonical.data(), canonical.size()));
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name != kManifestFile &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+uint64_t number_from_json(const json& value, const std::string& what, const std::string& origin) {
+  if (!value.is_number_unsigned()) fail(origin, str(what, " is no whole number"));
+  return value.get<uint64_t>();
+}
+
+std::string text_from_json(const json& value, const std::string& what, const std::string& origin) {
+  if (!value.is_string()) fail(origin, str(what, " is no string"));
+  return value.get<std::string>();
+}
+
+const json& member(const json& object, const char* key, const std::string& origin) {
+  const auto found = object.find(key);
+  if (found == object.end()) fail(origin, str("the field ", quoted(key), " is missing"));
+  return *found;
+}
+
+void check_file(const fs::path& path, const ManifestEntry& expected) {
+  if (!fs::exists(path)) fail(path.string(), "is missing, though the manifest lists it");
+  if (!fs::is_regular_file(path)) fail(path.string(), "is no regular file");
+  // A wrong size is told without reading.
+  if (const uint64_t size = fs::file_size(path); size != expected.size) {
+    fail(path.string(), str("has ", size, " bytes, the manifest says ", expected.size));
+  }
+  const FileSum sum = sum_file(path);
+  if (sum != FileSum{expected.size, expected.crc32c}) {
+    fail(path.string(),
+         str("has CRC-32C ", crc_to_text(sum.crc), " over ", sum.size, " bytes, the manifest says ",
+             crc_to_text(expected.crc32c), " over ", expected.size));
+  }
+}
+
+}  // namespace
+
+std::string manifest_to_text(const Manifest& manifest) {
+  json fields = to_json(manifest);
+  fields["checksum"] = checksum_of(fields);
+  return fields.dump(2) + "\n";
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& origin) {
+  json fields = parse_strict_json(
+      text, {.kind = ErrorKind::kCheckpoint, .origin = origin, .advice = kAdvice, .max_depth = 4});
+  if (!fields.is_object()) fail(origin, "is no JSON object");
+  // The version comes first: of another one not even the checksum's rule is known.
+  const uint64_t version = number_from_json(member(fields, "version", origin), "version", origin);
+  if (version != kManifestVersion) {
+    throw Error(ErrorKind::kCheckpoint,
+                str(origin, ": is of version ", version, ", this lmtrain reads version ",
+                    kManifestVersion, "; use the lmtrain that wrote it"));
+  }
+  const std::string stored = text_from_json(member(fields, "checksum", origin), "checksum", origin);
+  fields.erase("checksum");
+  if (const std::string actual = checksum_of(fields); actual != stored) {
+    fail(origin, str("its own checksum is ", actual, ", but it says ", quoted(stored)));
+  }
+
+  Manifest manifest;
+  const uint64_t step = number_from_json(member(fields, "step", origin), "step", origin);
+  if (!std::in_range<int64_t>(step)) fail(origin, str("the step ", step, " is too large"));
+  manifest.step = static_cast<int64_t>(step);
+  manifest.fingerprint =
+      text_from_json(member(fields, "fingerprint", origin), "fingerprint", origin);
+  manifest.program = text_from_json(member(fields, "program", origin), "program", origin);
+  const json& files = member(fields, "files", origin);
+  if (!files.is_object()) fail(origin, "files is no object");
+  for (const auto& [name, entry] : files.items()) {
+    if (!is_plain_name(name)) fail(origin, str("the file name ", quoted(name), " is not allowed"));
+    if (!entry.is_object()) fail(origin, str("the entry of ", quoted(name), " is no object"));
+    const std::string crc = text_from_json(member(entry, "crc32c", origin), "crc32c", origin);
+    manifest.files[name] = {number_from_json(member(entry, "size", origin), "size", origin),
+                            crc_from_text(crc, origin)};
+  }
+  return manifest;
+}
+
+void write_manifest(const fs::path& folder, const Manifest& manifest) {
+  write_file_atomic(folder / kManifestFile, manifest_to_text(manifest));
+}
+
+Manifest verify_checkpoint_files(const fs::path& folder, bool skip_training_state) {
+  if (!fs::exists(folder)) {
+    throw Error(ErrorKind::kUsage, str(folder.string(), ": does not exist"));
+  }
+  const fs::path path = folder / kManifestFile;
+  if (!fs::exists(path)) {
+    throw Error(ErrorKind::kCheckpoint, str(folder.string(), ": has no ", kManifestFile,
+                                            ", so it was never finished; use another checkpoint"));
+  }
+  if (!fs::is_regular_file(path) || fs::file_size(path) > kLargestManifest) {
+    fail(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
+  }
+  Manifest manifest = parse_manifest(read_file(path), path.string());
+  for (const auto& [name, entry] : manifest.files) {
+    if (skip_training_state && (name == kOptimizerFile || name == kStateFile)) continue;
+    check_file(folder / name, entry);
+  }
+  return manifest;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,21 @@
+// A name out of an untrusted file, fit for a message: in quotes, control characters replaced, and
+// cut where it gets long (a safetensors header may hold names of megabytes).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lmtrain {
+
+inline std::string quoted(std::string_view name) {
+  constexpr size_t kLongest = 120;
+  std::string text = "\"";
+  for (const char c : name.substr(0, kLongest)) {
+    text += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+  }
+  if (name.size() > kLongest) text += "...";
+  return text + '"';
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,318 @@
+#include "formats/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "formats/quoted.h"
+
+namespace lmtrain {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensor bytes are used as they lie");
+
+// PyTorch has no tensors of more dimensions; also bounds what a hostile header can make us
+// allocate.
+constexpr size_t kMostDimensions = 64;
+
+struct DTypeInfo {
+  std::string_view name;
+  size_t size;
+};
+constexpr std::array<DTypeInfo, 13> kDTypes = {{{"BOOL", 1},
+                                                {"U8", 1},
+                                                {"I8", 1},
+                                                {"I16", 2},
+                                                {"U16", 2},
+                                                {"F16", 2},
+                                                {"BF16", 2},
+                                                {"I32", 4},
+                                                {"U32", 4},
+                                                {"F32", 4},
+                                                {"F64", 8},
+                                                {"I64", 8},
+                                                {"U64", 8}}};
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  for (size_t i = 0; i < kDTypes.size(); ++i) {
+    if (kDTypes[i].name == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail(const std::string& origin, const std::string& what) {
+  throw Error(ErrorKind::kData, str(origin, ": ", what,
+                                    "; the file is damaged, incomplete or no safetensors file: "
+                                    "copy, download or convert it again"));
+}
+
+// Receives the header's JSON piece by piece and keeps only tensors that are sound in themselves, so
+// that a hostile header fails at its first lie. No JSON value is ever built.
+class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  HeaderReader(const std::string& origin, std::string_view data,
+               std::map<std::string, TensorView>& tensors,
+               std::map<std::string, std::string>& metadata)
+      : origin_(origin), data_(data), tensors_(tensors), metadata_(metadata) {}
+
+  bool start_object(size_t /*size*/) override {
+    if (place_ == Place::kOutside) {
+      place_ = Place::kTop;
+    } else if (place_ == Place::kTop && name_ == kSafetensorsMetadataKey) {
+      place_ = Place::kMetadata;
+    } else if (place_ == Place::kTop) {
+      place_ = Place::kTensor;
+      field_ = Field::kNone;
+      fields_seen_ = 0;
+      shape_.clear();
+      offsets_.clear();
+    } else {
+      misplaced("an object");
+    }
+    return true;
+  }
+
+  bool key(std::string& text) override {
+    if (place_ == Place::kTop) {
+      name_ = text;
+      if (name_ == kSafetensorsMetadataKey) {
+        if (std::exchange(metadata_seen_, true)) fail_here("stands twice");
+      } else if (tensors_.contains(name_)) {
+        fail_here("stands twice");
+      }
+    } else if (place_ == Place::kMetadata) {
+      if (metadata_.contains(text)) fail_here(str("has the key ", quoted(text), " twice"));
+      metadata_key_ = text;
+    } else {
+      field_ = text == "dtype"          ? Field::kDType
+               : text == "shape"        ? Field::kShape
+               : text == "data_offsets" ? Field::kOffsets
+                                        : Field::kNone;
+      if (field_ == Field::kNone) fail_here(str("has the unknown key ", quoted(text)));
+      const unsigned bit = 1U << static_cast<unsigned>(field_);
+      if ((fields_seen_ & bit) != 0) fail_here(str("has the key ", quoted(text), " twice"));
+      fields_seen_ |= bit;
+    }
+    return true;
+  }
+
+  bool string(std::string& text) override {
+    if (place_ == Place::kMetadata) {
+      metadata_.emplace(metadata_key_, text);
+    } else if (place_ == Place::kTensor && field_ == Field::kDType) {
+      const std::optional<DType> dtype = dtype_from_name(text);
+      if (!dtype) {
+        throw Error(ErrorKind::kData,
+                    str(origin_, ": tensor ", quoted(name_), " is of type ", quoted(text),
+                        ", which lmtrain does not read; convert it to F32, BF16 or F16"));
+      }
+      dtype_ = *dtype;
+    } else {
+      misplaced("a string");
+    }
+    return true;
+  }
+
+  bool start_array(size_t /*size*/) override {
+    if (place_ == Place::kTensor && field_ == Field::kShape) {
+      place_ = Place::kShape;
+    } else if (place_ == Place::kTensor && field_ == Field::kOffsets) {
+      place_ = Place::kOffsets;
+    } else {
+      misplaced("an array");
+    }
+    return true;
+  }
+
+  bool number_unsigned(uint64_t value) override {
+    if (place_ == Place::kShape) {
+      if (shape_.size() == kMostDimensions) {
+        fail_here(str("has more than ", kMostDimensions, " dimensions"));
+      }
+      if (!std::in_range<int64_t>(value)) fail_here(str("has a dimension of ", value));
+      shape_.push_back(static_cast<int64_t>(value));
+    } else if (place_ == Place::kOffsets) {
+      if (offsets_.size() == 2) fail_here("has more than two data_offsets");
+      offsets_.push_back(value);
+    } else {
+      misplaced("a number");
+    }
+    return true;
+  }
+
+  bool end_array() override {
+    place_ = Place::kTensor;
+    return true;
+  }
+
+  bool end_object() override {
+    if (place_ == Place::kTensor) add_tensor();
+    place_ = place_ == Place::kTop ? Place::kOutside : Place::kTop;
+    return true;
+  }
+
+  bool null() override { misplaced("null"); }
+  bool boolean(bool /*value*/) override { misplaced("a truth value"); }
+  bool number_integer(int64_t /*value*/) override { misplaced("a negative number"); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override {
+    misplaced("a number that is no 64-bit integer");
+  }
+  bool binary(nlohmann::json::binary_t& /*value*/) override { misplaced("binary data"); }
+
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) override {
+    fail(origin_, str("the header is not JSON at byte ", kSafetensorsLengthBytes + position));
+  }
+
+ private:
+  enum class Place { kOutside, kTop, kMetadata, kTensor, kShape, kOffsets };
+  enum class Field { kNone, kDType, kShape, kOffsets };
+  static constexpr unsigned kAllFields = 0b1110;
+
+  [[noreturn]] void fail_here(const std::string& what) const {
+    const bool metadata = name_ == kSafetensorsMetadataKey;
+    fail(origin_, str(metadata ? "entry " : "tensor ", quoted(name_), " ", what));
+  }
+
+  [[noreturn]] void misplaced(const char* what) const {
+    if (place_ == Place::kOutside) fail(origin_, str("the header is ", what, ", not an object"));
+    fail_here(str("has ", what, " where it cannot be"));
+  }
+
+  void add_tensor() {
+    if (fields_seen_ != kAllFields) fail_here("lacks one of dtype, shape, data_offsets");
+    if (offsets_.size() != 2) fail_here("has fewer than two data_offsets");
+    const uint64_t begin = offsets_[0];
+    const uint64_t end = offsets_[1];
+    if (begin > end || end > data_.size()) {
+      fail_here(
+          str("lies at bytes ", begin, " to ", end, " of the data, which has ", data_.size()));
+    }
+    if (end - begin != bytes_of_shape()) {
+      fail_here(str("has ", end - begin, " bytes, but its shape needs ", bytes_of_shape()));
+    }
+    // Tensors that do not overlap cannot exceed the data; the first one too many ends the parse.
+    if (end - begin > data_.size() - bytes_claimed_) fail_here("overlaps another tensor");
+    bytes_claimed_ += end - begin;
+    tensors_.emplace(name_, TensorView{dtype_, shape_, data_.substr(begin, end - begin)});
+  }
+
+  // Dimensions of 0 are left out of the overflow check's product, so that strides can be computed
+  // for every shape accepted.
+  uint64_t bytes_of_shape() const {
+    auto product = static_cast<int64_t>(dtype_size(dtype_));
+    bool empty = false;
+    for (const int64_t size : shape_) {
+      empty = empty || size == 0;
+      if (__builtin_mul_overflow(product, std::max<int64_t>(size, 1), &product)) {
+        fail_here("has a shape whose size does not fit in 63 bits");
+      }
+    }
+    return empty ? 0 : static_cast<uint64_t>(product);
+  }
+
+  const std::string& origin_;
+  std::string_view data_;
+  std::map<std::string, TensorView>& tensors_;
+  std::map<std::string, std::string>& metadata_;
+
+  Place place_ = Place::kOutside;
+  std::string name_;  // of the tensor, or the key of the metadata
+  bool metadata_seen_ = false;
+  std::string metadata_key_;
+  Field field_ = Field::kNone;
+  unsigned fields_seen_ = 0;
+  DType dtype_ = DType::kF32;
+  std::vector<int64_t> shape_;
+  std::vector<uint64_t> offsets_;
+  uint64_t bytes_claimed_ = 0;
+};
+
+// In the order of their bytes each tensor begins where the one before ends, and the last one ends
+// with the file.
+void check_no_holes(const std::string& origin, std::string_view data,
+                    const std::map<std::string, TensorView>& tensors) {
+  using Entry = std::map<std::string, TensorView>::value_type;
+  std::vector<const Entry*> in_order;
+  in_order.reserve(tensors.size());
+  for (const Entry& entry : tensors) in_order.push_back(&entry);
+  const auto place = [](const Entry* entry) {
+    return std::pair(entry->second.bytes.data(), entry->second.bytes.size());
+  };
+  std::sort(in_order.begin(), in_order.end(),
+            [&](const Entry* a, const Entry* b) { return place(a) < place(b); });
+  const char* end = data.data();
+  for (const Entry* entry : in_order) {
+    const std::string_view bytes = entry->second.bytes;
+    if (bytes.data() != end) {
+      fail(origin,
+           str("tensor ", quoted(entry->first), " begins at byte ", bytes.data() - data.data(),
+               " of the data, not at ", end - data.data(), " where the one before ends"));
+    }
+    end += bytes.size();
+  }
+  const auto used = static_cast<uint64_t>(end - data.data());
+  if (used != data.size()) {
+    fail(origin, str("the tensors end at byte ", used, " of the data, which has ", data.size()));
+  }
+}
+
+}  // namespace
+
+std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
+size_t dtype_size(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size; }
+
+std::map<std::string, TensorView> parse_safetensors(std::string_view file,
+                                                    const std::string& origin,
+                                                    std::map<std::string, std::string>& metadata) {
+  if (file.size() < kSafetensorsLengthBytes) {
+    fail(origin, str("has ", file.size(), " bytes, fewer than the 8 of the header size"));
+  }
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, file.data(), sizeof header_size);
+  if (header_size > kSafetensorsLargestHeader) {
+    fail(origin, str("the header size at byte 0 is ", header_size, ", above the limit of ",
+                     kSafetensorsLargestHeader));
+  }
+  if (header_size > file.size() - kSafetensorsLengthBytes) {
+    fail(origin, str("the header of ", header_size, " bytes ends past the ", file.size(),
+                     " bytes of the file"));
+  }
+  const std::string_view header = file.substr(kSafetensorsLengthBytes, header_size);
+  const std::string_view data = file.substr(kSafetensorsLengthBytes + header_size);
+  // nlohmann skips a byte order mark and takes a NUL for the end of the text.
+  const size_t first = header.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || header[first] != '{') {
+    fail(origin, str("the header does not begin with \"{\" at byte ", kSafetensorsLengthBytes));
+  }
+  if (const size_t nul = header.find('\0'); nul != std::string_view::npos) {
+    fail(origin, str("the header has a zero at byte ", kSafetensorsLengthBytes + nul));
+  }
+
+  std::map<std::string, TensorView> tensors;
+  metadata.clear();
+  HeaderReader reader(origin, data, tensors, metadata);
+  nlohmann::json::sax_parse(header.begin(), header.end(), &reader);
+  check_no_holes(origin, data, tensors);
+  return tensors;
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : file_(path), tensors_(parse_safetensors(file_.bytes(), path.string(), metadata_)) {}
+
+const TensorView& SafetensorsFile::at(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw Error(ErrorKind::kData, str(path().string(), ": has no tensor ", quoted(name),
+                                      "; it belongs to another model or is incomplete"));
+  }
+  return found->second;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,54 @@
+#include "formats/strict_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "base/text.h"
+#include "formats/quoted.h"
+
+namespace lmtrain {
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void fail(const JsonSource& source, const std::string& what) {
+  throw Error(source.kind, str(source.origin, ": ", what, "; ", source.advice));
+}
+
+}  // namespace
+
+json parse_strict_json(std::string_view text, const JsonSource& source) {
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail(source, str("not JSON: byte ", nul, " is zero"));
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) fail(source, "not JSON: it begins with a byte order mark");
+
+  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
+  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (opens) {
+      if (depth > source.max_depth) {
+        fail(source, str("nested deeper than ", source.max_depth, " levels"));
+      }
+      keys.resize(static_cast<size_t>(depth) + 1);
+      keys.emplace_back();
+    } else if (event == json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys[static_cast<size_t>(depth)].insert(key).second) {
+        fail(source, str("the key ", quoted(key), " stands twice in one object"));
+      }
+    }
+    return true;
+  };
+  try {
+    return json::parse(text.begin(), text.end(), check);
+  } catch (const json::parse_error& error) {
+    fail(source, str("not JSON from byte ", error.byte, " on"));
+  } catch (const json::exception&) {
+    fail(source, "not JSON: a number is too large");
+  }
+}
+
+}  // namespace lmtrain

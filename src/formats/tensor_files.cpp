@@ -1,0 +1,119 @@
+#include "formats/tensor_files.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "formats/quoted.h"
+#include "formats/strict_json.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kLargestIndex = 64 << 20;
+constexpr const char* kAdvice = "copy or download the folder again";
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what,
+                       const std::string& advice = kAdvice) {
+  throw Error(ErrorKind::kData, str(path.string(), ": ", what, "; ", advice));
+}
+
+[[noreturn]] void fail_no_tensors(const fs::path& folder) {
+  const std::string wanted = str("has no ", kModelFile, " and no ", kModelIndexFile);
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    fail(folder, str(wanted, ", only ", name, ", which can run code when read"),
+         "convert it in Python: AutoModelForCausalLM.from_pretrained(FOLDER)"
+         ".save_pretrained(NEW_FOLDER, safe_serialization=True)");
+  }
+  fail(folder, wanted, "give a folder in the layout of Hugging Face transformers");
+}
+
+// tensor -> file, as the index says.
+std::map<std::string, std::string> read_index(const fs::path& path) {
+  if (fs::file_size(path) > kLargestIndex) {
+    fail(path, str("is larger than ", format_bytes(kLargestIndex)));
+  }
+  const JsonSource source{.kind = ErrorKind::kData, .origin = path.string(), .advice = kAdvice};
+  const nlohmann::json index = parse_strict_json(read_file(path), source);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    fail(path, "has no object \"weight_map\" that maps tensors to files");
+  }
+  std::map<std::string, std::string> file_of;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    if (!file.is_string()) fail(path, str("the file of tensor ", quoted(tensor), " is no string"));
+    const auto& name = file.get_ref<const std::string&>();
+    const bool plain = !name.empty() && name != "." && name != ".." &&
+                       name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+    if (!plain) {
+      fail(path, str("the file of tensor ", quoted(tensor), " is ", quoted(name),
+                     ", not a plain file name"));
+    }
+    file_of.emplace(tensor, name);
+  }
+  return file_of;
+}
+
+}  // namespace
+
+TensorFiles::TensorFiles(const fs::path& folder) : folder_(folder) {
+  if (!fs::is_directory(folder)) {
+    throw Error(ErrorKind::kUsage,
+                str(folder.string(), fs::exists(folder) ? ": is a file" : ": does not exist",
+                    "; give the folder that holds ", kModelFile));
+  }
+  if (fs::exists(folder / kModelFile)) {
+    files_.emplace_back(folder / kModelFile);
+    tensors_ = files_.front().tensors();
+  } else if (fs::exists(folder / kModelIndexFile)) {
+    open_shards();
+  } else {
+    fail_no_tensors(folder);
+  }
+}
+
+void TensorFiles::open_shards() {
+  const fs::path index_path = folder_ / kModelIndexFile;
+  const std::map<std::string, std::string> file_of = read_index(index_path);
+  std::set<std::string> shards;
+  for (const auto& [tensor, file] : file_of) {
+    if (shards.insert(file).second && !fs::is_regular_file(folder_ / file)) {
+      fail(index_path, str("tensor ", quoted(tensor), " should be in ", quoted(file),
+                           ", which the folder lacks"));
+    }
+  }
+  for (const std::string& shard : shards) {
+    const SafetensorsFile& file = files_.emplace_back(folder_ / shard);
+    for (const auto& [tensor, view] : file.tensors()) {
+      const auto listed = file_of.find(tensor);
+      if (listed != file_of.end() && listed->second != shard) {
+        fail(file.path(), str("holds tensor ", quoted(tensor), ", which ", kModelIndexFile,
+                              " places in ", quoted(listed->second)));
+      }
+      if (!tensors_.emplace(tensor, view).second) {
+        fail(file.path(), str("holds tensor ", quoted(tensor), ", as another file does"));
+      }
+    }
+  }
+  for (const auto& [tensor, file] : file_of) {
+    if (!tensors_.contains(tensor)) {
+      fail(folder_ / file,
+           str("lacks tensor ", quoted(tensor), ", which ", kModelIndexFile, " places there"));
+    }
+  }
+}
+
+const TensorView& TensorFiles::at(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    fail(folder_, str("has no tensor ", quoted(name)),
+         "its config.json belongs to another model, or a file is incomplete");
+  }
+  return found->second;
+}
+
+}  // namespace lmtrain

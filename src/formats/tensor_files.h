@@ -1,0 +1,39 @@
+// The tensors of a model folder by their HF names, whether it holds one model.safetensors or
+// several shards with model.safetensors.index.json (which maps every tensor to its file).
+//
+// Opening maps all files and checks them against each other; no tensor is copied. Errors: kUsage
+// when the folder does not exist, kData naming file and tensor for everything wrong inside.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors.h"
+
+namespace lmtrain {
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kModelIndexFile = "model.safetensors.index.json";
+
+class TensorFiles {
+ public:
+  explicit TensorFiles(const std::filesystem::path& folder);
+
+  // Views stay valid as long as this object.
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  bool contains(const std::string& name) const { return tensors_.contains(name); }
+  // Error(kData) naming folder and tensor when it is missing.
+  const TensorView& at(const std::string& name) const;
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void open_shards();
+
+  std::filesystem::path folder_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, TensorView> tensors_;
+};
+
+}  // namespace lmtrain

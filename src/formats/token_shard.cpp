@@ -1,0 +1,149 @@
+#include "formats/token_shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "formats/token_shard_layout.h"
+
+namespace lmtrain {
+namespace {
+
+[[noreturn]] void fail(const MappedFile& file, const std::string& what) {
+  throw Error(ErrorKind::kData, str(file.path().string(), ": ", what,
+                                    "; the token shard is damaged: delete it and prepare the data "
+                                    "again"));
+}
+
+ShardHeader read_header(const MappedFile& file) {
+  const std::string_view bytes = file.bytes();
+  ShardHeader header;
+  if (bytes.size() < sizeof header) {
+    fail(file, str("has ", bytes.size(), " bytes, fewer than its header of ", sizeof header));
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kShardMagic) fail(file, "does not begin with LMTSHARD at byte 0");
+  if (header.header_crc != crc32c(0, bytes.data(), kShardHeaderCrcOffset)) {
+    fail(file, str("the header's checksum at byte ", kShardHeaderCrcOffset, " does not hold"));
+  }
+  if (header.version != kShardVersion) {
+    throw Error(ErrorKind::kData, str(file.path().string(), ": is a token shard of version ",
+                                      header.version, ", this lmtrain reads version ",
+                                      kShardVersion, "; delete it and prepare the data again"));
+  }
+  const bool sound = header.vocab_size >= 1 && header.vocab_size <= kShardLargestVocabulary &&
+                     header.bytes_per_token == shard_bytes_per_token(header.vocab_size) &&
+                     header.reserved == decltype(header.reserved){};
+  if (!sound) fail(file, "the fields of the header contradict each other");
+  return header;
+}
+
+template <class Token>
+void copy_tokens(const char* from, std::span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Token token = 0;
+    std::memcpy(&token, from + i * sizeof token, sizeof token);
+    out[i] = static_cast<int32_t>(token);
+  }
+}
+
+}  // namespace
+
+TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens) : file_(path) {
+  const ShardHeader header = read_header(file_);
+  const uint64_t size = file_.bytes().size();
+  // Counts above the file's own size are wrong and would overflow the sums below.
+  if (header.num_tokens > size || header.num_documents > size) {
+    fail(file_, str("the counts of the header, ", header.num_tokens, " tokens and ",
+                    header.num_documents, " documents, do not fit into ", size, " bytes"));
+  }
+  const uint64_t tokens_end = sizeof header + header.num_tokens * header.bytes_per_token;
+  const uint64_t index_begin = tokens_end + shard_padding(tokens_end);
+  const uint64_t index_bytes = header.num_documents * kShardIndexEntryBytes;
+  if (index_begin + index_bytes != size) {
+    fail(file_, str("has ", size, " bytes, its header describes ", index_begin + index_bytes));
+  }
+  num_documents_ = static_cast<int64_t>(header.num_documents);
+  num_tokens_ = static_cast<int64_t>(header.num_tokens);
+  vocab_size_ = static_cast<int64_t>(header.vocab_size);
+  bytes_per_token_ = header.bytes_per_token;
+  tokens_ = file_.bytes().data() + sizeof header;
+  index_ = file_.bytes().data() + index_begin;
+
+  const std::string_view padding = file_.bytes().substr(tokens_end, index_begin - tokens_end);
+  if (padding.find_first_not_of('\0') != std::string_view::npos) {
+    fail(file_, str("the padding at byte ", tokens_end, " is not zero"));
+  }
+  if (crc32c(0, index_, index_bytes) != header.index_crc) {
+    fail(file_, str("the checksum of the index, from byte ", index_begin, " on, does not hold"));
+  }
+  check_index();
+  if (verify_tokens) check_tokens(header.tokens_crc);
+}
+
+void TokenShard::check_index() const {
+  uint64_t previous = 0;
+  for (int64_t document = 0; document < num_documents_; ++document) {
+    const uint64_t end = index_entry(document, 0);
+    if (end < previous || end > static_cast<uint64_t>(num_tokens_)) {
+      fail(file_, str("document ", document, " ends at token ", end, ", after one that ends at ",
+                      previous, " of ", num_tokens_));
+    }
+    previous = end;
+  }
+  if (previous != static_cast<uint64_t>(num_tokens_)) {
+    fail(file_, str("the last document ends at token ", previous, " of ", num_tokens_));
+  }
+}
+
+void TokenShard::check_tokens(uint32_t expected_crc) const {
+  const auto bytes = static_cast<size_t>(num_tokens_ * bytes_per_token_);
+  if (crc32c(0, tokens_, bytes) != expected_crc) {
+    fail(file_,
+         str("the checksum of the tokens, from byte ", sizeof(ShardHeader), " on, does not hold"));
+  }
+  std::vector<int32_t> piece(size_t{1} << 16);
+  for (int64_t begin = 0; begin < num_tokens_;) {
+    const auto count = std::min(static_cast<int64_t>(piece.size()), num_tokens_ - begin);
+    read_tokens(begin, std::span(piece).first(static_cast<size_t>(count)));
+    begin += count;
+  }
+}
+
+uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
+  if (document < 0 || document >= num_documents_) {
+    throw Error(ErrorKind::kInternal,
+                str("document ", document, " of ", num_documents_, " of a token shard"));
+  }
+  uint64_t value = 0;
+  const int64_t offset = document * static_cast<int64_t>(kShardIndexEntryBytes) + field * 8;
+  std::memcpy(&value, index_ + offset, sizeof value);
+  return value;
+}
+
+void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  if (begin < 0 || count > num_tokens_ || begin > num_tokens_ - count) {
+    throw Error(ErrorKind::kInternal, str("tokens ", begin, " to ", begin + count, " of ",
+                                          num_tokens_, " of a token shard"));
+  }
+  const char* from = tokens_ + begin * bytes_per_token_;
+  if (bytes_per_token_ == 2) {
+    copy_tokens<uint16_t>(from, out);
+  } else {
+    copy_tokens<uint32_t>(from, out);
+  }
+  // One pass over what is in the cache, in place of a crash in the embedding later. Ids from 2^31
+  // on have become negative.
+  uint32_t largest = 0;
+  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));
+  if (largest >= static_cast<uint64_t>(vocab_size_)) {
+    fail(file_, str("among tokens ", begin, " to ", begin + count, " is the id ", largest,
+                    ", outside the vocabulary of ", vocab_size_));
+  }
+}
+
+}  // namespace lmtrain

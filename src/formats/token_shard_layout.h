@@ -1,0 +1,43 @@
+// The layout of a token shard, shared by its reader and writer (docs/formats/token_shard.md).
+// Everything is little-endian.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace lmtrain {
+
+static_assert(std::endian::native == std::endian::little,
+              "shards are read and written as they lie");
+
+inline constexpr std::array<char, 8> kShardMagic = {'L', 'M', 'T', 'S', 'H', 'A', 'R', 'D'};
+inline constexpr uint32_t kShardVersion = 1;
+inline constexpr uint64_t kShardLargestVocabulary = uint64_t{1} << 31;
+inline constexpr uint64_t kShardIndexEntryBytes = 16;
+
+struct ShardHeader {
+  std::array<char, 8> magic = kShardMagic;
+  uint32_t version = kShardVersion;
+  uint32_t bytes_per_token = 0;
+  uint64_t vocab_size = 0;
+  uint64_t num_documents = 0;
+  uint64_t num_tokens = 0;
+  uint32_t index_crc = 0;
+  uint32_t tokens_crc = 0;
+  std::array<uint8_t, 12> reserved{};  // zero
+  uint32_t header_crc = 0;             // of the 60 bytes before
+};
+static_assert(sizeof(ShardHeader) == 64 && std::is_trivially_copyable_v<ShardHeader>);
+inline constexpr size_t kShardHeaderCrcOffset = offsetof(ShardHeader, header_crc);
+static_assert(kShardHeaderCrcOffset == 60);
+
+constexpr uint32_t shard_bytes_per_token(uint64_t vocab_size) {
+  return vocab_size <= 65536 ? 2 : 4;
+}
+// Zero bytes between tokens and index, which is aligned to 8.
+constexpr uint64_t shard_padding(uint64_t token_bytes) { return (8 - token_bytes % 8) % 8; }
+
+}  // namespace lmtrain
