@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""The checks of scripts/gpu_check.sh, which finds the GPU, torch and the program. Standard library only.
+
+The same fifty steps are trained on the CPU in fp32 and on the GPU in fp32 and bf16; losses are compared step by step,
+as |difference| / max(1, loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift.
+"""
+
+import argparse
+import glob
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+STEPS = 50
+FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}
+LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2}
+EVAL_TOLERANCE = 1e-4
+
+
+class Report:
+    def __init__(self):
+        self.checks = []
+
+    def add(self, name, passed, **numbers):
+        """passed: True, False, or None for a check that could not be made."""
+        result = {True: "pass", False: "fail", None: "skip"}[passed]
+        self.checks.append({"name": name, "result": result, **numbers})
+        details = ", ".join(f"{key} {value}" for key, value in numbers.items() if value is not None)
+        print(result.upper(), name + (": " + details if details else ""), flush=True)
+
+    def failed(self):
+        return any(check["result"] == "fail" for check in self.checks)
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **kwargs)
+
+
+def first_line(command):
+    try:
+        return run(command).stdout.strip().split("\n")[0]
+    except OSError:
+        return ""
+
+
+def device_tests(report, build):
+    if not os.path.exists(os.path.join(build, "CTestTestfile.cmake")) or not shutil.which("ctest"):
+        report.add("device tests", None, reason="no build tree, or no ctest")
+        return
+    started = time.time()
+    done = run(["ctest", "--test-dir", build, "-L", "^gpu$", "--output-on-failure"])
+    if "No tests were found" in done.stdout + done.stderr:
+        report.add("device tests", None, reason="no test has the label gpu")
+        return
+    summary = [line for line in done.stdout.split("\n") if "tests passed" in line]
+    report.add("device tests", done.returncode == 0, summary=summary[0] if summary else None, seconds=round(time.time() - started, 1))
+    if done.returncode != 0:
+        print(done.stdout[-5000:])
+
+
+def write_config(path, work):
+    """A small model on the repository's own sample, or on its sources where there is none."""
+    sample = os.path.join(REPO, "data", "sample")
+    config = {
+        "name": "gpu_check", "seed": 1, "deterministic": True,
+        "tokenizer": {"train": {"vocab_size": 512}},
+        "data": {
+            "train": [sample if os.path.isdir(sample) else os.path.join(REPO, "src", "**", "*.h")],
+            "cache_dir": os.path.join(work, "cache"),
+        },
+        "sequence": {"max_length": 128, "min_length": 64, "schedule": {"type": "constant"}},
+        "model": {
+            "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "tie_word_embeddings": False,
+        },
+        "batch": {"tokens": 2048},
+        "lr_schedule": {"type": "cosine", "warmup": 10},
+        "train": {"steps": STEPS},
+        "eval": {"every": 0},
+        "checkpoint": {"every": 0},
+        "log": {"every": 1, "tensorboard": False},
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=1)
+
+
+def train(report, lmtrain, config, work, device, precision):
+    """Losses of all steps, or None when it failed."""
+    name = f"{device}_{precision}"
+    folder = os.path.join(work, name)
+    command = [lmtrain, "train", config, "--run-dir", folder, "--set", f"device={device}", "--set", f"precision={precision}"]
+    started = time.time()
+    done = run(command)
+    seconds = round(time.time() - started, 1)
+    lines = []
+    if done.returncode == 0:
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+            lines = [line for line in map(json.loads, file) if "loss" in line]
+    losses = [line["loss"] for line in lines]
+    complete = len(losses) == STEPS and all(loss is not None for loss in losses)
+    numbers = {"exit_code": done.returncode, "steps": len(losses), "seconds": seconds}
+    if complete:
+        numbers |= {"first_loss": losses[0], "last_loss": losses[-1], "tokens_per_second": lines[-1].get("tokens_per_second")}
+    report.add(f"train {device} {precision}", complete and losses[-1] < losses[0], **numbers)
+    if not complete:
+        print(done.stderr[-3000:])
+    return losses if complete else None
+
+
+def relative(a, b):
+    return abs(a - b) / max(1.0, abs(b))
+
+
+def compare_losses(report, name, precision, losses, reference):
+    if losses is None or reference is None:
+        report.add(name, None, reason="a training failed")
+        return
+    first = relative(losses[0], reference[0])
+    largest = max(relative(a, b) for a, b in zip(losses, reference))
+    # Fifty steps without one different bit would mean that the CPU did both.
+    passed = first <= FIRST_LOSS_TOLERANCE[precision] and 0 < largest <= LOSSES_TOLERANCE[precision]
+    report.add(
+        name, passed, first_difference=first, first_tolerance=FIRST_LOSS_TOLERANCE[precision],
+        largest_difference=largest, tolerance=LOSSES_TOLERANCE[precision],
+    )
+
+
+def compare_evaluations(report, lmtrain, work):
+    """The GPU's checkpoint, evaluated on both devices."""
+    name = "evaluation cuda against cpu"
+    checkpoints = sorted(glob.glob(os.path.join(work, "cuda_fp32", "checkpoints", "step_*")))
+    if not checkpoints:
+        report.add(name, None, reason="no checkpoint")
+        return
+    losses = {}
+    for device in ("cpu", "cuda"):
+        data = os.path.join(REPO, "tests", "reference", "eval", "documents")
+        done = run([lmtrain, "eval", checkpoints[-1], "--data", data, "--device", device, "--precision", "fp32", "--json"])
+        if done.returncode != 0:
+            report.add(name, False, device=device, exit_code=done.returncode, message=done.stderr.strip()[-300:])
+            return
+        losses[device] = json.loads(done.stdout)["loss"]
+    difference = relative(losses["cuda"], losses["cpu"])
+    report.add(name, difference <= EVAL_TOLERANCE, **losses, difference=difference, tolerance=EVAL_TOLERANCE)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for option in ("--lmtrain", "--build", "--torch-version", "--report"):
+        parser.add_argument(option, required=True)
+    arguments = parser.parse_args()
+    report = Report()
+    device_tests(report, arguments.build)
+    with tempfile.TemporaryDirectory() as work:
+        config = os.path.join(work, "gpu_check.json")
+        write_config(config, work)
+        reference = train(report, arguments.lmtrain, config, work, "cpu", "fp32")
+        for precision in ("fp32", "bf16"):
+            losses = train(report, arguments.lmtrain, config, work, "cuda", precision)
+            compare_losses(report, f"losses cuda {precision} against cpu fp32", precision, losses, reference)
+        compare_evaluations(report, arguments.lmtrain, work)
+
+    query = "name,compute_cap,memory.total,driver_version"
+    document = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "result": "fail" if report.failed() else "pass",
+        "gpus": run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]).stdout.strip().split("\n"),
+        "gpu_fields": query,
+        "machine": {"system": platform.platform(), "processors": os.cpu_count()},
+        "torch": arguments.torch_version,
+        "lmtrain": run([arguments.lmtrain, "--version"]).stdout.strip().split("\n"),
+        "commit": first_line(["git", "-C", REPO, "rev-parse", "HEAD"]),
+        "checks": report.checks,
+    }
+    with open(arguments.report, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    print(f"{document['result'].upper()}; report: {arguments.report}")
+    raise SystemExit(report.failed())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Does lmtrain train on this machine's GPU, and like the CPU does? Needs a GPU and a Python with torch 2.11.
+#   scripts/gpu_check.sh [REPORT.json]    default: gpu_check.json
+#   LMTRAIN_BINARY=FILE       this program instead of a build (the build needs the CUDA toolkit)
+#   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
+#   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
+# Runs the device tests, then fifty steps in fp32 on the CPU, in fp32 and bf16 on the GPU, and compares losses.
+# Prints PASS, FAIL and SKIP lines and writes one JSON report. Exit code 0 only when a GPU is there and nothing failed.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+case "${1:-}" in -h | --help) sed -n '2,8{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+report=$(realpath -m "${1:-gpu_check.json}")
+python=${PYTHON:-python3}
+binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
+cd "$repo_root"
+
+if ! gpus=$(nvidia-smi -L 2>/dev/null) || [[ $gpus != *GPU* ]]; then fail "no GPU: nvidia-smi finds none, so there is nothing to check here"; fi
+command -v "$python" >/dev/null || fail "no $python: set PYTHON"
+
+# The torch folder, found without importing torch.
+torch=${LMTRAIN_TORCH:-$("$python" -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')}
+[ -n "$torch" ] || fail "no torch in $python: set PYTHON or LMTRAIN_TORCH"
+[ -e "$torch/lib/libtorch_cuda.so" ] || torch=$torch/torch
+[ -e "$torch/lib/libtorch_cuda.so" ] || fail "no libtorch_cuda.so under ${torch%/torch}: a torch built for CUDA is needed"
+version=$(sed -n "s/^__version__ = '\([^']*\)'.*/\1/p" "$torch/version.py")
+case $version in 2.11.*) ;; *) fail "torch is ${version:-of unknown version}; lmtrain needs 2.11" ;; esac
+
+if [ -z "$binary" ]; then
+  find_nvcc >/dev/null || fail "no nvcc to build with: install the CUDA toolkit, or set LMTRAIN_BINARY to a built lmtrain"
+  scripts/setup.sh --packages
+  LMTRAIN_TORCH=$torch LMTRAIN_CUDA=on scripts/build.sh release
+  binary=$repo_root/build/lmtrain
+fi
+build=${LMTRAIN_BUILD:-$(dirname "$binary")}
+
+# A program built elsewhere looks for libtorch where it was built: show it this one.
+libraries=$torch/lib
+for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || libraries+=:$folder; done
+if ! "$binary" --version >/dev/null 2>&1; then export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+"$binary" --version || fail "$binary does not start (see above)"
+
+exec "$python" scripts/gpu_check.py --lmtrain "$binary" --build "$build" --torch-version "$version" --report "$report"
