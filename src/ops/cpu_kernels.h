@@ -42,6 +42,8 @@ struct CpuKernels {
                 const AdamWConstants& constants);
   // sum (+)= grad, fp32.
   void (*accumulate)(const T* grad, float* sum, int64_t count, bool first);
+  // In fp64.
+  double (*sum_of_squares)(const T* x, int64_t count);
 };
 
 template <class T>

@@ -176,9 +176,17 @@ void accumulate(const T* grad, float* sum, int64_t count, bool first) {
 }
 
 template <class T>
+double sum_of_squares(const T* x, int64_t count) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(x + i)) * static_cast<double>(load(x + i));
+  return sum;
+}
+
+template <class T>
 constexpr CpuKernels<T> table() {
-  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>,
-          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>, accumulate<T>};
+  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>, swiglu_backward<T>,
+          cross_entropy<T>,    adamw<T>,             accumulate<T>, sum_of_squares<T>};
 }
 
 }  // namespace

@@ -37,4 +37,7 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 // would otherwise stop growing.
 at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight);
 
+// "lm", under which the operators are registered; calling it links the registration in.
+const char* operators_namespace();
+
 }  // namespace lmtrain

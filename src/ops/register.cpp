@@ -18,3 +18,5 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("cross_entropy", &lmtrain::cross_entropy);
   library.impl("embedding", &lmtrain::embedding);
 }
+
+const char* lmtrain::operators_namespace() { return "lm"; }

@@ -1,0 +1,137 @@
+#include "model/llama.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/frontend/resolver.h>
+#include <torch/csrc/jit/passes/common_subexpression_elimination.h>
+#include <torch/csrc/jit/passes/constant_pooling.h>
+#include <torch/csrc/jit/passes/constant_propagation.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/loop_unrolling.h>
+#include <torch/csrc/jit/passes/peephole.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "model/llama_source.h"
+#include "model/rope.h"
+#include "ops/dispatch.h"
+#include "ops/operators.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// Gives the source its free names: `torch`, `lm`, and the configuration as constants.
+class ModelResolver : public torch::jit::Resolver {
+ public:
+  explicit ModelResolver(const ModelConfig& model)
+      : constants_{{"num_attention_heads", model.num_attention_heads},
+                   {"num_key_value_heads", model.num_key_value_heads},
+                   {"num_hidden_layers", model.num_hidden_layers},
+                   {"rms_norm_eps", model.rms_norm_eps}} {}
+
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& method,
+                                                         const torch::jit::SourceRange& place) override {
+    if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
+    if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
+    if (const auto constant = constants_.find(name); constant != constants_.end()) {
+      return std::make_shared<torch::jit::SimpleValue>(method.graph()->insertConstant(constant->second, place));
+    }
+    return nullptr;
+  }
+
+ private:
+  std::map<std::string, c10::IValue> constants_;
+};
+
+// Everything that can be settled before the first call, once.
+void optimize(std::shared_ptr<torch::jit::Graph> graph) {
+  torch::jit::Inline(*graph);
+  torch::jit::ConstantPropagation(graph);
+  torch::jit::UnrollConstantLoops(graph);
+  torch::jit::ConstantPropagation(graph);
+  torch::jit::PeepholeOptimize(graph);
+  torch::jit::EliminateCommonSubexpression(graph);
+  torch::jit::ConstantPooling(graph);
+  torch::jit::EliminateDeadCode(graph);
+}
+
+void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool first) {
+  if (!has_cpu_kernel(gradient)) {
+    first ? sum.copy_(gradient.reshape(-1)) : sum.add_(gradient.reshape(-1));
+    return;
+  }
+  const at::Tensor flat = gradient.contiguous();
+  with_element_type(flat, [&]<class T>(T) {
+    at::parallel_for(0, flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
+      cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin, end - begin, first);
+    });
+  });
+}
+
+}  // namespace
+
+struct Llama::Compiled {
+  torch::jit::CompilationUnit unit;
+};
+
+Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, const std::string& compile)
+    : parameters_(parameters), max_length_(max_length), compiled_(std::make_unique<Compiled>()) {
+  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model), nullptr);
+  if (compile == "script") {
+    for (const char* name : {"logits", "loss"}) {
+      optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name))).graph());
+    }
+  }
+
+  c10::Dict<std::string, at::Tensor> weights;
+  std::vector<c10::Dict<std::string, at::Tensor>> layers(static_cast<size_t>(model.num_hidden_layers));
+  std::map<int64_t, at::Tensor> leaf_at;  // by offset: a tied head is the embedding's own leaf
+  for (const WorkingSpec& spec : parameters.layout().working()) {
+    at::Tensor& leaf = leaf_at[spec.offset];
+    if (!leaf.defined()) {
+      const int64_t numel = std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
+      leaf = parameters.working().narrow(0, spec.offset, numel).view(spec.shape).detach().set_requires_grad(true);
+      leaves_.push_back(leaf);
+      offsets_.push_back(spec.offset);
+    }
+    (spec.layer < 0 ? weights : layers[static_cast<size_t>(spec.layer)]).insert(spec.key, leaf);
+  }
+  weights_ = weights;
+  layers_ = c10::List<c10::Dict<std::string, at::Tensor>>(layers);
+  std::tie(cos_, sin_) = rope_tables(model, max_length, device());
+}
+
+Llama::~Llama() = default;
+
+at::Tensor Llama::run(const char* function, std::vector<c10::IValue> arguments, int64_t length) {
+  if (length > max_length_) {
+    throw Error(ErrorKind::kInternal, str("a row of ", length, " positions in a model of ", max_length_));
+  }
+  arguments.insert(arguments.end(), {weights_, layers_, cos_.narrow(0, 0, length), sin_.narrow(0, 0, length)});
+  const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
+  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments)).toTensor();
+}
+
+at::Tensor Llama::logits(const at::Tensor& ids) {
+  const at::NoGradGuard no_grad;
+  return run("logits", {ids}, ids.size(1));
+}
+
+at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double scale) {
+  const at::NoGradGuard no_grad;
+  return run("loss", {ids, targets, scale}, ids.size(1));
+}
+
+at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                                    const at::Tensor& grad, bool first) {
+  const at::Tensor loss = run("loss", {ids, targets, scale}, ids.size(1));
+  const auto gradients = torch::autograd::grad({loss}, leaves_);
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    accumulate_gradient(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
+  }
+  return loss.detach();
+}
+
+}  // namespace lmtrain

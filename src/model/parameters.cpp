@@ -1,0 +1,115 @@
+#include "model/parameters.h"
+
+#include "base/random.h"
+#include "base/text.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// Matrices begin at multiples of this many elements: 256 bytes in fp32, 128 in bf16, what matmul libraries like.
+constexpr int64_t kAlignment = 64;
+
+int64_t product(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+int64_t aligned(int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+int64_t ParameterSpec::numel() const { return product(shape); }
+
+int64_t ParameterLayout::add(std::string name, std::vector<int64_t> shape) {
+  const int64_t offset = flat_size_;
+  flat_size_ += product(shape);
+  parameters_.push_back({std::move(name), std::move(shape), offset});
+  return offset;
+}
+
+void ParameterLayout::add_working(int64_t layer, std::string key, std::vector<int64_t> shape, int64_t offset) {
+  working_.push_back({layer, std::move(key), std::move(shape), offset});
+  flat_size_ = aligned(flat_size_);
+}
+
+ParameterLayout::ParameterLayout(const ModelConfig& model, int64_t vocab_size) {
+  const int64_t d = model.hidden_size;
+  const int64_t f = model.intermediate_size;
+  const int64_t q = model.num_attention_heads * model.resolved_head_dim();
+  const int64_t kv = model.num_key_value_heads * model.resolved_head_dim();
+  attention_width_ = static_cast<double>(model.num_hidden_layers * q);
+
+  int64_t offset = add("model.embed_tokens.weight", {vocab_size, d});
+  add_working(-1, "embed_tokens", {vocab_size, d}, offset);
+  if (!model.tie_word_embeddings) offset = add("lm_head.weight", {vocab_size, d});
+  add_working(-1, "lm_head", {vocab_size, d}, offset);
+  for (int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
+    const std::string prefix = str("model.layers.", layer, ".");
+    offset = add(prefix + "self_attn.q_proj.weight", {q, d});
+    add(prefix + "self_attn.k_proj.weight", {kv, d});
+    add(prefix + "self_attn.v_proj.weight", {kv, d});
+    add_working(layer, "qkv_proj", {q + 2 * kv, d}, offset);
+    offset = add(prefix + "self_attn.o_proj.weight", {d, q});
+    add_working(layer, "o_proj", {d, q}, offset);
+    offset = add(prefix + "mlp.gate_proj.weight", {f, d});
+    add(prefix + "mlp.up_proj.weight", {f, d});
+    add_working(layer, "gate_up_proj", {2 * f, d}, offset);
+    offset = add(prefix + "mlp.down_proj.weight", {d, f});
+    add_working(layer, "down_proj", {d, f}, offset);
+  }
+  decayed_size_ = flat_size_;
+  for (int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
+    for (const char* key : {"input_layernorm", "post_attention_layernorm"}) {
+      offset = add(str("model.layers.", layer, ".", key, ".weight"), {d});
+      add_working(layer, key, {d}, offset);
+    }
+  }
+  offset = add("model.norm.weight", {d});
+  add_working(-1, "norm", {d}, offset);
+}
+
+int64_t ParameterLayout::num_parameters() const {
+  int64_t total = 0;
+  for (const ParameterSpec& spec : parameters_) total += spec.numel();
+  return total;
+}
+
+double ParameterLayout::flops_per_token(int64_t length) const {
+  return 6.0 * static_cast<double>(num_parameters()) + 12.0 * attention_width_ * static_cast<double>(length);
+}
+
+Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device)
+    : layout_(std::move(layout)),
+      master_(at::zeros({layout_.flat_size()}, at::TensorOptions(device).dtype(at::kFloat))),
+      working_(working_dtype == at::kFloat ? master_ : at::zeros_like(master_, working_dtype)) {}
+
+at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
+  return master_.narrow(0, spec.offset, spec.numel()).view(spec.shape);
+}
+
+void Parameters::initialize(int64_t seed, double initializer_range) {
+  const at::Tensor host = at::zeros({layout_.flat_size()}, at::kFloat);
+  float* values = host.data_ptr<float>();
+  for (const ParameterSpec& spec : layout_.parameters()) {
+    float* tensor = values + spec.offset;
+    if (spec.shape.size() == 1) {
+      std::fill_n(tensor, spec.numel(), 1.0F);
+      continue;
+    }
+    const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
+    at::parallel_for(0, spec.numel(), 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        tensor[i] = static_cast<float>(
+            initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));
+      }
+    });
+  }
+  master_.copy_(host);
+  refresh_working();
+}
+
+void Parameters::refresh_working() {
+  if (!working_.is_same(master_)) working_.copy_(master_);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,82 @@
+// The parameters of a Llama in flat buffers: fp32 master weights, and working weights in the precision of the run.
+//
+// Every tensor of transformers' LlamaForCausalLM is a range of the flat buffer, under its HF name. Tensors with weight decay
+// (two dimensions) come first, then the norms, so that each kind is one range. q_proj, k_proj, v_proj and gate_proj,
+// up_proj are adjacent: the model reads each group as one matrix.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace lmtrain {
+
+struct ParameterSpec {
+  std::string name;  // HF name, "model.layers.0.self_attn.q_proj.weight"
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  // elements, in the flat buffer
+  int64_t numel() const;
+};
+
+// One matrix as the model's source names it: one HF tensor, or several that are adjacent.
+struct WorkingSpec {
+  int64_t layer = -1;  // -1: not in a layer
+  std::string key;     // "qkv_proj"
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+};
+
+class ParameterLayout {
+ public:
+  ParameterLayout(const ModelConfig& model, int64_t vocab_size);
+
+  const std::vector<ParameterSpec>& parameters() const { return parameters_; }  // a tied head is not among them
+  const std::vector<WorkingSpec>& working() const { return working_; }
+  // Elements of the flat buffer, alignment gaps included.
+  int64_t flat_size() const { return flat_size_; }
+  // Elements [0, decayed_size) take weight decay.
+  int64_t decayed_size() const { return decayed_size_; }
+  // Parameters proper: N of the FLOP count, a tied head counted once.
+  int64_t num_parameters() const;
+  // Training FLOPs of one token at this row length: 6N + 12 L D T, with D = heads x head size.
+  double flops_per_token(int64_t length) const;
+
+ private:
+  int64_t add(std::string name, std::vector<int64_t> shape);
+  void add_working(int64_t layer, std::string key, std::vector<int64_t> shape, int64_t offset);
+
+  std::vector<ParameterSpec> parameters_;
+  std::vector<WorkingSpec> working_;
+  int64_t flat_size_ = 0;
+  int64_t decayed_size_ = 0;
+  double attention_width_ = 0;  // L x D of the FLOP count
+};
+
+class Parameters {
+ public:
+  // Uninitialised; working weights of dtype fp32 share the masters' memory.
+  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
+
+  // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the norms. A value is a
+  // function of (seed, tensor name, index) alone.
+  void initialize(int64_t seed, double initializer_range);
+  // Rounds the masters into the working weights.
+  void refresh_working();
+
+  const ParameterLayout& layout() const { return layout_; }
+  const at::Tensor& master() const { return master_; }    // [flat_size] fp32
+  const at::Tensor& working() const { return working_; }  // [flat_size]
+  // The master of one HF tensor, a view in its shape.
+  at::Tensor master_view(const ParameterSpec& spec) const;
+
+ private:
+  ParameterLayout layout_;
+  at::Tensor master_;
+  at::Tensor working_;
+};
+
+}  // namespace lmtrain

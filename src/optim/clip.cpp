@@ -1,0 +1,35 @@
+#include "optim/clip.h"
+
+#include <cmath>
+
+#include "ops/dispatch.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr int64_t kBlock = 1 << 16;
+
+}  // namespace
+
+double gradient_norm(const at::Tensor& grad) {
+  if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
+  const int64_t size = grad.numel();
+  std::vector<double> blocks(static_cast<size_t>((size + kBlock - 1) / kBlock));
+  at::parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kBlock;
+      blocks[static_cast<size_t>(block)] = cpu_kernels<float>().sum_of_squares(
+          elements<float>(grad) + begin, std::min(kBlock, size - begin));
+    }
+  });
+  return std::sqrt(std::accumulate(blocks.begin(), blocks.end(), 0.0));
+}
+
+double clip_gradient(const ClipConfig& config, const at::Tensor& grad, double norm) {
+  if (config.type == "norm") return std::min(1.0, config.max / (norm + 1e-6));
+  if (config.type == "value") grad.clamp_(-config.max, config.max);
+  return 1.0;
+}
+
+}  // namespace lmtrain
