@@ -44,6 +44,7 @@ void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
   std::vector<std::string> entries;
   if (!metadata.empty()) {
     std::vector<std::string> pairs;
+    pairs.reserve(metadata.size());
     for (const auto& [key, value] : metadata) {
       pairs.push_back(str(json_string(writer, key), ":", json_string(writer, value)));
     }

@@ -88,8 +88,8 @@ std::filesystem::path new_event_file(const std::filesystem::path& folder) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   for (int number = 0;; ++number) {
-    const auto path = folder / str("events.out.tfevents.", seconds, ".", host.data(), ".",
-                                   ::getpid(), ".", number);
+    auto path = folder / str("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid(),
+                             ".", number);
     if (!std::filesystem::exists(path)) return path;
   }
 }

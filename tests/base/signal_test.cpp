@@ -1,0 +1,47 @@
+#include "base/signal.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "base/support.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::exit_code_of;
+
+TEST(Signal, FirstIsOnlyNoted) {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
+    EXPECT_EQ(exit_code_of([&] {
+                install_signal_handlers();
+                if (stop_signal() != 0) return 1;
+                std::raise(number);
+                return stop_signal() == number ? 0 : 2;
+              }),
+              0);
+  }
+}
+
+TEST(Signal, SecondEndsAtOnce) {
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              std::raise(SIGUSR1);
+              std::raise(SIGTERM);
+              return 0;
+            }),
+            128 + SIGTERM);
+}
+
+TEST(Signal, FileSizeLimitAndBrokenPipeDoNotKill) {
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              std::raise(SIGXFSZ);
+              std::raise(SIGPIPE);
+              return stop_signal();
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,78 @@
+// What tests of files share: a folder that is gone afterwards, the Error of a call, a child
+// process.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace lmtrain::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "lmtrain_test_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Runs `action`, which must throw Error of `kind`; returns its message.
+template <class Action>
+std::string error_of(ErrorKind kind, Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+// Runs `action` in a child process; returns what waitpid says. The child never returns from here:
+// it exits with what `action` returns, or 99 after an exception.
+template <class Action>
+int in_child(Action&& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int code = 99;
+    try {
+      code = action();
+    } catch (...) {  // the code says it
+    }
+    ::_exit(code);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+template <class Action>
+int exit_code_of(Action&& action) {
+  const int status = in_child(action);
+  EXPECT_TRUE(WIFEXITED(status)) << "status " << status;
+  return WEXITSTATUS(status);
+}
+
+}  // namespace lmtrain::testing

@@ -1,0 +1,75 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <utility>
+
+namespace lmtrain {
+namespace {
+
+TEST(Text, StrStreamsItsArguments) {
+  EXPECT_EQ(str("step ", 3, " of ", 10L, ' ', 0.5), "step 3 of 10 0.5");
+}
+
+TEST(Text, Join) {
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(join({"a"}, ", "), "a");
+  EXPECT_EQ(join({"a", "", "c"}, ", "), "a, , c");
+}
+
+TEST(Text, NearestWord) {
+  const std::vector<std::string> words = {"lr", "betas", "weight_decay", "min_ratio"};
+  EXPECT_EQ(nearest_word("weigth_decay", words), "weight_decay");
+  EXPECT_EQ(nearest_word("weightdecay", words), "weight_decay");
+  EXPECT_EQ(nearest_word("beta", words), "betas");
+  EXPECT_EQ(nearest_word("l", words), "lr");
+  EXPECT_EQ(nearest_word("min_ratio", words), "min_ratio");
+  EXPECT_EQ(nearest_word("momentum", words), "");
+  EXPECT_EQ(nearest_word("", words), "");
+  EXPECT_EQ(nearest_word("anything", {}), "");
+  // The first of equals.
+  EXPECT_EQ(nearest_word("cat", {"bat", "rat"}), "bat");
+}
+
+TEST(Text, FormatCount) {
+  const std::vector<std::pair<double, std::string>> table = {
+      {0, "0"},          {7, "7"},          {999, "999"},       {1000, "1.00K"},
+      {1234, "1.23K"},   {9994, "9.99K"},   {9996, "10.0K"},    {12'345, "12.3K"},
+      {99'960, "100K"},  {999'400, "999K"}, {999'600, "1.00M"}, {1'234'567, "1.23M"},
+      {20e6, "20.0M"},   {1.5e9, "1.50B"},  {3e12, "3.00T"},    {5e15, "5000T"},
+      {-1234, "-1.23K"}, {0.25, "0.25"},    {12.5, "12.5"},
+  };
+  for (const auto& [count, text] : table) EXPECT_EQ(format_count(count), text);
+}
+
+TEST(Text, FormatBytes) {
+  const std::vector<std::pair<uint64_t, std::string>> table = {
+      {0, "0 B"},
+      {1023, "1023 B"},
+      {1024, "1.0 KiB"},
+      {1536, "1.5 KiB"},
+      {1 << 20, "1.0 MiB"},
+      {uint64_t{5} << 30, "5.0 GiB"},
+      {uint64_t{3} << 40, "3.0 TiB"},
+      {uint64_t{3} << 50, "3072.0 TiB"},
+  };
+  for (const auto& [bytes, text] : table) EXPECT_EQ(format_bytes(bytes), text);
+}
+
+TEST(Text, FormatDuration) {
+  const std::vector<std::pair<double, std::string>> table = {
+      {-3, "0s"},        {0.4, "0s"},       {45, "45s"},         {59.4, "59s"},
+      {59.6, "1m00s"},   {185, "3m05s"},    {3599, "59m59s"},    {7620, "2h07m"},
+      {86399, "23h59m"}, {97'200, "1d03h"}, {864'000, "10d00h"},
+  };
+  for (const auto& [seconds, text] : table) EXPECT_EQ(format_duration(seconds), text);
+}
+
+TEST(Text, UtcTimestamp) {
+  const std::regex iso(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z)");
+  EXPECT_TRUE(std::regex_match(utc_timestamp(), iso)) << utc_timestamp();
+}
+
+}  // namespace
+}  // namespace lmtrain
