@@ -16,7 +16,9 @@ one update to the end of the next, data loading included; the first steps of a p
     pure-bf16, pure-bf16-compile   the loops with bf16 weights and bf16 AdamW states (less than lmtrain keeps: fp32 masters); bf16 only
 
 Ratios are contestant / lmtrain within one round: above 1 lmtrain is faster (or smaller). Median and range over rounds.
-Memory is the largest resident size of the process, the libraries' own pages included.
+Memory is the largest resident size of the process, the libraries' own pages included. torch.compile needs g++ and
+Python's headers (Debian: python3-dev). Run it on an idle machine: threads that spin on busy processors take ten times
+as long, and the range shows it.
 """
 
 import argparse
@@ -437,6 +439,10 @@ def main():
         f"{arguments.precision}, {arguments.threads} threads, torch {prepared['torch']}, {model_name}", flush=True,
     )
 
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"warning: load average {load:.1f} before the start: other work on this machine will spoil the figures", file=sys.stderr)
+
     runs = {name: [] for name in names}
     for round_index in range(arguments.rounds):
         turn = round_index % len(names)
@@ -452,7 +458,7 @@ def main():
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "processor": model_name, "threads": arguments.threads,
         "torch": prepared["torch"], "size": arguments.size, "parameters": prepared["parameters"], "length": arguments.length,
         "batch_tokens": arguments.batch_tokens, "precision": arguments.precision, "steps": arguments.steps,
-        "rounds": arguments.rounds, "base": base, "contestants": {},
+        "rounds": arguments.rounds, "load_average_before": load, "base": base, "contestants": {},
     }
     for name in names:
         pairs = list(zip(runs[name], runs[base]))
