@@ -1,0 +1,174 @@
+// The plan of a run: curricula and their cycles, totals that agree between ways of batching, what
+// is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "batching/batch_order.h"
+#include "batching/test_corpus.h"
+
+namespace lmtrain {
+namespace {
+
+SequenceConfig sequence(const char* batching, const char* schedule, int64_t cycles = 4) {
+  SequenceConfig config;
+  config.max_length = 64;
+  config.min_length = 8;
+  config.batching = batching;
+  config.schedule.type = schedule;
+  config.schedule.cycles = cycles;
+  return config;
+}
+
+// How much longer the rows of a cycle's second half are than those of its first, the least over all
+// cycles.
+double least_growth(const SequenceConfig& config, int64_t num_batches) {
+  const TokenShard shard = make_shard(random_sizes(1, 400, 900));
+  const BatchOrder order(shard, "corpus", config, DataConfig{}, 3, 256, {.steps = num_batches});
+  const auto mean = [&](int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t k = begin; k < end; ++k) sum += static_cast<double>(order.batch_length(k));
+    return sum / static_cast<double>(end - begin);
+  };
+  double least = 1e9;
+  const int64_t cycle = num_batches / config.schedule.cycles;
+  for (int64_t begin = 0; begin < num_batches; begin += cycle) {
+    least =
+        std::min(least, mean(begin + cycle / 2, begin + cycle) - mean(begin, begin + cycle / 2));
+  }
+  return least;
+}
+
+TEST(BatchOrderPlan, CyclesGrow) {
+  for (const char* batching : {"bucket", "pad"}) {
+    const double natural = least_growth(sequence(batching, "natural"), 1200);
+    const double linear = least_growth(sequence(batching, "grow_linear"), 1200);
+    const double p2 = least_growth(sequence(batching, "grow_p2"), 1200);
+    EXPECT_LT(natural, 1) << batching;
+    EXPECT_GT(linear, 2) << batching;
+    EXPECT_GT(p2, 1.5 * linear) << batching;
+  }
+}
+
+TEST(BatchOrderPlan, EveryCycleHasItsShareOfEveryLength) {
+  const TokenShard shard = make_shard(random_sizes(2, 400, 900));
+  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 256,
+                         {.steps = 1001});
+  for (const LengthSummary& length : order.lengths()) {
+    for (int64_t cycle = 0; cycle < 4; ++cycle) {
+      int64_t count = 0;
+      for (int64_t k = 1001 * cycle / 4; k < 1001 * (cycle + 1) / 4; ++k) {
+        count += order.batch_length(k) == length.length;
+      }
+      EXPECT_NEAR(static_cast<double>(count), static_cast<double>(length.batches) / 4, 3);
+    }
+  }
+}
+
+TEST(BatchOrderPlan, BalancedCutSpreadsTokensOverTheLengths) {
+  const TokenShard shard = make_shard(std::vector<int64_t>(40, 20'000));
+  SequenceConfig config = sequence("bucket", "natural");
+  const BatchOrder balanced(shard, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  ASSERT_EQ(balanced.lengths().size(), 4U);
+  for (const LengthSummary& length : balanced.lengths()) {
+    EXPECT_NEAR(static_cast<double>(length.targets_per_epoch), 40 * 19'999 / 4.0, 6000);
+  }
+  config.cut = "longest";
+  const BatchOrder longest(shard, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  EXPECT_GT(longest.lengths().back().targets_per_epoch, 40 * 19'999 * 0.99);
+}
+
+TEST(BatchOrderPlan, EveryBatchingTrainsTheSameTargets) {
+  const TokenShard shard = make_shard(random_sizes(3, 300, 900));
+  const auto targets = [&](const char* batching, const char* schedule) {
+    return BatchOrder(shard, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
+                      {.epochs = 1})
+        .num_targets();
+  };
+  EXPECT_EQ(targets("bucket", "grow_p2"), targets("concat", "constant"));
+  EXPECT_EQ(targets("pad", "natural"), targets("concat", "constant"));
+}
+
+TEST(BatchOrderPlan, ConcatTakesAnyLength) {
+  const TokenShard shard = make_shard(random_sizes(4, 100, 300));
+  SequenceConfig config = sequence("concat", "constant");
+  config.max_length = 50;
+  const BatchOrder order(shard, "corpus", config, DataConfig{}, 3, 200, {.epochs = 1});
+  Coverage coverage(shard);
+  for (int64_t k = 0; k < order.num_batches(); ++k) coverage.add(order.batch(k));
+  EXPECT_TRUE(coverage.all_between(1, 1));
+}
+
+ErrorKind kind_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::kInternal;
+}
+
+TEST(BatchOrderPlan, RefusesWhatCannotBe) {
+  const TokenShard shard = make_shard({20, 30});
+  const auto kind = [&](const SequenceConfig& config, int64_t batch_tokens, const RunLength& run) {
+    return kind_of(
+        [&] { BatchOrder(shard, "corpus", config, DataConfig{}, 3, batch_tokens, run); });
+  };
+  const RunLength one_step{.steps = 1};
+  for (const char* schedule : {"natural", "grow_linear", "grow_p2"}) {
+    EXPECT_EQ(kind(sequence("concat", schedule), 64, one_step), ErrorKind::kConfig) << schedule;
+  }
+  EXPECT_EQ(kind(sequence("pack", "constant"), 64, one_step), ErrorKind::kConfig);
+  EXPECT_EQ(kind(sequence("bucket", "linear"), 64, one_step), ErrorKind::kConfig);
+  EXPECT_EQ(kind(sequence("bucket", "grow_p2", 0), 64, one_step), ErrorKind::kConfig);
+  EXPECT_EQ(kind(sequence("bucket", "natural"), 96, one_step), ErrorKind::kConfig);
+  EXPECT_EQ(kind(sequence("bucket", "natural"), 0, one_step), ErrorKind::kConfig);
+  SequenceConfig odd = sequence("pad", "natural");
+  odd.max_length = 48;
+  EXPECT_EQ(kind(odd, 96, one_step), ErrorKind::kConfig);
+  odd.max_length = 4;
+  EXPECT_EQ(kind(odd, 96, one_step), ErrorKind::kConfig);
+  odd = sequence("bucket", "natural");
+  odd.cut = "shortest";
+  EXPECT_EQ(kind(odd, 64, one_step), ErrorKind::kConfig);
+
+  const SequenceConfig good = sequence("bucket", "grow_p2");
+  EXPECT_EQ(kind(good, 64, {}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.steps = 1, .tokens = 1}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.epochs = 1e-6}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.epochs = 1e18}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.epochs = 1e300}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.steps = int64_t{1} << 62}), ErrorKind::kConfig);
+  EXPECT_EQ(kind(good, 64, {.tokens = int64_t{1} << 62}), ErrorKind::kConfig);
+}
+
+TEST(BatchOrderPlan, RefusesACorpusWithoutTargets) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, {0}, {1, 1, 0, 1}}) {
+    const TokenShard shard = make_shard(sizes);
+    for (const char* batching : {"bucket", "pad", "concat"}) {
+      EXPECT_EQ(kind_of([&] {
+                  BatchOrder(shard, "corpus", sequence(batching, "constant"), DataConfig{}, 3, 64,
+                             {.steps = 1});
+                }),
+                ErrorKind::kData);
+    }
+  }
+}
+
+TEST(BatchOrderPlan, AnEpochsRunHasAnEnd) {
+  const TokenShard shard = make_shard({20, 30});
+  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 64,
+                         {.epochs = 2});
+  EXPECT_EQ(kind_of([&] { order.batch(order.num_batches()); }), ErrorKind::kInternal);
+  EXPECT_EQ(kind_of([&] { order.batch_length(order.num_batches()); }), ErrorKind::kInternal);
+  EXPECT_EQ(kind_of([&] { order.batch(-1); }), ErrorKind::kInternal);
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,162 @@
+// The learning rate against PyTorch's values and, for every shape, at its first, boundary and last
+// step.
+#include "schedule/lr_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr Span steps(double value) { return {value, Span::Unit::kSteps}; }
+constexpr Span percent(double value) { return {value, Span::Unit::kPercent}; }
+constexpr Span tokens(double value) { return {value, Span::Unit::kTokens}; }
+
+LrScheduleConfig config(const char* type, Span warmup) {
+  LrScheduleConfig config;
+  config.type = type;
+  config.warmup = warmup;
+  return config;
+}
+
+TEST(LrSchedule, EqualsPyTorchLinearThenCosine) {
+  std::ifstream file(LMTRAIN_SOURCE_DIR "/tests/reference/lr/lr.json");
+  const auto golden = nlohmann::json::parse(file);
+  LrScheduleConfig settings = config("cosine", steps(golden["warmup_steps"]));
+  settings.warmup_start = golden["warmup_start"];
+  settings.min_ratio = golden["min_ratio"];
+  const double peak = golden["peak"];
+  const LrSchedule schedule(settings, peak, golden["total_steps"], true, 1);
+  ASSERT_EQ(golden["lr"].size(), 100U);
+  for (size_t step = 0; step < golden["lr"].size(); ++step) {
+    EXPECT_NEAR(schedule.at(static_cast<double>(step)), golden["lr"][step], 1e-14 * peak) << step;
+  }
+  EXPECT_DOUBLE_EQ(schedule.at(100), 1e-4);
+  EXPECT_DOUBLE_EQ(schedule.at(1e9), 1e-4);
+}
+
+TEST(LrSchedule, WarmupShapes) {
+  LrScheduleConfig settings = config("constant", steps(8));
+  settings.warmup_start = 0.2;
+  const auto at = [&](const char* shape, double t) {
+    settings.warmup_shape = shape;
+    return LrSchedule(settings, 2.0, 100, true, 1).at(t);
+  };
+  for (const char* shape : {"linear", "sqrt", "cosine"}) {
+    EXPECT_DOUBLE_EQ(at(shape, 0), 0.4) << shape;
+    EXPECT_LT(at(shape, 7), 2.0) << shape;
+    EXPECT_DOUBLE_EQ(at(shape, 8), 2.0) << shape;
+    EXPECT_DOUBLE_EQ(at(shape, 99), 2.0) << shape;
+    EXPECT_DOUBLE_EQ(at(shape, 1000), 2.0) << shape;
+  }
+  EXPECT_DOUBLE_EQ(at("linear", 2), 2 * (0.2 + 0.8 * 0.25));
+  EXPECT_DOUBLE_EQ(at("sqrt", 2), 2 * (0.2 + 0.8 * 0.5));
+  EXPECT_DOUBLE_EQ(at("cosine", 2), 2 * (0.2 + 0.8 * (1 - std::sqrt(0.5)) / 2));
+}
+
+TEST(LrSchedule, DecaysToTheFloorOverTheRest) {
+  struct Case {
+    const char* type;
+    double quarter;  // of the way down, at p = 1/4
+    double last;     // at p = 89/90
+  };
+  const double p = 89.0 / 90;
+  for (const Case& c :
+       {Case{"cosine", (1 + std::sqrt(0.5)) / 2, (1 + std::cos(std::numbers::pi * p)) / 2},
+        Case{"linear", 0.75, 1 - p}, Case{"sqrt", std::sqrt(0.75), std::sqrt(1 - p)}}) {
+    LrScheduleConfig settings = config(c.type, percent(10));
+    settings.min_ratio = 0.1;
+    const LrSchedule schedule(settings, 1.0, 100, true, 1);
+    EXPECT_DOUBLE_EQ(schedule.warmup(), 10) << c.type;
+    EXPECT_DOUBLE_EQ(schedule.decay_begin(), 10) << c.type;
+    EXPECT_DOUBLE_EQ(schedule.at(10), 1.0) << c.type;
+    EXPECT_NEAR(schedule.at(32.5), 0.1 + 0.9 * c.quarter, 1e-15) << c.type;
+    EXPECT_NEAR(schedule.at(99), 0.1 + 0.9 * c.last, 1e-15) << c.type;
+    EXPECT_DOUBLE_EQ(schedule.at(100), 0.1) << c.type;
+    EXPECT_DOUBLE_EQ(schedule.at(250), 0.1) << c.type;
+  }
+}
+
+TEST(LrSchedule, WsdHoldsThenDecays) {
+  struct Case {
+    const char* shape;
+    double quarter;
+  };
+  for (const Case& c : {Case{"linear", 0.75}, Case{"sqrt", std::sqrt(0.75)},
+                        Case{"one_minus_sqrt", 0.5}, Case{"cosine", (1 + std::sqrt(0.5)) / 2}}) {
+    LrScheduleConfig settings = config("wsd", steps(10));
+    settings.decay = percent(20);
+    settings.decay_shape = c.shape;
+    settings.min_ratio = 0.5;
+    const LrSchedule schedule(settings, 4.0, 100, true, 1);
+    EXPECT_DOUBLE_EQ(schedule.decay_begin(), 80);
+    EXPECT_DOUBLE_EQ(schedule.at(10), 4.0) << c.shape;
+    EXPECT_DOUBLE_EQ(schedule.at(79), 4.0) << c.shape;
+    EXPECT_DOUBLE_EQ(schedule.at(80), 4.0) << c.shape;
+    EXPECT_LT(schedule.at(81), 4.0) << c.shape;
+    EXPECT_NEAR(schedule.at(85), 2 + 2 * c.quarter, 1e-14) << c.shape;
+    EXPECT_GT(schedule.at(99), 2.0) << c.shape;
+    EXPECT_DOUBLE_EQ(schedule.at(100), 2.0) << c.shape;
+    EXPECT_DOUBLE_EQ(schedule.at(101), 2.0) << c.shape;
+  }
+}
+
+TEST(LrSchedule, ConvertsSpansToTheUnitOfTheRun) {
+  // 1000 tokens a step.
+  const auto warmup = [](Span span, double total, bool counts_steps) {
+    return LrSchedule(config("cosine", span), 1.0, total, counts_steps, 1000).warmup();
+  };
+  EXPECT_DOUBLE_EQ(warmup(steps(5), 100'000, false), 5000);
+  EXPECT_DOUBLE_EQ(warmup(tokens(5000), 100'000, false), 5000);
+  EXPECT_DOUBLE_EQ(warmup(percent(2), 100'000, false), 2000);
+  EXPECT_DOUBLE_EQ(warmup(steps(5), 100, true), 5);
+  EXPECT_DOUBLE_EQ(warmup(tokens(5000), 100, true), 5);
+  EXPECT_DOUBLE_EQ(warmup(percent(2), 100, true), 2);
+  EXPECT_THROW(warmup({90, Span::Unit::kSeconds}, 100, true), Error);
+}
+
+TEST(LrSchedule, TokensAndStepsGiveTheSameCurve) {
+  const LrSchedule by_steps(config("cosine", steps(10)), 1.0, 100, true, 512);
+  const LrSchedule by_tokens(config("cosine", steps(10)), 1.0, 51'200, false, 512);
+  for (double step = 0; step <= 110; ++step) {
+    EXPECT_NEAR(by_steps.at(step), by_tokens.at(step * 512), 1e-14) << step;
+  }
+}
+
+TEST(LrSchedule, OddSpans) {
+  // No warm-up: the first step has the peak.
+  EXPECT_DOUBLE_EQ(LrSchedule(config("linear", steps(0)), 1.0, 10, true, 1).at(0), 1.0);
+  // A warm-up that fills the run ends at the peak, one that is longer on its way there.
+  LrScheduleConfig settings = config("cosine", steps(10));
+  settings.warmup_start = 0;
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 10, true, 1).at(10), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 10, true, 1).at(99), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 5, true, 1).at(5), 0.5);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 5, true, 1).at(99), 0.5);
+  // A decay longer than what is left begins after the warm-up; one of nothing never begins.
+  settings = config("wsd", steps(10));
+  settings.decay = percent(95);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 100, true, 1).decay_begin(), 10);
+  settings.decay = percent(0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 100, true, 1).at(100), 1.0);
+}
+
+TEST(LrSchedule, UnknownShapesAreRefused) {
+  LrScheduleConfig settings = config("step", steps(1));
+  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+  settings = config("wsd", steps(1));
+  settings.decay_shape = "exp";
+  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+  settings = config("cosine", steps(1));
+  settings.warmup_shape = "one_minus_sqrt";
+  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,73 @@
+// When something that happens every so often falls due.
+#include "schedule/span.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lmtrain {
+namespace {
+
+// The steps of a run of `total` steps, 100 tokens and 2 seconds each, after which the event is due.
+std::vector<int> due_steps(Span every, int first, int total) {
+  const auto progress = [&](int step) {
+    return Progress{static_cast<double>(step), 100.0 * step, 100.0 * step / total, 2.0 * step};
+  };
+  const Cadence cadence(every);
+  std::vector<int> steps;
+  for (int step = first; step < total; ++step) {
+    if (cadence.due(progress(step), progress(step + 1))) steps.push_back(step + 1);
+  }
+  return steps;
+}
+
+TEST(Cadence, EveryUnit) {
+  const std::vector<int> tens = {10, 20, 30, 40};
+  EXPECT_EQ(due_steps({10, Span::Unit::kSteps}, 0, 40), tens);
+  EXPECT_EQ(due_steps({1000, Span::Unit::kTokens}, 0, 40), tens);
+  EXPECT_EQ(due_steps({25, Span::Unit::kPercent}, 0, 40), tens);
+  EXPECT_EQ(due_steps({20, Span::Unit::kSeconds}, 0, 40), tens);
+}
+
+TEST(Cadence, FallsOnTheStepThatCrosses) {
+  EXPECT_EQ(due_steps({250, Span::Unit::kTokens}, 0, 10), (std::vector<int>{3, 5, 8, 10}));
+  // Several in one step are one.
+  EXPECT_EQ(due_steps({30, Span::Unit::kTokens}, 0, 3), (std::vector<int>{1, 2, 3}));
+}
+
+TEST(Cadence, PercentIsNotLostToRounding) {
+  for (const int total : {7, 20, 60, 73, 100, 997, 4001}) {
+    EXPECT_EQ(due_steps({5, Span::Unit::kPercent}, 0, total).size(),
+              static_cast<size_t>(std::min(total, 20)))
+        << total;
+    EXPECT_EQ(due_steps({5, Span::Unit::kPercent}, 0, total).back(), total);
+  }
+}
+
+TEST(Cadence, ZeroIsNever) {
+  EXPECT_TRUE(due_steps({0, Span::Unit::kSteps}, 0, 100).empty());
+  EXPECT_TRUE(due_steps({0, Span::Unit::kSeconds}, 0, 100).empty());
+}
+
+TEST(Cadence, ResumedRunActsOnTheSameSteps) {
+  const Span every{7, Span::Unit::kPercent};
+  const auto whole = due_steps(every, 0, 90);
+  for (int resumed = 0; resumed < 90; ++resumed) {
+    std::vector<int> after;
+    for (const int step : whole) {
+      if (step > resumed) after.push_back(step);
+    }
+    EXPECT_EQ(due_steps(every, resumed, 90), after) << resumed;
+  }
+}
+
+TEST(Cadence, SkippedStepIsNotCountedTwice) {
+  const Progress at_ten{10, 1000, 50, 20};
+  Progress later = at_ten;
+  later.seconds = 21;
+  EXPECT_FALSE(Cadence({10, Span::Unit::kSteps}).due(at_ten, later));
+}
+
+}  // namespace
+}  // namespace lmtrain
