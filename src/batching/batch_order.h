@@ -1,12 +1,9 @@
 // Which rows make up batch k: a pure function of (fingerprint, seed, config, k). docs/batching.md
 // states it exactly.
 //
-//   bucket   documents cut into pieces of 2^k targets (balanced or longest first); a tail below
-//   min_length becomes a row
-//            of min_length padded at the right
-//   pad      whole documents (in chunks of max_length), each in the smallest power-of-two row that
-//   holds it concat   documents joined in one order, cut at max_length; the target at a document
-//   boundary is masked
+//   bucket   documents cut into pieces of 2^k targets; a tail below min_length in a padded row
+//   pad      whole documents, each in the smallest power-of-two row that holds it
+//   concat   documents joined in one order, cut at max_length; targets at their boundaries masked
 //
 // Each length is one endless stream of rows, permuted anew each epoch; batches may straddle epochs.
 // The lengths of the batches follow the schedule: constant and natural mix them in proportion to

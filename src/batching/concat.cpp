@@ -32,8 +32,7 @@ int64_t ConcatRows::document_at(size_t place) const {
 
 RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
                             std::span<int32_t> targets) const {
-  // All positions below are places in the stream; the input at `begin + i` has the target `begin +
-  // i + 1`.
+  // Positions are places in the stream; the target of the input at p is the token at p + 1.
   const auto length = static_cast<int64_t>(inputs.size());
   const int64_t begin = row * length;
   const int64_t end = std::min(begin + length, ends_.back() - 1);

@@ -23,8 +23,7 @@ int64_t scaled(int64_t count, int64_t part, int64_t whole) {
   return static_cast<int64_t>((doubled + divisor) / (Wide{2} * divisor));
 }
 
-// Fisher & Yates. `place` is where the slice begins in the whole order: no two slices share random
-// bits.
+// Fisher & Yates. `place`: where the slice begins in the order; no two slices share random bits.
 void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t place) {
   for (size_t i = slice.size(); i > 1; --i) {
     const uint64_t bits = random_bits(key, RandomStream::kCurriculum, place + i - 1);

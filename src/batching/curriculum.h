@@ -2,10 +2,8 @@
 // how long they are does not matter here.
 //
 //   mix_lengths   all lengths in proportion throughout (constant, natural)
-//   grow_lengths  cycles; each cycle of n lengths has n sub-cycles whose weights favour short
-//   lengths first, as in
-//                 OLMo-core (grow_linear, grow_p2; Pouransari et al., Dataset Decomposition,
-//                 2405.13226)
+//   grow_lengths  cycles, each of which begins with short lengths and ends with long ones
+//                 (grow_linear, grow_p2: Pouransari et al. 2405.13226, as OLMo-core does it)
 //
 // A key shuffles; without one the order is regular. Pure functions.
 #pragma once

@@ -15,8 +15,7 @@
 
 namespace lmtrain {
 
-// The length of the row that takes the next piece of a document, with `remaining` targets from
-// `offset` on.
+// The length of the row for the next piece of a document: `remaining` targets from `offset` on.
 using CutRule = std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)>;
 
 // Lengths are powers of two from min_length to max_length. `fingerprint` keys the random lengths of
