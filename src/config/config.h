@@ -1,17 +1,19 @@
 // Every setting of a run, as plain data. The field's meaning, default and range are stated once, in
-// config/settings.cpp, from which the parser, `config schema`, `config explain` and docs/config.md come.
-// The names are those of the JSON file.
+// config/settings.cpp, from which the parser, `config schema`, `config explain` and docs/config.md
+// come. The names are those of the JSON file.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lmtrain {
 
-// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s". What a bare number means is up to the key.
+// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s". What a bare number means
+// is up to the key.
 struct Span {
   enum class Unit { kSteps, kTokens, kPercent, kSeconds };
   double value = 0;
@@ -54,8 +56,13 @@ struct DataConfig {
 };
 
 struct LengthScheduleConfig {
-  std::string type = "grow_p2";  // constant | linear | root | step | natural | grow_linear | grow_p2
-  int64_t cycles = 4;
+  std::string type =
+      "grow_p2";       // constant | linear | root | step | natural | grow_linear | grow_p2
+  int64_t cycles = 4;  // grow_*
+  Span duration{100.0, Span::Unit::kPercent};  // linear, root
+  double root_degree = 2.0;                    // root
+  std::vector<int64_t> lengths;                // step: lengths[i] holds until boundaries[i],
+  std::vector<Span> boundaries;                //   after the last one max_length
   bool operator==(const LengthScheduleConfig&) const = default;
 };
 
@@ -117,6 +124,15 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
+  double momentum = 0.95;                          // muon
+  bool nesterov = true;                            // muon
+  int64_t ns_steps = 5;                            // muon
+  std::string adjust_lr = "match_rms_adamw";       // muon: match_rms_adamw | original
+  double alpha = 8.0;                              // ademamix
+  Span alpha_warmup{100.0, Span::Unit::kPercent};  // ademamix; 0: none
+  Span beta3_warmup{100.0, Span::Unit::kPercent};  // ademamix; 0: none
+  int64_t precondition_frequency = 10;             // soap
+  int64_t max_precond_dim = 10000;                 // soap
   std::vector<OptimizerGroupConfig> groups;
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -153,7 +169,7 @@ struct TrainConfig {
 };
 
 struct GuardConfig {
-  std::string on_nonfinite = "skip";  // skip | rollback | stop
+  std::string on_nonfinite = "skip";  // skip | rollback | stop | off
   int64_t max_skips = 10;
   std::string on_spike = "off";  // skip | rollback | stop | off
   double spike_sigma = 6.0;
@@ -190,14 +206,25 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
+// Where the keys that were given stand, for messages that name file and line. It is no part of the
+// configuration: two that differ in it alone are equal.
+struct ConfigOrigins {
+  std::map<std::string, std::string>
+      places;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
+  bool given(const std::string& key) const { return places.contains(key); }
+  // The place of the key, else of the nearest section around it; empty when nothing is known.
+  std::string place(std::string key) const;
+  bool operator==(const ConfigOrigins&) const { return true; }
+};
+
 struct Config {
   std::string name;  // default: the file's stem
   std::optional<std::string> run_dir;
   int64_t seed = 1337;
-  std::optional<int64_t> threads;    // none: auto
-  std::string device = "auto";       // auto | cpu | cuda | cuda:N
-  std::string precision = "auto";    // auto | fp32 | bf16 | fp16 | fp8
-  std::string compile = "auto";      // auto | eager | script | graph
+  std::optional<int64_t> threads;  // none: auto
+  std::string device = "auto";     // auto | cpu | cuda | cuda:N
+  std::string precision = "auto";  // auto | fp32 | bf16 | fp16 | fp8
+  std::string compile = "auto";    // auto | eager | script | graph
   bool deterministic = false;
   std::optional<std::string> init_from;
   TokenizerConfig tokenizer;
@@ -215,6 +242,7 @@ struct Config {
   EvalConfig eval;
   CheckpointConfig checkpoint;
   LogConfig log;
+  ConfigOrigins origins;
   bool operator==(const Config&) const = default;
 
   int64_t data_seed() const { return data.seed.value_or(seed); }

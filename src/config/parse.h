@@ -1,7 +1,8 @@
-// The run configuration as text: strict JSON with // and /* */ comments, `--set key=value` overrides.
+// The run configuration as text: strict JSON with // and /* */ comments, `--set key=value`
+// overrides.
 //
-// All errors are collected and thrown together as one Error(kConfig): each names file:line, JSON pointer, the value,
-// what is allowed and the nearest known key. docs/config.md lists every key.
+// All errors are collected and thrown together as one Error(kConfig): each names file:line, JSON
+// pointer, the value, what is allowed and the nearest known key. docs/config.md lists every key.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,29 +14,43 @@
 
 namespace lmtrain {
 
-// `overrides` are "a.b.c=value" as typed after --set. `origin` is the file's name for messages; its stem is the
-// default of `name`.
-Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides);
+// Whether the folder that `init_from` names is opened: for the model's defaults, and to refuse keys
+// that contradict it. kSkip is for a run's own config.json, which holds every key and must not need
+// the folder any more.
+enum class InitFrom { kRead, kSkip };
+
+// `overrides` are "a.b.c=value" as typed after --set. `origin` is the file's name for messages; its
+// stem is the default of `name`.
+Config parse_config(std::string_view text, const std::string& origin,
+                    const std::vector<std::string>& overrides,
+                    InitFrom init_from = InitFrom::kRead);
 // Reads the file first; a path that does not exist is Error(kUsage).
-Config load_config(const std::string& path, const std::vector<std::string>& overrides);
+Config load_config(const std::string& path, const std::vector<std::string>& overrides,
+                   InitFrom init_from = InitFrom::kRead);
+// Throws Error(kConfig) naming every setting that the contract has and this version has not built.
+void check_supported(const Config& config);
+// Relative paths and globs, seen from the current folder, become absolute.
+void make_paths_absolute(Config& config);
 
 // The full configuration, every key present; parse_config of its dump gives the same Config back.
 nlohmann::ordered_json config_to_json(const Config& config);
 
-// Reads transformers' config.json of a Llama (a "LlamaForCausalLM" folder): every LlamaConfig key is known; one without
-// effect here must have the value lmtrain computes. Error(kConfig) otherwise. `origin` names the file.
+// Reads transformers' config.json of a Llama (a "LlamaForCausalLM" folder): every LlamaConfig key
+// is known; one without effect here must have the value lmtrain computes. Error(kConfig) otherwise.
+// `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
 // config.json for a checkpoint: opens in transformers 4 and 5.
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
-                                            int64_t max_position_embeddings, int64_t bos_id, int64_t eos_id,
-                                            int64_t pad_id);
+                                            int64_t max_position_embeddings, int64_t bos_id,
+                                            int64_t eos_id, int64_t pad_id);
 
 // `config schema`: JSON Schema (2020-12) of the file.
 nlohmann::ordered_json config_schema();
-// `config explain KEY`: meaning, type, default, allowed values. An unknown key is Error(kUsage) with the nearest.
-// An empty key explains all.
+// `config explain KEY`: meaning, type, default, allowed values. An unknown key is Error(kUsage)
+// with the nearest. An empty key explains all.
 std::string explain_setting(const std::string& key);
-// `config show`: the resolved configuration; marks keys that belong to another variant and are unused.
+// `config show`: the resolved configuration; marks keys that belong to another variant and are
+// unused.
 std::string show_config(const Config& config);
 // docs/config.md.
 std::string config_reference_markdown();

@@ -1,0 +1,172 @@
+#include "config/check.h"
+
+#include <bit>
+#include <initializer_list>
+
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+class Rules {
+ public:
+  explicit Rules(SettingReader& reader) : reader_(reader) {}
+
+  // Reports `what` unless `holds`; leaves the rule out when a key in it has a problem of its own.
+  void require(bool holds, const std::vector<std::string>& keys, const std::string& what) {
+    for (const std::string& key : keys) {
+      if (reader_.bad(key)) return;
+    }
+    if (holds) return;
+    std::string first = keys.front();
+    for (const std::string& key : keys) {
+      if (reader_.origins().given(key)) {
+        first = key;
+        break;
+      }
+    }
+    reader_.problem(reader_.origins().place(first), pointer_of(first), what);
+  }
+
+ private:
+  SettingReader& reader_;
+};
+
+bool is_power_of_two(int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); }
+
+void check_sequence(const SequenceConfig& c, Rules& rules) {
+  const std::string min_key = "sequence.min_length";
+  const std::string max_key = "sequence.max_length";
+  rules.require(c.min_length <= c.max_length, {min_key, max_key},
+                str("sequence.min_length ", c.min_length, " is above sequence.max_length ",
+                    c.max_length, "; allowed: min_length <= max_length"));
+  const bool buckets = c.batching == "bucket" || c.batching == "pad";
+  if (buckets) {
+    const auto power = [&](const std::string& key, int64_t value) {
+      rules.require(is_power_of_two(value), {key, "sequence.batching"},
+                    str(key, " ", value, " is not a power of two, as batching ", c.batching,
+                        " needs; nearest: ", std::bit_floor(static_cast<uint64_t>(value)), " and ",
+                        std::bit_ceil(static_cast<uint64_t>(value))));
+    };
+    power(min_key, c.min_length);
+    power(max_key, c.max_length);
+  }
+  const std::string& type = c.schedule.type;
+  const bool orders = type == "natural" || type == "grow_linear" || type == "grow_p2";
+  rules.require(buckets || !orders, {"sequence.schedule.type", "sequence.batching"},
+                "sequence.schedule.type " + type + " orders buckets, which sequence.batching " +
+                    c.batching +
+                    " has not; allowed: constant | linear | root | step, or batching bucket | pad");
+  if (type == "step") {
+    rules.require(!c.schedule.lengths.empty(), {"sequence.schedule.lengths"},
+                  "sequence.schedule.type step needs sequence.schedule.lengths and boundaries");
+    rules.require(
+        c.schedule.lengths.size() == c.schedule.boundaries.size(),
+        {"sequence.schedule.lengths", "sequence.schedule.boundaries"},
+        str("sequence.schedule.lengths has ", c.schedule.lengths.size(),
+            " values and sequence.schedule.boundaries ", c.schedule.boundaries.size(),
+            "; allowed: as many of each (after the last boundary the length is max_length)"));
+  }
+}
+
+void check_batch(const Config& config, Rules& rules) {
+  const int64_t tokens = config.batch.tokens;
+  const int64_t length = config.sequence.max_length;
+  rules.require(tokens % length == 0, {"batch.tokens", "sequence.max_length"},
+                str("batch.tokens ", tokens, " is not a multiple of sequence.max_length ", length,
+                    "; nearest: ", (tokens / length + 1) * length));
+  if (!config.batch.micro_tokens) return;
+  const int64_t micro = *config.batch.micro_tokens;
+  rules.require(micro % length == 0, {"batch.micro_tokens", "sequence.max_length"},
+                str("batch.micro_tokens ", micro, " is not a multiple of sequence.max_length ",
+                    length, "; nearest: ", (micro / length + 1) * length));
+  rules.require(
+      tokens % micro == 0, {"batch.micro_tokens", "batch.tokens"},
+      str("batch.micro_tokens ", micro, " does not divide batch.tokens ", tokens, " evenly"));
+}
+
+void check_optimizer(const Config& config, Rules& rules) {
+  const OptimizerConfig& c = config.optimizer;
+  const size_t count = default_betas(c.type).size();
+  rules.require(c.betas.size() == count, {"optimizer.betas", "optimizer.type"},
+                str("optimizer.betas has ", c.betas.size(), " values; allowed: ", count,
+                    " for optimizer.type ", c.type));
+  const LrScheduleConfig& lr = config.lr_schedule;
+  const bool percents =
+      lr.warmup.unit == Span::Unit::kPercent && lr.decay.unit == Span::Unit::kPercent;
+  rules.require(lr.type != "wsd" || !percents || lr.warmup.value + lr.decay.value <= 100,
+                {"lr_schedule.decay", "lr_schedule.warmup", "lr_schedule.type"},
+                str("lr_schedule.warmup ", lr.warmup.value, "% and decay ", lr.decay.value,
+                    "% are together more than the run"));
+}
+
+void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& rules) {
+  std::vector<std::string> given;
+  for (const char* key : {"train.steps", "train.tokens", "train.epochs"}) {
+    if (reader.origins().given(key)) given.emplace_back(key);
+  }
+  std::vector<std::string> places;
+  for (const std::string& key : given) {
+    places.push_back(key + " (" + reader.origins().place(key) + ")");
+  }
+  rules.require(given.size() <= 1, given.empty() ? std::vector<std::string>{"train"} : given,
+                join(places, " and ") + " are both given; allowed: one of steps, tokens, epochs");
+  rules.require(!given.empty() || c.tokens.has_value(), {"train"},
+                "none of train.steps, train.tokens, train.epochs has a value; give one");
+}
+
+void check_data(const Config& config, Rules& rules, const SettingReader& reader) {
+  rules.require(reader.origins().given("data.train"), {"data.train"},
+                "data.train is missing: the files, folders or globs to train on, for example "
+                "\"data\": {\"train\": [\"corpus/**/*.txt\"]}");
+  const bool held_out = config.data.eval.has_value() || config.data.eval_fraction > 0;
+  rules.require(config.restart.seeds == 1 || held_out,
+                {"restart.seeds", "data.eval_fraction", "data.eval"},
+                str("restart.seeds ", config.restart.seeds,
+                    " ranks trials by held-out loss, but data.eval is null and data.eval_fraction "
+                    "is 0; give one of them"));
+  const TokenizerTrainConfig& train = config.tokenizer.train;
+  if (config.tokenizer.model) return;
+  constexpr int64_t kBytePieces = 256 + 3;  // and <unk>, <s>, </s>
+  rules.require(!train.byte_fallback || train.vocab_size > kBytePieces,
+                {"tokenizer.train.vocab_size", "tokenizer.train.byte_fallback"},
+                str("tokenizer.train.vocab_size ", train.vocab_size,
+                    " leaves no room beside the 256 bytes of byte_fallback and 3 control pieces; "
+                    "allowed: at least ",
+                    kBytePieces + 1));
+  rules.require(config.model.vocab_size.value_or(train.vocab_size) >= train.vocab_size,
+                {"model.vocab_size", "tokenizer.train.vocab_size"},
+                str("model.vocab_size ", config.model.vocab_size.value_or(0),
+                    " is below tokenizer.train.vocab_size ", train.vocab_size));
+}
+
+}  // namespace
+
+void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader) {
+  Rules rules(reader);
+  const std::string heads = prefix + "num_attention_heads";
+  // transformers 5 asks for it even where head_dim is given, and checkpoints must open there.
+  rules.require(model.hidden_size % model.num_attention_heads == 0, {prefix + "hidden_size", heads},
+                str(prefix, "hidden_size ", model.hidden_size, " is not a multiple of ", heads, " ",
+                    model.num_attention_heads));
+  rules.require(model.num_attention_heads % model.num_key_value_heads == 0,
+                {prefix + "num_key_value_heads", heads},
+                str(heads, " ", model.num_attention_heads, " is not a multiple of ", prefix,
+                    "num_key_value_heads ", model.num_key_value_heads));
+  rules.require(model.resolved_head_dim() % 2 == 0 && model.resolved_head_dim() > 0,
+                {prefix + "head_dim", prefix + "hidden_size", heads},
+                str("the width of a head is ", model.resolved_head_dim(),
+                    "; allowed: an even number (rotary embedding turns pairs)"));
+}
+
+void check_config(const Config& config, SettingReader& reader) {
+  Rules rules(reader);
+  check_data(config, rules, reader);
+  check_sequence(config.sequence, rules);
+  check_model(config.model, "model.", reader);
+  check_batch(config, rules);
+  check_optimizer(config, rules);
+  check_run_length(config.train, reader, rules);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,16 @@
+// Rules across settings, checked once each setting by itself is right. Each broken rule is one line
+// that names the keys and, as its place, the first of them that was given.
+#pragma once
+
+#include <string>
+
+#include "config/read_settings.h"
+
+namespace lmtrain {
+
+// Rules of a whole configuration, the model's among them. Problems go into `reader`.
+void check_config(const Config& config, SettingReader& reader);
+// `prefix`: of the model's keys, "model." or empty.
+void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader);
+
+}  // namespace lmtrain

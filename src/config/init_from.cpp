@@ -1,0 +1,77 @@
+#include "config/init_from.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "config/parse.h"
+
+namespace lmtrain {
+namespace fs = std::filesystem;
+
+InitFromFolder open_init_from(const JsonNode& root) {
+  InitFromFolder result;
+  const JsonNode* node = root.find("init_from");
+  if (node == nullptr || !node->is(JsonNode::Type::kString)) return result;
+  std::string ignored;
+  const std::optional<std::string> path = expand_variables(node->text, &ignored);
+  if (!path || path->empty()) return result;
+
+  const auto fail = [&](const std::string& what) {
+    result.problems.push_back(node->where + ": /init_from: " + quote_json(*node) + " " + what);
+  };
+  const fs::path folder = *path;
+  std::error_code code;
+  if (!fs::exists(folder, code)) {
+    result.is_missing = true;
+    fail("does not exist; give a Hugging Face Llama folder or a checkpoint");
+    return result;
+  }
+  if (fs::is_directory(folder / "checkpoints", code)) {
+    fail("is a run; give one of the checkpoints in " + (folder / "checkpoints").string());
+    return result;
+  }
+  if (!fs::is_regular_file(folder / "config.json", code)) {
+    fail("has no config.json; give a Hugging Face Llama folder or a checkpoint");
+    return result;
+  }
+  result.config_path = (folder / "config.json").string();
+  try {
+    result.model = parse_hf_model_config(read_file(result.config_path), result.config_path);
+  } catch (const Error& error) {
+    result.problems.emplace_back(error.what());
+  }
+  const fs::path tokenizer = folder / "tokenizer.model";
+  if (fs::exists(tokenizer, code)) result.tokenizer_model = tokenizer.string();
+  return result;
+}
+
+void check_init_from(const Config& config, const InitFromFolder& folder, SettingReader& reader) {
+  ModelConfig given = config.model;
+  ModelConfig theirs = *folder.model;
+  // Both spelled out, so that null and the width it stands for are equal.
+  given.head_dim = given.resolved_head_dim();
+  theirs.head_dim = theirs.resolved_head_dim();
+  // No part of a saved model.
+  theirs.activation_checkpointing = given.activation_checkpointing;
+  SettingTable given_table;
+  SettingTable their_table;
+  add_model_settings(given_table, given, "model.");
+  add_model_settings(their_table, theirs, "model.");
+  for (const Setting& setting : given_table.settings()) {
+    if (!config.origins.given(setting.key) || reader.bad(setting.key)) continue;
+    const std::string their_value = value_text(*their_table.find(setting.key));
+    if (value_text(setting) == their_value) continue;
+    reader.problem(config.origins.place(setting.key), pointer_of(setting.key),
+                   value_text(setting) + " contradicts " + their_value + " in " +
+                       folder.config_path + " (init_from); leave the key out");
+  }
+}
+
+bool mentions_tokenizer_model(const JsonNode& root) {
+  const JsonNode* tokenizer = root.find("tokenizer");
+  return tokenizer != nullptr && tokenizer->find("model") != nullptr;
+}
+
+}  // namespace lmtrain

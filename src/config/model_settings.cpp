@@ -1,0 +1,108 @@
+// The model's settings, and the keys of transformers' LlamaConfig that are known but change nothing
+// here.
+#include "config/settings.h"
+
+namespace lmtrain {
+
+void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& prefix) {
+  using Kind = SettingKind;
+  const auto add = [&](const char* key, SettingSlot slot, const char* meaning) -> Setting& {
+    return t.add(prefix + key, slot, meaning);
+  };
+  const auto accept = [&](const char* key, std::vector<std::string> values, const char* meaning) {
+    add(key, {}, meaning).as(Kind::kAccepted).choices = std::move(values);
+  };
+  add("hidden_size", &c.hidden_size, "Width; a multiple of num_attention_heads.").range(1, 1 << 20);
+  add("intermediate_size", &c.intermediate_size, "Width inside the MLP.").range(1, 1 << 24);
+  add("num_hidden_layers", &c.num_hidden_layers, "Layers.").range(1, 10'000);
+  add("num_attention_heads", &c.num_attention_heads, "Query heads.").range(1, 1 << 20);
+  add("num_key_value_heads", &c.num_key_value_heads,
+      "Key and value heads; divides num_attention_heads.")
+      .range(1, 1 << 20)
+      .null_is("num_attention_heads")
+      .default_is("num_attention_heads");
+  add("head_dim", &c.head_dim, "Width of a head; even.")
+      .range(2, 1 << 20)
+      .null_is("hidden_size / num_attention_heads");
+  add("rope_theta", &c.rope_theta, "Base of the rotary embedding's wavelengths.")
+      .above(0)
+      .from("Su et al. 2021");
+  add("rope_scaling", &c.rope_scaling,
+      "Stretches the rotary embedding: {\"rope_type\": \"llama3\", ...}.")
+      .null_is("none")
+      .from("transformers, modeling_rope_utils.py");
+  add("rms_norm_eps", &c.rms_norm_eps, "Added to the mean square in RMSNorm.")
+      .above(0)
+      .from("Zhang & Sennrich 2019");
+  add("tie_word_embeddings", &c.tie_word_embeddings, "The head is the embedding, transposed.");
+  add("initializer_range", &c.initializer_range, "Standard deviation of the initial weights.")
+      .above(0);
+  add("vocab_size", &c.vocab_size, "Rows of the embedding; at least the tokenizer's pieces.")
+      .range(1, 1 << 24)
+      .null_is("the tokenizer's");
+  add("activation_checkpointing", &c.activation_checkpointing,
+      "Recompute activations in backward: less memory, slower.");
+
+  add("rope_parameters", {},
+      "transformers 5's form of rope_theta and rope_scaling, read into them.")
+      .as(Kind::kRopeParameters);
+  accept("max_position_embeddings", {}, "sequence.max_length stands for it.");
+  accept("model_type", {"\"llama\""}, "The architecture.");
+  accept("architectures", {"[\"LlamaForCausalLM\"]", "null"}, "The architecture.");
+  accept("hidden_act", {"\"silu\"", "\"swish\""}, "The MLP is SwiGLU.");
+  accept("attention_bias", {"false"}, "Projections have no bias.");
+  accept("mlp_bias", {"false"}, "Projections have no bias.");
+  accept("attention_dropout", {"0"}, "There is no dropout.");
+  accept("pretraining_tp", {"1"}, "A matrix is multiplied whole.");
+  accept("rope_interleaved", {"false"}, "Rotary pairs are halves of a head.");
+  accept("is_llama_config", {"true"}, "The architecture.");
+  accept("tie_encoder_decoder", {"false"}, "There is no encoder.");
+  accept("is_encoder_decoder", {"false"}, "There is no encoder.");
+  accept("is_decoder", {"true", "false"}, "Attention is causal either way.");
+  accept("add_cross_attention", {"false"}, "There is no cross-attention.");
+  accept("chunk_size_feed_forward", {"0"}, "The MLP sees a row whole.");
+  accept("pruned_heads", {"{}", "null"}, "No head is pruned.");
+  accept("quantization_config", {"null"}, "Weights are not quantized.");
+  accept("use_cache", {"true", "false"}, "For generation in transformers.");
+  accept("use_return_dict", {"true", "false"}, "For transformers.");
+  accept("return_dict", {"true", "false"}, "For transformers.");
+  accept("output_attentions", {"true", "false"}, "For transformers.");
+  accept("output_hidden_states", {"true", "false"}, "For transformers.");
+  accept("torchscript", {"true", "false"}, "For transformers.");
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    accept(key, {}, "Format of the weights in the file; precision says what is computed in.");
+  }
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    accept(key, {}, "The tokenizer says it.");
+  }
+  for (const char* key : {"_name_or_path", "_attn_implementation", "attn_implementation",
+                          "transformers_version", "tokenizer_class", "auto_map", "id2label",
+                          "label2id", "problem_type", "task_specific_params"}) {
+    accept(key, {}, "For transformers.");
+  }
+}
+
+SettingTable rope_scaling_settings(RopeScalingConfig& scaling) {
+  SettingTable table;
+  table.add("rope_type", &scaling.rope_type, "The rule.").one_of({"default", "llama3"});
+  table.add("factor", &scaling.factor, "How much longer the context gets.")
+      .at_least(1)
+      .used_if("rope_type", {"llama3"});
+  table
+      .add("low_freq_factor", &scaling.low_freq_factor,
+           "Wavelengths above original / this are stretched in full.")
+      .above(0)
+      .used_if("rope_type", {"llama3"});
+  table
+      .add("high_freq_factor", &scaling.high_freq_factor, "Wavelengths below original / this stay.")
+      .above(0)
+      .used_if("rope_type", {"llama3"});
+  table
+      .add("original_max_position_embeddings", &scaling.original_max_position_embeddings,
+           "The length before stretching.")
+      .range(1, 0x1p40)
+      .used_if("rope_type", {"llama3"});
+  return table;
+}
+
+}  // namespace lmtrain

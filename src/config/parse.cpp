@@ -1,0 +1,101 @@
+#include "config/parse.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "config/check.h"
+#include "config/init_from.h"
+#include "config/overrides.h"
+#include "config/read_settings.h"
+
+namespace lmtrain {
+namespace {
+
+[[noreturn]] void throw_problems(const std::vector<std::string>& problems, ErrorKind kind) {
+  throw Error(kind, join(problems, "\n"));
+}
+
+std::string default_name(const std::string& origin) {
+  const std::string stem = std::filesystem::path(origin).stem().string();
+  return stem.empty() || stem == ".." || !is_utf8(stem) ? "run" : stem;
+}
+
+// Defaults that follow another setting.
+void resolve_defaults(Config& config) {
+  const ConfigOrigins& origins = config.origins;
+  if (!origins.given("optimizer.betas")) {
+    config.optimizer.betas = default_betas(config.optimizer.type);
+  }
+  const std::string& batching = config.sequence.batching;
+  if (!origins.given("sequence.schedule.type") && (batching == "pack" || batching == "concat")) {
+    config.sequence.schedule.type = "constant";
+  }
+  const bool other_length = origins.given("train.steps") || origins.given("train.epochs");
+  if (other_length && !origins.given("train.tokens")) config.train.tokens.reset();
+  if (!origins.given("model.num_key_value_heads") && !config.init_from) {
+    config.model.num_key_value_heads = config.model.num_attention_heads;
+  }
+}
+
+}  // namespace
+
+std::string ConfigOrigins::place(std::string key) const {
+  while (true) {
+    if (const auto found = places.find(key); found != places.end()) return found->second;
+    if (key.empty()) return {};
+    const size_t dot = key.rfind('.');
+    key.resize(dot == std::string::npos ? 0 : dot);
+  }
+}
+
+Config parse_config(std::string_view text, const std::string& origin,
+                    const std::vector<std::string>& overrides, InitFrom init_from) {
+  JsonReadResult json = read_json_file_text(text, origin);
+  std::vector<std::string> problems = std::move(json.problems);
+  if (!json.root) throw_problems(problems, ErrorKind::kConfig);
+  apply_overrides(overrides, *json.root, problems);
+
+  Config config;
+  config.name = default_name(origin);
+  const SettingTable table = config_settings(config);
+  InitFromFolder folder;
+  if (init_from == InitFrom::kRead) folder = open_init_from(*json.root);
+  if (folder.model) config.model = *folder.model;
+
+  SettingReader reader(SettingReader::UnknownKeys::kError);
+  reader.read_section(*json.root, table, "", "");
+  config.origins = reader.origins();
+  resolve_defaults(config);
+  if (folder.model) check_init_from(config, folder, reader);
+  if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
+    config.tokenizer.model = folder.tokenizer_model;
+  }
+  if (json.root->is(JsonNode::Type::kObject)) check_config(config, reader);
+
+  problems.insert(problems.end(), reader.problems().begin(), reader.problems().end());
+  const bool only_missing = problems.empty() && folder.is_missing;
+  problems.insert(problems.end(), folder.problems.begin(), folder.problems.end());
+  if (!problems.empty()) {
+    throw_problems(problems, only_missing ? ErrorKind::kUsage : ErrorKind::kConfig);
+  }
+  return config;
+}
+
+Config load_config(const std::string& path, const std::vector<std::string>& overrides,
+                   InitFrom init_from) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw Error(ErrorKind::kUsage, path +
+                                       ": there is no such file; give the path of a "
+                                       "configuration (docs/config.md describes it)");
+  }
+  if (status.type() == std::filesystem::file_type::directory) {
+    throw Error(ErrorKind::kUsage, path + ": is a folder; give the path of a configuration file");
+  }
+  return parse_config(read_file(path), path, overrides, init_from);
+}
+
+}  // namespace lmtrain

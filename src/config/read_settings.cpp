@@ -1,0 +1,352 @@
+#include "config/read_settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "config/units.h"
+
+namespace lmtrain {
+namespace {
+
+using Type = JsonNode::Type;
+
+template <class T>
+void store(const SettingSlot& slot, const T& value) {
+  std::visit(
+      [&](auto target) {
+        using Target = decltype(target);
+        if constexpr (std::is_same_v<Target, T*> || std::is_same_v<Target, std::optional<T>*>) {
+          *target = value;
+        }
+      },
+      slot);
+}
+
+bool is_device(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  return text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
+         std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.find('/') == std::string::npos && text != "." && text != "..";
+}
+
+std::string join_key(const std::string& section, const std::string& key) {
+  return section.empty() ? key : section + "." + key;
+}
+
+}  // namespace
+
+std::optional<std::string> expand_variables(const std::string& text, std::string* problem) {
+  std::string out;
+  size_t at = 0;
+  while (true) {
+    const size_t open = text.find("${", at);
+    out += text.substr(at, open - at);
+    if (open == std::string::npos) return out;
+    const size_t close = text.find('}', open);
+    if (close == std::string::npos) {
+      *problem = "has a ${ without }";
+      return std::nullopt;
+    }
+    const std::string name = text.substr(open + 2, close - open - 2);
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) {
+      *problem = "names the environment variable " + name + ", which is not set";
+      return std::nullopt;
+    }
+    if (!is_utf8(value)) {
+      *problem = "names the environment variable " + name + ", whose value is not UTF-8";
+      return std::nullopt;
+    }
+    out += value;
+    at = close + 1;
+  }
+}
+
+void SettingReader::problem(const std::string& where, const std::string& pointer,
+                            const std::string& what) {
+  problems_.push_back(where + ": " + (pointer.empty() ? "" : pointer + ": ") + what);
+}
+
+void SettingReader::wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                          const std::string& what, const std::string& hint) {
+  bad_.insert(setting.key);
+  problem(node.where, pointer,
+          quote_json(node) + " " + what + "; allowed: " + describe_allowed(setting) +
+              (hint.empty() ? "" : "; did you mean \"" + hint + "\"?"));
+}
+
+void SettingReader::read_section(const JsonNode& object, const SettingTable& table,
+                                 const std::string& section, const std::string& pointer) {
+  origins_.places[section] = object.where;
+  if (!object.is(Type::kObject)) {
+    problem(object.where, pointer, quote_json(object) + " is not an object; allowed: { ... }");
+    return;
+  }
+  for (const JsonMember& member : object.members) {
+    const std::string key = join_key(section, member.key);
+    const std::string below = pointer + "/" + pointer_component(member.key);
+    // A dot in a key would otherwise reach into another section.
+    const bool plain = member.key.find('.') == std::string::npos;
+    if (plain && table.is_section(key)) {
+      read_section(member.value, table, key, below);
+    } else if (const Setting* setting = plain ? table.find(key) : nullptr) {
+      if (!member.value.is(Type::kNull)) origins_.places[key] = member.value.where;
+      read(member.value, *setting, below);
+    } else if (unknown_ == UnknownKeys::kError) {
+      unknown_key(member, table, section, below);
+    }
+  }
+  // Last, when what it may contradict has been read.
+  if (const JsonNode* rope = object.find("rope_parameters");
+      rope != nullptr && table.find(join_key(section, "rope_parameters")) != nullptr) {
+    read_rope_parameters(*rope, table, section, pointer);
+  }
+}
+
+void SettingReader::unknown_key(const JsonMember& member, const SettingTable& table,
+                                const std::string& section, const std::string& pointer) {
+  const std::string near = nearest_key(member.key, section, table);
+  if (!near.empty()) {
+    problem(member.key_where, pointer, "unknown key; did you mean \"" + near + "\"?");
+    return;
+  }
+  const std::string prefix = section.empty() ? "" : section + ".";
+  std::vector<std::string> known;
+  const auto add = [&](const std::string& key) {
+    if (key.starts_with(prefix) && key.find('.', prefix.size()) == std::string::npos) {
+      known.push_back(key.substr(prefix.size()));
+    }
+  };
+  for (const Setting& setting : table.settings()) {
+    if (setting.kind != SettingKind::kAccepted) add(setting.key);
+  }
+  for (const SettingSection& other : table.sections()) add(other.key);
+  problem(member.key_where, pointer, "unknown key; known here: " + join(known, ", "));
+}
+
+void SettingReader::read(const JsonNode& node, const Setting& setting, const std::string& pointer) {
+  if (setting.kind != SettingKind::kAccepted && read_null(node, setting)) return;
+  switch (setting.kind) {
+    case SettingKind::kBool:
+      if (!node.is(Type::kBool)) return wrong(node, setting, pointer, "is not true or false");
+      return store<bool>(setting.slot, node.boolean);
+    case SettingKind::kInteger:
+      return read_integer(node, setting, pointer);
+    case SettingKind::kNumber:
+      return read_number(node, setting, pointer);
+    case SettingKind::kText:
+    case SettingKind::kName:
+    case SettingKind::kPath:
+    case SettingKind::kChoice:
+    case SettingKind::kDevice:
+      return read_text(node, setting, pointer);
+    case SettingKind::kTokens:
+    case SettingKind::kBytes:
+    case SettingKind::kDuration:
+      return read_amount(node, setting, pointer);
+    case SettingKind::kSpan: {
+      Span span;
+      if (parse_span_node(node, setting, pointer, &span)) store(setting.slot, span);
+      return;
+    }
+    case SettingKind::kNumbers:
+    case SettingKind::kIntegers:
+    case SettingKind::kSpans:
+      return read_list(node, setting, pointer);
+    case SettingKind::kSources:
+      return read_sources(node, setting, pointer);
+    case SettingKind::kGroups:
+      return read_groups(node, setting, pointer);
+    case SettingKind::kRopeScaling:
+      return read_rope_scaling(node, setting, pointer);
+    case SettingKind::kRopeParameters:
+      return;  // by read_section, at its end
+    case SettingKind::kAccepted:
+      return read_accepted(node, setting, pointer);
+  }
+}
+
+bool SettingReader::read_null(const JsonNode& node, const Setting& setting) {
+  const bool named =
+      !setting.null_name.empty() && node.is(Type::kString) && node.text == setting.null_name;
+  if (!setting.nullable || !(named || node.is(Type::kNull))) return false;
+  std::visit(
+      [](auto slot) {
+        // A plain slot whose null follows another setting keeps what it has; see resolve_defaults.
+        if constexpr (requires { slot->reset(); }) slot->reset();
+      },
+      setting.slot);
+  origins_.places.erase(setting.key);
+  return true;
+}
+
+void SettingReader::read_integer(const JsonNode& node, const Setting& setting,
+                                 const std::string& pointer) {
+  if (!node.is(Type::kNumber)) return wrong(node, setting, pointer, "is not an integer");
+  if (!node.integer) {
+    const bool fraction = std::isfinite(node.number) && node.number != std::trunc(node.number);
+    return wrong(node, setting, pointer, fraction ? "is not an integer" : "is too large");
+  }
+  if (!setting.bounds.contains(static_cast<double>(*node.integer))) {
+    return wrong(node, setting, pointer, "is out of range");
+  }
+  store(setting.slot, *node.integer);
+}
+
+void SettingReader::read_number(const JsonNode& node, const Setting& setting,
+                                const std::string& pointer) {
+  if (!node.is(Type::kNumber)) return wrong(node, setting, pointer, "is not a number");
+  if (!std::isfinite(node.number)) {
+    return wrong(node, setting, pointer, "does not fit a 64-bit floating-point number");
+  }
+  if (!setting.bounds.contains(node.number)) {
+    return wrong(node, setting, pointer, "is out of range");
+  }
+  store(setting.slot, node.number);
+}
+
+void SettingReader::read_text(const JsonNode& node, const Setting& setting,
+                              const std::string& pointer) {
+  if (!node.is(Type::kString)) {
+    const bool choice = setting.kind == SettingKind::kChoice;
+    return wrong(node, setting, pointer, choice ? "is not one of them" : "is not text");
+  }
+  std::string text = node.text;
+  if (setting.kind == SettingKind::kChoice &&
+      std::find(setting.choices.begin(), setting.choices.end(), text) == setting.choices.end()) {
+    return wrong(node, setting, pointer, "is not known", nearest_word(text, setting.choices));
+  }
+  if (setting.kind == SettingKind::kDevice && !is_device(text)) {
+    return wrong(node, setting, pointer, "is not a device",
+                 nearest_word(text, {"auto", "cpu", "cuda", "cuda:0"}));
+  }
+  if (setting.kind == SettingKind::kName && !is_name(text)) {
+    return wrong(node, setting, pointer, "cannot name a folder");
+  }
+  if (setting.kind == SettingKind::kPath && !expand_path(node, pointer, &text)) {
+    bad_.insert(setting.key);
+    return;
+  }
+  store(setting.slot, text);
+}
+
+bool SettingReader::expand_path(const JsonNode& node, const std::string& pointer,
+                                std::string* path) {
+  std::string what;
+  const std::optional<std::string> expanded = expand_variables(node.text, &what);
+  if (!expanded) {
+    problem(node.where, pointer, quote_json(node) + " " + what);
+    return false;
+  }
+  if (expanded->empty()) {
+    problem(node.where, pointer, quote_json(node) + " is an empty path");
+    return false;
+  }
+  *path = *expanded;
+  return true;
+}
+
+void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
+                                const std::string& pointer) {
+  const bool duration = setting.kind == SettingKind::kDuration;
+  if (node.is(Type::kNumber)) {
+    return duration ? read_number(node, setting, pointer) : read_integer(node, setting, pointer);
+  }
+  const bool tokens = setting.kind == SettingKind::kTokens;
+  const char* what = duration ? "is not a time"
+                     : tokens ? "is not a number of tokens"
+                              : "is not a number of bytes";
+  if (!node.is(Type::kString)) return wrong(node, setting, pointer, what);
+  if (duration) {
+    const std::optional<double> seconds = parse_duration(node.text);
+    if (!seconds) return wrong(node, setting, pointer, what);
+    if (!setting.bounds.contains(*seconds)) {
+      return wrong(node, setting, pointer, "is out of range");
+    }
+    return store(setting.slot, *seconds);
+  }
+  const std::optional<int64_t> count = tokens ? parse_tokens(node.text) : parse_bytes(node.text);
+  if (!count) return wrong(node, setting, pointer, what);
+  if (!setting.bounds.contains(static_cast<double>(*count))) {
+    return wrong(node, setting, pointer, "is out of range");
+  }
+  store(setting.slot, *count);
+}
+
+bool SettingReader::parse_span_node(const JsonNode& node, const Setting& setting,
+                                    const std::string& pointer, Span* span) {
+  if (node.is(Type::kNumber)) {
+    if (!node.integer || *node.integer < 0 || static_cast<double>(*node.integer) > 0x1p53) {
+      wrong(node, setting, pointer, "is not a whole number of at least 0");
+      return false;
+    }
+    *span = {static_cast<double>(*node.integer), setting.bare_unit};
+    return true;
+  }
+  const std::optional<Span> parsed =
+      node.is(Type::kString) ? parse_span(node.text) : std::optional<Span>();
+  if (!parsed) {
+    wrong(node, setting, pointer, "is not an amount with a unit");
+    return false;
+  }
+  if (std::find(setting.units.begin(), setting.units.end(), parsed->unit) == setting.units.end()) {
+    wrong(node, setting, pointer, "has a unit that this key does not take");
+    return false;
+  }
+  *span = *parsed;
+  return true;
+}
+
+void SettingReader::read_accepted(const JsonNode& node, const Setting& setting,
+                                  const std::string& pointer) {
+  if (setting.choices.empty()) return;
+  const nlohmann::ordered_json value = to_json(node);
+  for (const std::string& choice : setting.choices) {
+    if (nlohmann::ordered_json::parse(choice) == value) return;
+  }
+  wrong(node, setting, pointer, "is not what lmtrain computes");
+}
+
+void SettingReader::read_list(const JsonNode& node, const Setting& setting,
+                              const std::string& pointer) {
+  if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
+  std::vector<double> numbers;
+  std::vector<int64_t> integers;
+  std::vector<Span> spans;
+  // Each item is read as a setting of its own, so that its range and message are the same.
+  Setting item = setting;
+  double number = 0;
+  int64_t integer = 0;
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const std::string below = str(pointer, '/', i);
+    const size_t before = problems_.size();
+    if (setting.kind == SettingKind::kSpans) {
+      Span span;
+      if (parse_span_node(node.items[i], setting, below, &span)) spans.push_back(span);
+    } else if (setting.kind == SettingKind::kNumbers) {
+      item.slot = &number;
+      read_number(node.items[i], item, below);
+      numbers.push_back(number);
+    } else {
+      item.slot = &integer;
+      read_integer(node.items[i], item, below);
+      integers.push_back(integer);
+    }
+    if (problems_.size() > before) bad_.insert(setting.key);
+  }
+  if (bad(setting.key)) return;
+  if (setting.kind == SettingKind::kSpans) {
+    store(setting.slot, spans);
+  } else if (setting.kind == SettingKind::kNumbers) {
+    store(setting.slot, numbers);
+  } else {
+    store(setting.slot, integers);
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,67 @@
+// From a tree of JSON into the structs, by the table of settings. Every problem becomes one line
+// and reading goes on, so that all errors of a file come at once; a setting with a problem keeps
+// its old value and is remembered as bad, so that checks across settings leave it out.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/json_reader.h"
+#include "config/settings.h"
+
+namespace lmtrain {
+
+class SettingReader {
+ public:
+  enum class UnknownKeys { kError, kIgnore };
+  explicit SettingReader(UnknownKeys unknown) : unknown_(unknown) {}
+
+  // Reads the whole tree. `section` is the dotted prefix of the table's keys below `object`,
+  // `pointer` the JSON pointer.
+  void read_section(const JsonNode& object, const SettingTable& table, const std::string& section,
+                    const std::string& pointer);
+
+  // "where: pointer: what".
+  void problem(const std::string& where, const std::string& pointer, const std::string& what);
+  bool bad(const std::string& key) const { return bad_.contains(key); }
+
+  const ConfigOrigins& origins() const { return origins_; }
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  void read(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  bool read_null(const JsonNode& node, const Setting& setting);
+  void read_integer(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_number(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_text(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_amount(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_accepted(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_sources(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_groups(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_rope_scaling(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_rope_parameters(const JsonNode& node, const SettingTable& table,
+                            const std::string& section, const std::string& pointer);
+  // An object inside a setting, with a table of its own.
+  void read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
+                 const std::string& pointer);
+
+  bool parse_span_node(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                       Span* span);
+  bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
+  void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
+                   const std::string& pointer);
+  void wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
+             const std::string& what, const std::string& hint = "");
+
+  UnknownKeys unknown_;
+  std::vector<std::string> problems_;
+  std::set<std::string> bad_;
+  ConfigOrigins origins_;
+};
+
+// ${VAR} replaced; nothing, with `problem` set, when one is unset or not closed.
+std::optional<std::string> expand_variables(const std::string& text, std::string* problem);
+
+}  // namespace lmtrain

@@ -1,0 +1,332 @@
+// How a setting is built, described and found; the settings themselves are in settings.cpp.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "config/settings.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+SettingKind kind_of(const SettingSlot& slot) {
+  struct Visitor {
+    SettingKind operator()(std::monostate) const { return SettingKind::kAccepted; }
+    SettingKind operator()(const bool*) const { return SettingKind::kBool; }
+    SettingKind operator()(const int64_t*) const { return SettingKind::kInteger; }
+    SettingKind operator()(const std::optional<int64_t>*) const { return SettingKind::kInteger; }
+    SettingKind operator()(const double*) const { return SettingKind::kNumber; }
+    SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
+    SettingKind operator()(const std::string*) const { return SettingKind::kText; }
+    SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
+    SettingKind operator()(const Span*) const { return SettingKind::kSpan; }
+    SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
+    SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
+    SettingKind operator()(const std::vector<Span>*) const { return SettingKind::kSpans; }
+    SettingKind operator()(const std::optional<RopeScalingConfig>*) const {
+      return SettingKind::kRopeScaling;
+    }
+    SettingKind operator()(const std::vector<DataSourceConfig>*) const {
+      return SettingKind::kSources;
+    }
+    SettingKind operator()(const std::optional<std::vector<DataSourceConfig>>*) const {
+      return SettingKind::kSources;
+    }
+    SettingKind operator()(const std::vector<OptimizerGroupConfig>*) const {
+      return SettingKind::kGroups;
+    }
+  };
+  return std::visit(Visitor{}, slot);
+}
+
+std::string number_text(double value) {
+  if (value == std::trunc(value) && std::abs(value) <= 0x1p53) {
+    return str(static_cast<int64_t>(value));
+  }
+  return str(value);
+}
+
+std::string range_text(const SettingRange& range) {
+  const bool has_low = std::isfinite(range.low);
+  const bool has_high = range.high < 0x1p53;  // larger limits are the format's, not worth a word
+  if (has_low && has_high) {
+    return (range.low_open ? " above " : " from ") + number_text(range.low) +
+           (range.high_open ? " to below " : " to ") + number_text(range.high);
+  }
+  if (has_low) return (range.low_open ? " above " : " of at least ") + number_text(range.low);
+  return has_high ? (range.high_open ? " below " : " of at most ") + number_text(range.high) : "";
+}
+
+std::string span_text(const Setting& setting) {
+  std::vector<std::string> examples;
+  for (const Span::Unit unit : setting.units) {
+    switch (unit) {
+      case Span::Unit::kSteps:
+        examples.emplace_back("\"500 steps\"");
+        break;
+      case Span::Unit::kTokens:
+        examples.emplace_back("\"10M\" tokens");
+        break;
+      case Span::Unit::kPercent:
+        examples.emplace_back("\"2%\" of the run");
+        break;
+      case Span::Unit::kSeconds:
+        examples.emplace_back("\"90s\" \"30min\" \"2h\"");
+        break;
+    }
+  }
+  const bool steps = setting.bare_unit == Span::Unit::kSteps;
+  return std::string("a number of ") + (steps ? "steps" : "tokens") + ", or text such as " +
+         join(examples, ", ");
+}
+
+std::string allowed_without_null(const Setting& setting) {
+  const std::string range = range_text(setting.bounds);
+  switch (setting.kind) {
+    case SettingKind::kBool:
+      return "true or false";
+    case SettingKind::kInteger:
+      return "an integer" + range;
+    case SettingKind::kNumber:
+      return "a number" + range;
+    case SettingKind::kText:
+      return "text";
+    case SettingKind::kName:
+      return "text that can name a folder (no \"/\")";
+    case SettingKind::kPath:
+      return "a path as text, ${VAR} is expanded";
+    case SettingKind::kChoice:
+      return join(setting.choices, " | ");
+    case SettingKind::kDevice:
+      return "auto | cpu | cuda | cuda:N";
+    case SettingKind::kTokens:
+      return "a number of tokens" + range + ", or text such as \"10M\" \"2B\" \"64Ki\"";
+    case SettingKind::kBytes:
+      return "a number of bytes" + range + ", or text such as \"100MB\" \"1GiB\"";
+    case SettingKind::kDuration:
+      return "seconds" + range + ", or text such as \"90s\" \"30min\" \"2h\"";
+    case SettingKind::kSpan:
+      return span_text(setting);
+    case SettingKind::kNumbers:
+      return "a list of numbers" + range;
+    case SettingKind::kIntegers:
+      return "a list of integers" + range;
+    case SettingKind::kSpans:
+      return "a list, each " + span_text(setting);
+    case SettingKind::kSources:
+      return R"(a list of paths and of {"path": ..., "weight": ...})";
+    case SettingKind::kGroups:
+      return R"(a list of {"pattern": ..., "lr": ..., "weight_decay": ...})";
+    case SettingKind::kRopeScaling:
+      return R"({"rope_type": "llama3", "factor": ..., "low_freq_factor": ..., "high_freq_factor": )"
+             R"(..., "original_max_position_embeddings": ...})";
+    case SettingKind::kRopeParameters:
+      return R"({"rope_theta": ..., "rope_type": "default" or "llama3", ...})";
+    case SettingKind::kAccepted:
+      return setting.choices.empty() ? "any value" : join(setting.choices, " | ");
+  }
+  return {};
+}
+
+std::string lower_snake(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+std::string section_of(const std::string& key) {
+  const size_t dot = key.rfind('.');
+  return dot == std::string::npos ? std::string() : key.substr(0, dot);
+}
+
+std::string last_component(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// What people coming from HF Trainer, torchtitan, nanoGPT or Marian type.
+constexpr std::pair<const char*, const char*> kForeignNames[] = {
+    {"learning_rate", "optimizer.lr"},
+    {"warmup_steps", "lr_schedule.warmup"},
+    {"warmup_ratio", "lr_schedule.warmup"},
+    {"lr_scheduler_type", "lr_schedule.type"},
+    {"max_steps", "train.steps"},
+    {"max_iters", "train.steps"},
+    {"num_train_epochs", "train.epochs"},
+    {"max_grad_norm", "clip.max"},
+    {"grad_clip", "clip.max"},
+    {"clip_norm", "clip.max"},
+    {"adam_beta1", "optimizer.betas"},
+    {"adam_beta2", "optimizer.betas"},
+    {"adam_epsilon", "optimizer.eps"},
+    {"optim", "optimizer.type"},
+    {"batch_size", "batch.tokens"},
+    {"per_device_train_batch_size", "batch.micro_tokens"},
+    {"gradient_accumulation_steps", "batch.micro_tokens"},
+    {"seq_len", "sequence.max_length"},
+    {"block_size", "sequence.max_length"},
+    {"context_length", "sequence.max_length"},
+    {"packing", "sequence.batching"},
+    {"output_dir", "run_dir"},
+    {"save_steps", "checkpoint.every"},
+    {"save_total_limit", "checkpoint.keep"},
+    {"eval_steps", "eval.every"},
+    {"logging_steps", "log.every"},
+    {"torch_compile", "compile"},
+    {"gradient_checkpointing", "model.activation_checkpointing"},
+    {"n_layer", "model.num_hidden_layers"},
+    {"n_head", "model.num_attention_heads"},
+    {"n_embd", "model.hidden_size"},
+    {"data_seed", "data.seed"},
+};
+
+}  // namespace
+
+bool SettingRange::contains(double value) const {
+  return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
+}
+
+Setting& Setting::as(SettingKind new_kind) {
+  kind = new_kind;
+  return *this;
+}
+Setting& Setting::range(double low, double high) {
+  bounds = {.low = low, .high = high};
+  return *this;
+}
+Setting& Setting::at_least(double low) {
+  bounds = {.low = low};
+  return *this;
+}
+Setting& Setting::above(double low) {
+  bounds = {.low = low, .low_open = true};
+  return *this;
+}
+Setting& Setting::below(double low, double high) {
+  bounds = {.low = low, .high = high, .high_open = true};
+  return *this;
+}
+Setting& Setting::one_of(std::vector<std::string> values) {
+  kind = SettingKind::kChoice;
+  choices = std::move(values);
+  return *this;
+}
+Setting& Setting::null_is(std::string meaning_of_null, std::string written) {
+  nullable = true;
+  null_meaning = std::move(meaning_of_null);
+  null_name = std::move(written);
+  return *this;
+}
+Setting& Setting::default_is(std::string note) {
+  default_note = std::move(note);
+  return *this;
+}
+Setting& Setting::in_units(std::vector<Span::Unit> allowed, Span::Unit bare) {
+  units = std::move(allowed);
+  bare_unit = bare;
+  return *this;
+}
+Setting& Setting::used_if(std::string other, std::vector<std::string> values) {
+  used_key = std::move(other);
+  used_values = std::move(values);
+  return *this;
+}
+Setting& Setting::from(std::string reference) {
+  source = std::move(reference);
+  return *this;
+}
+Setting& Setting::must_be_given() {
+  required = true;
+  return *this;
+}
+
+Setting& SettingTable::add(const std::string& key, SettingSlot slot, const std::string& meaning) {
+  Setting& setting = settings_.emplace_back();
+  setting.key = key;
+  setting.slot = slot;
+  setting.kind = kind_of(slot);
+  setting.meaning = meaning;
+  return setting;
+}
+
+void SettingTable::section(const std::string& key, const std::string& meaning) {
+  sections_.push_back({key, meaning});
+}
+
+const Setting* SettingTable::find(const std::string& key) const {
+  const auto found = std::find_if(settings_.begin(), settings_.end(),
+                                  [&](const Setting& setting) { return setting.key == key; });
+  return found == settings_.end() ? nullptr : &*found;
+}
+
+bool SettingTable::is_section(const std::string& key) const {
+  return std::any_of(sections_.begin(), sections_.end(),
+                     [&](const SettingSection& section) { return section.key == key; });
+}
+
+std::string describe_allowed(const Setting& setting) {
+  const std::string allowed = allowed_without_null(setting);
+  if (!setting.nullable) return allowed;
+  return allowed + ", or " + (setting.null_name.empty() ? "null" : "\"" + setting.null_name + "\"");
+}
+
+std::string value_text(const Setting& setting) {
+  const Json value = setting_value(setting);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string why_unused(const Setting& setting, const SettingTable& table) {
+  if (setting.used_key.empty()) return {};
+  const Setting* other = table.find(setting.used_key);
+  const std::string value = value_text(*other);
+  const auto& used = setting.used_values;
+  if (std::find(used.begin(), used.end(), value) != used.end()) return {};
+  return used == std::vector<std::string>{"null"} ? setting.used_key + " is given"
+                                                  : setting.used_key + " is " + value;
+}
+
+std::string nearest_key(const std::string& unknown, const std::string& section,
+                        const SettingTable& table) {
+  const std::string word = lower_snake(unknown);
+  std::vector<std::string> siblings;
+  std::vector<std::string> leaves;
+  std::string same_leaf;
+  const auto consider = [&](const std::string& key) {
+    const std::string leaf = last_component(key);
+    if (section_of(key) == section) siblings.push_back(leaf);
+    leaves.push_back(leaf);
+    if (same_leaf.empty() && leaf == word) same_leaf = key;
+  };
+  for (const SettingSection& other : table.sections()) consider(other.key);
+  for (const Setting& setting : table.settings()) consider(setting.key);
+
+  const auto here = [&](const std::string& leaf) {
+    return section.empty() ? leaf : section + "." + leaf;
+  };
+  if (std::find(siblings.begin(), siblings.end(), word) != siblings.end()) return here(word);
+  if (table.find(word) != nullptr) return word;
+  for (const auto& [name, key] : kForeignNames) {
+    if (word == name && table.find(key) != nullptr) return key;
+  }
+  if (!same_leaf.empty()) return same_leaf;
+  if (const std::string near = nearest_word(word, siblings); !near.empty()) return here(near);
+  const std::string near = nearest_word(word, leaves);
+  if (near.empty()) return {};
+  for (const SettingSection& other : table.sections()) {
+    if (last_component(other.key) == near) return other.key;
+  }
+  for (const Setting& setting : table.settings()) {
+    if (last_component(setting.key) == near) return setting.key;
+  }
+  return {};
+}
+
+std::string pointer_of(const std::string& key) {
+  std::string pointer = "/" + key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return key.empty() ? "" : pointer;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,371 @@
+// The settings themselves; the model's are in model_settings.cpp.
+#include "config/settings.h"
+
+namespace lmtrain {
+namespace {
+
+using Kind = SettingKind;
+constexpr Span::Unit kSteps = Span::Unit::kSteps;
+constexpr Span::Unit kTokens = Span::Unit::kTokens;
+constexpr Span::Unit kPercent = Span::Unit::kPercent;
+constexpr Span::Unit kSeconds = Span::Unit::kSeconds;
+constexpr double kMaxLength = 1 << 24;
+constexpr double kMaxTokens = 0x1p53;
+
+void add_run(SettingTable& t, Config& c) {
+  t.add("$schema", {}, "Names the JSON Schema, for editors. No effect.").as(Kind::kAccepted);
+  t.add("name", &c.name, "Name of the run; its folder is runs/<name> unless run_dir is given.")
+      .as(Kind::kName)
+      .default_is("the configuration file's stem");
+  t.add("run_dir", &c.run_dir, "Folder of the run.").as(Kind::kPath).null_is("runs/<name>");
+  t.add("seed", &c.seed,
+        "Seed of initialisation and, unless data.seed is given, of the order of data.")
+      .at_least(0);
+  t.add("threads", &c.threads, "CPU threads.")
+      .range(1, 4096)
+      .null_is("OMP_NUM_THREADS, else the processors this process may use", "auto");
+  t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
+  t.add("precision", &c.precision,
+        "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
+        "where the device "
+        "has it in hardware, else fp32. fp16: with dynamic loss scaling.")
+      .one_of({"auto", "fp32", "bf16", "fp16", "fp8"});
+  t.add("compile", &c.compile,
+        "How the model runs. eager: its source as it stands, for debugging; script: compiled "
+        "TorchScript; graph: "
+        "script and a captured CUDA graph per shape.")
+      .one_of({"auto", "eager", "script", "graph"});
+  t.add("deterministic", &c.deterministic,
+        "Only operators that give the same bits each time, also where slower.");
+  t.add("init_from", &c.init_from,
+        "A Hugging Face Llama folder or a checkpoint to take the weights from, and from its "
+        "config.json the defaults "
+        "of model; optimizer, step and data begin at 0.")
+      .as(Kind::kPath)
+      .null_is("random weights");
+}
+
+void add_tokenizer(SettingTable& t, TokenizerConfig& c) {
+  t.section("tokenizer", "How text becomes ids.");
+  t.add("tokenizer.model", &c.model, "Path of a sentencepiece .model.")
+      .as(Kind::kPath)
+      .null_is("train one (with init_from: the tokenizer.model in its folder)");
+  t.section("tokenizer.train", "The tokenizer that is trained when none is given.");
+  t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
+      .range(32, 4'000'000)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.train.type", &c.train.type, "Algorithm of sentencepiece.")
+      .one_of({"bpe", "unigram"})
+      .used_if("tokenizer.model", {"null"})
+      .from("Kudo & Richardson 2018");
+  t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,
+        "256 byte pieces, so that every text survives encoding and decoding.")
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.train.sample", &c.train.sample, "Bytes of text to learn from.")
+      .as(Kind::kBytes)
+      .range(1, kMaxTokens)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.");
+  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.");
+}
+
+void add_data(SettingTable& t, DataConfig& c) {
+  t.section("data", "The text to train on.");
+  t.add("data.train", &c.train,
+        "What to train on: files, folders and globs, each a path or {\"path\", \"weight\"}.")
+      .must_be_given();
+  t.add("data.eval", &c.eval, "What to evaluate on, in the same form.")
+      .null_is("hold out eval_fraction of data.train");
+  t.add("data.eval_fraction", &c.eval_fraction,
+        "Share of the documents held out for evaluation, chosen by a hash of their text; above 0, "
+        "at least one. 0: "
+        "none, and evaluations are skipped.")
+      .below(0, 1)
+      .used_if("data.eval", {"null"});
+  t.add("data.format", &c.format,
+        "Format of the files; auto: by extension. text: a file is a document; lines: a line is "
+        "one; jsonl: "
+        "text_field of each line.")
+      .one_of({"auto", "text", "lines", "jsonl", "parquet", "arrow", "tokens"});
+  t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
+      .used_if("data.format", {"auto", "jsonl", "parquet", "arrow"});
+  t.add("data.cache_dir", &c.cache_dir,
+        "Folder of token shards, keyed by a fingerprint of content, tokenizer and settings.")
+      .as(Kind::kPath);
+  t.add("data.shuffle", &c.shuffle, "false: documents in byte order of path, then position.");
+  t.add("data.seed", &c.seed, "Seed of the order of data alone.").at_least(0).null_is("seed");
+}
+
+void add_sequence(SettingTable& t, SequenceConfig& c) {
+  t.section("sequence", "How documents become rows. Lengths count targets.");
+  t.add("sequence.max_length", &c.max_length, "Longest row; a power of two for bucket and pad.")
+      .range(1, kMaxLength);
+  t.add("sequence.min_length", &c.min_length,
+        "Shortest row, at most max_length; a power of two for bucket and pad.")
+      .range(1, kMaxLength);
+  t.add("sequence.batching", &c.batching,
+        "bucket: pieces of 2^k targets of one document; pad: whole documents, padded to a power of "
+        "two; pack: "
+        "documents packed, attention kept inside each; concat: one stream cut at max_length.")
+      .one_of({"bucket", "pad", "pack", "concat"});
+  t.add("sequence.cut", &c.cut,
+        "How bucket cuts. balanced: lengths drawn so that every bucket gets about the same tokens; "
+        "longest: largest "
+        "first.")
+      .one_of({"balanced", "longest"})
+      .used_if("sequence.batching", {"bucket"});
+  t.section("sequence.schedule", "The lengths over the run.");
+  t.add("sequence.schedule.type", &c.schedule.type,
+        "constant: as they come; linear, root, step: a growing cap; natural, grow_linear, grow_p2: "
+        "the order of the "
+        "buckets (bucket and pad only).")
+      .one_of({"constant", "linear", "root", "step", "natural", "grow_linear", "grow_p2"})
+      .default_is("grow_p2; constant when batching is pack or concat")
+      .from("Pouransari et al. 2024, Dataset Decomposition");
+  t.add("sequence.schedule.cycles", &c.schedule.cycles,
+        "How often the run goes from short to long.")
+      .range(1, 1'000'000)
+      .used_if("sequence.schedule.type", {"grow_linear", "grow_p2"});
+  t.add("sequence.schedule.duration", &c.schedule.duration,
+        "When the cap has grown from min_length to max_length.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .used_if("sequence.schedule.type", {"linear", "root"});
+  t.add("sequence.schedule.root_degree", &c.schedule.root_degree,
+        "2: the cap grows as the square root of progress.")
+      .range(1, 100)
+      .used_if("sequence.schedule.type", {"root"})
+      .from("Platanios et al. 2019, Competence-based Curriculum Learning");
+  t.add("sequence.schedule.lengths", &c.schedule.lengths,
+        "The caps: lengths[i] holds until boundaries[i].")
+      .range(1, kMaxLength)
+      .used_if("sequence.schedule.type", {"step"});
+  t.add("sequence.schedule.boundaries", &c.schedule.boundaries,
+        "Where each of lengths ends, increasing; after the last, max_length.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .used_if("sequence.schedule.type", {"step"});
+}
+
+void add_optimizer(SettingTable& t, Config& config) {
+  OptimizerConfig& c = config.optimizer;
+  t.section("batch", "How much one optimizer step sees.");
+  t.add("batch.tokens", &config.batch.tokens,
+        "Positions an optimizer step, rows x length with padding, whatever the length; a multiple "
+        "of "
+        "sequence.max_length.")
+      .as(Kind::kTokens)
+      .range(1, kMaxTokens);
+  t.add("batch.micro_tokens", &config.batch.micro_tokens,
+        "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens.")
+      .as(Kind::kTokens)
+      .range(1, kMaxTokens)
+      .null_is("what fits memory", "auto");
+
+  t.section("optimizer", "The update rule.");
+  t.add("optimizer.type", &c.type,
+        "muon: for hidden matrices; embeddings, head and one-dimensional tensors by adamw at the "
+        "same lr.")
+      .one_of({"adamw", "lion", "soap", "ademamix", "muon"})
+      .from(
+          "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
+          "Jordan 2024");
+  t.add("optimizer.lr", &c.lr, "Peak learning rate.").above(0);
+  t.add("optimizer.betas", &c.betas, "Decay rates of the moments: two, three for ademamix.")
+      .below(0, 1)
+      .default_is(
+          "[0.9, 0.95]; lion [0.9, 0.99]; soap [0.95, 0.95]; ademamix [0.9, 0.999, 0.9999]");
+  t.add("optimizer.eps", &c.eps, "Added to the root of the second moment.")
+      .above(0)
+      .used_if("optimizer.type", {"adamw", "soap", "ademamix", "muon"});
+  t.add("optimizer.weight_decay", &c.weight_decay,
+        "Decoupled decay, times the learning rate, of every tensor of two or more dimensions.")
+      .at_least(0);
+  t.add("optimizer.momentum", &c.momentum, "Decay of the momentum.")
+      .below(0, 1)
+      .used_if("optimizer.type", {"muon"});
+  t.add("optimizer.nesterov", &c.nesterov, "Nesterov's form of it.")
+      .used_if("optimizer.type", {"muon"});
+  t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
+      .range(1, 100)
+      .used_if("optimizer.type", {"muon"});
+  t.add("optimizer.adjust_lr", &c.adjust_lr,
+        "Scale of a matrix' update. match_rms_adamw: as large as adamw's; original: by the ratio "
+        "of its sides.")
+      .one_of({"match_rms_adamw", "original"})
+      .used_if("optimizer.type", {"muon"})
+      .from("Liu et al. 2025, Muon is Scalable");
+  t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
+      .at_least(0)
+      .used_if("optimizer.type", {"ademamix"});
+  t.add("optimizer.alpha_warmup", &c.alpha_warmup, "Over what alpha grows from 0; 0: none.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .used_if("optimizer.type", {"ademamix"});
+  t.add("optimizer.beta3_warmup", &c.beta3_warmup,
+        "Over what the third beta grows from the first; 0: none.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .used_if("optimizer.type", {"ademamix"});
+  t.add("optimizer.precondition_frequency", &c.precondition_frequency,
+        "Steps between two eigenbases.")
+      .range(1, 1'000'000)
+      .used_if("optimizer.type", {"soap"});
+  t.add("optimizer.max_precond_dim", &c.max_precond_dim,
+        "Sides longer than this are not preconditioned.")
+      .range(1, 1'000'000'000)
+      .used_if("optimizer.type", {"soap"});
+  t.add("optimizer.groups", &c.groups,
+        "Own lr and weight_decay for tensors by name; the first group that matches wins.");
+}
+
+void add_schedules(SettingTable& t, Config& config) {
+  LrScheduleConfig& c = config.lr_schedule;
+  t.section("lr_schedule", "The learning rate over the run, from 0 to its peak to its floor.");
+  t.add("lr_schedule.type", &c.type,
+        "How it falls after the warm-up; wsd holds the peak, then falls over decay.")
+      .one_of({"cosine", "linear", "sqrt", "wsd", "constant"});
+  t.add("lr_schedule.warmup", &c.warmup, "How long it rises.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps);
+  t.add("lr_schedule.warmup_shape", &c.warmup_shape, "How it rises.")
+      .one_of({"linear", "sqrt", "cosine"});
+  t.add("lr_schedule.warmup_start", &c.warmup_start, "Where it begins, as a share of the peak.")
+      .range(0, 1);
+  t.add("lr_schedule.min_ratio", &c.min_ratio, "Where it ends, as a share of the peak.")
+      .range(0, 1)
+      .used_if("lr_schedule.type", {"cosine", "linear", "sqrt", "wsd"});
+  t.add("lr_schedule.decay", &c.decay, "The last part of the run, in which it falls.")
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .used_if("lr_schedule.type", {"wsd"});
+  t.add("lr_schedule.decay_shape", &c.decay_shape, "How it falls there.")
+      .one_of({"linear", "sqrt", "one_minus_sqrt", "cosine"})
+      .used_if("lr_schedule.type", {"wsd"})
+      .from("Hägele et al. 2024");
+
+  t.section("loss", "Cross-entropy, and what is added to it.");
+  t.add("loss.z_loss", &config.loss.z_loss, "Weight of the squared log of the softmax denominator.")
+      .at_least(0)
+      .from("Chowdhery et al. 2022, PaLM");
+  t.section("clip", "Limits of the gradient.");
+  t.add("clip.type", &config.clip.type, "norm: of all gradients together; value: of each number.")
+      .one_of({"norm", "value", "none"});
+  t.add("clip.max", &config.clip.max, "The limit.")
+      .above(0)
+      .used_if("clip.type", {"norm", "value"});
+}
+
+void add_run_length(SettingTable& t, TrainConfig& c) {
+  t.section("train", "How long to train: one of steps, tokens and epochs.");
+  t.add("train.steps", &c.steps, "Optimizer steps.")
+      .range(1, kMaxTokens)
+      .null_is("not the measure");
+  t.add("train.tokens", &c.tokens, "Targets; the run ends at the first step that reaches them.")
+      .as(Kind::kTokens)
+      .range(1, kMaxTokens)
+      .null_is("not the measure");
+  t.add("train.epochs", &c.epochs, "Passes over the data.").above(0).null_is("not the measure");
+  t.add("train.max_time", &c.max_time,
+        "Training seconds of this process after which it saves and exits 75.")
+      .as(Kind::kDuration)
+      .above(0)
+      .null_is("no limit");
+}
+
+void add_guard(SettingTable& t, Config& config) {
+  GuardConfig& guard = config.guard;
+  t.section("guard", "What to do when training goes wrong.");
+  t.add("guard.on_nonfinite", &guard.on_nonfinite, "When loss or gradient is not finite.")
+      .one_of({"skip", "rollback", "stop", "off"});
+  t.add("guard.max_skips", &guard.max_skips, "Skips in a row before the run ends with exit code 4.")
+      .range(1, 1'000'000);
+  t.add("guard.on_spike", &guard.on_spike, "When the loss jumps.")
+      .one_of({"skip", "rollback", "stop", "off"});
+  t.add("guard.spike_sigma", &guard.spike_sigma,
+        "Standard deviations above the window's mean that are a spike.")
+      .above(0)
+      .used_if("guard.on_spike", {"skip", "rollback", "stop"});
+  t.add("guard.window", &guard.window, "Steps in the window.")
+      .range(2, 1'000'000)
+      .used_if("guard.on_spike", {"skip", "rollback", "stop"});
+
+  RestartConfig& restart = config.restart;
+  t.section("restart", "Several short trials, of which the best is trained to the end.");
+  t.add("restart.seeds", &restart.seeds, "Number of trials; 1: no trials.").range(1, 10'000);
+  t.add("restart.tokens", &restart.tokens, "Length of a trial.")
+      .in_units({kTokens, kPercent}, kTokens);
+  t.add("restart.vary", &restart.vary,
+        "What a trial's seed changes; init: the weights but not the order of data.")
+      .one_of({"all", "init"});
+  t.add("restart.on_divergence", &restart.on_divergence,
+        "Begin again with another seed when a run diverges.");
+  t.add("restart.max_attempts", &restart.max_attempts, "Runs begun in all.")
+      .range(1, 10'000)
+      .used_if("restart.on_divergence", {"true"});
+}
+
+void add_outputs(SettingTable& t, Config& c) {
+  const std::vector<Span::Unit> all = {kSteps, kTokens, kPercent, kSeconds};
+  t.section("eval", "Evaluation during training; one always comes at the start and the end.");
+  t.add("eval.every", &c.eval.every, "How often; 0: never in between.").in_units(all, kSteps);
+  t.add("eval.tokens", &c.eval.tokens, "How much of the held-out text, in whole documents.")
+      .as(Kind::kTokens)
+      .range(1, kMaxTokens);
+  t.section("checkpoint", "Saves; one always comes at the end.");
+  t.add("checkpoint.every", &c.checkpoint.every, "How often; 0: never in between.")
+      .in_units(all, kSteps);
+  t.add("checkpoint.keep", &c.checkpoint.keep, "How many of the newest to keep.")
+      .range(1, 1'000'000);
+  t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
+  t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
+        "When a save fails, the disk full for example.")
+      .one_of({"stop", "continue"});
+  t.section("log", "What a run says.");
+  t.add("log.every", &c.log.every, "How often a line of progress; 0: never.").in_units(all, kSteps);
+  t.add("log.tensorboard", &c.log.tensorboard, "Write event files for TensorBoard.");
+}
+
+}  // namespace
+
+SettingTable config_settings(Config& config) {
+  SettingTable table;
+  add_run(table, config);
+  add_tokenizer(table, config.tokenizer);
+  add_data(table, config.data);
+  add_sequence(table, config.sequence);
+  table.section("model",
+                "The Llama, by the names of transformers' LlamaConfig, whose config.json can be "
+                "pasted here.");
+  add_model_settings(table, config.model, "model.");
+  add_optimizer(table, config);
+  add_schedules(table, config);
+  add_run_length(table, config.train);
+  add_guard(table, config);
+  add_outputs(table, config);
+  return table;
+}
+
+SettingTable source_settings(DataSourceConfig& source) {
+  SettingTable table;
+  table.add("path", &source.path, "File, folder or glob (* ? [] **).")
+      .as(Kind::kPath)
+      .must_be_given();
+  table.add("weight", &source.weight, "How often an epoch sees the source: 1 once, 2 twice.")
+      .above(0);
+  return table;
+}
+
+SettingTable group_settings(OptimizerGroupConfig& group) {
+  SettingTable table;
+  table.add("pattern", &group.pattern, "Glob over the tensors' Hugging Face names.")
+      .must_be_given();
+  table.add("lr", &group.lr, "Peak learning rate.").above(0).null_is("optimizer.lr");
+  table.add("weight_decay", &group.weight_decay, "Weight decay.")
+      .at_least(0)
+      .null_is("optimizer.weight_decay");
+  return table;
+}
+
+std::vector<double> default_betas(const std::string& optimizer_type) {
+  if (optimizer_type == "lion") return {0.9, 0.99};
+  if (optimizer_type == "soap") return {0.95, 0.95};
+  if (optimizer_type == "ademamix") return {0.9, 0.999, 0.9999};
+  return {0.9, 0.95};
+}
+
+}  // namespace lmtrain

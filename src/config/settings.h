@@ -1,0 +1,141 @@
+// The table of settings: every key of the run configuration once, with its place in Config,
+// meaning, default and range.
+//
+// `config_settings(config)` binds the table to one Config: read through it to parse, print, explain
+// and describe. The default of a setting is what a default-constructed struct holds. Everything
+// that knows settings by name starts here.
+#pragma once
+
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+
+namespace lmtrain {
+
+// Where the value lives. monostate: a key that is known but keeps no value of its own.
+using SettingSlot =
+    std::variant<std::monostate, bool*, int64_t*, double*, std::string*, Span*,
+                 std::vector<double>*, std::vector<int64_t>*, std::vector<Span>*,
+                 std::optional<int64_t>*, std::optional<double>*, std::optional<std::string>*,
+                 std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
+                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*>;
+
+// What JSON a setting takes.
+enum class SettingKind {
+  kBool,
+  kInteger,
+  kNumber,
+  kText,
+  kName,            // text that can be a folder's name
+  kPath,            // ${VAR} expanded
+  kChoice,          // one of `choices`
+  kDevice,          // auto | cpu | cuda | cuda:N
+  kTokens,          // integer or "10B"
+  kBytes,           // integer or "100MB"
+  kDuration,        // seconds or "90s"
+  kSpan,            // a number in `bare_unit`, or text in one of `units`
+  kNumbers,         // list of numbers
+  kIntegers,        // list of integers
+  kSpans,           // list of spans
+  kSources,         // list of data sources
+  kGroups,          // list of optimizer groups
+  kRopeScaling,     // transformers' rope_scaling
+  kRopeParameters,  // transformers 5: rope_theta and rope_scaling in one object
+  kAccepted,  // no effect; the value must be one of `choices` (as JSON), any if there are none
+};
+
+struct SettingRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;  // low itself is excluded
+  bool high_open = false;
+  bool contains(double value) const;
+};
+
+struct Setting {
+  std::string key;  // dotted, from the root of its table: "optimizer.lr"
+  SettingSlot slot;
+  SettingKind kind = SettingKind::kText;
+  std::string meaning;
+
+  SettingRange bounds;
+  std::vector<std::string> choices;
+  bool nullable = false;
+  std::string null_name;     // how null is written, "auto"; empty: null
+  std::string null_meaning;  // what null stands for
+  std::string default_note;  // a default that the struct cannot state
+  std::vector<Span::Unit> units;
+  Span::Unit bare_unit = Span::Unit::kSteps;
+  bool required = false;
+  std::string used_key;                  // used only while the setting of this key ...
+  std::vector<std::string> used_values;  // ... is one of these, as text
+  std::string source;
+
+  // For the table: each narrows the setting and returns it.
+  Setting& as(SettingKind new_kind);
+  Setting& range(double low, double high);
+  Setting& at_least(double low);
+  Setting& above(double low);
+  Setting& below(double low, double high);  // low <= value < high
+  Setting& one_of(std::vector<std::string> values);
+  Setting& null_is(std::string meaning_of_null, std::string written = "");
+  Setting& default_is(std::string note);
+  Setting& in_units(std::vector<Span::Unit> allowed, Span::Unit bare);
+  Setting& used_if(std::string other, std::vector<std::string> values);
+  Setting& from(std::string reference);
+  Setting& must_be_given();
+};
+
+struct SettingSection {
+  std::string key;  // dotted
+  std::string meaning;
+};
+
+class SettingTable {
+ public:
+  // The kind follows from the slot and is narrowed by as().
+  Setting& add(const std::string& key, SettingSlot slot, const std::string& meaning);
+  void section(const std::string& key, const std::string& meaning);
+
+  const std::vector<Setting>& settings() const { return settings_; }
+  const std::vector<SettingSection>& sections() const { return sections_; }
+  const Setting* find(const std::string& key) const;
+  bool is_section(const std::string& key) const;
+
+ private:
+  std::vector<Setting> settings_;
+  std::vector<SettingSection> sections_;
+};
+
+// Tables bound to an object, which must outlive them.
+SettingTable config_settings(Config& config);
+SettingTable source_settings(DataSourceConfig& source);
+SettingTable group_settings(OptimizerGroupConfig& group);
+SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
+// `prefix`: "model." or empty (transformers' config.json). model_settings.cpp.
+void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
+
+// betas of an optimizer, when none are given.
+std::vector<double> default_betas(const std::string& optimizer_type);
+
+// What the setting takes, in words: "a number above 0", "bucket | pad | pack | concat".
+std::string describe_allowed(const Setting& setting);
+// The value now in the slot, as the file would state it.
+nlohmann::ordered_json setting_value(const Setting& setting);
+// The same as text for conditions and messages: adamw, null, 3.
+std::string value_text(const Setting& setting);
+// Why the setting has no effect in this configuration, "optimizer.type is adamw"; empty when it
+// has.
+std::string why_unused(const Setting& setting, const SettingTable& table);
+// The known key a person probably meant, dotted; empty when there is none. `section`: where the
+// unknown key stands.
+std::string nearest_key(const std::string& unknown, const std::string& section,
+                        const SettingTable& table);
+// "optimizer.lr" -> "/optimizer/lr".
+std::string pointer_of(const std::string& key);
+
+}  // namespace lmtrain

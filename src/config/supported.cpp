@@ -1,0 +1,64 @@
+// What the contract has and this version has not. As features land, lines disappear.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/parse.h"
+#include "config/settings.h"
+
+namespace lmtrain {
+namespace {
+
+struct Supported {
+  const char* key;
+  std::vector<std::string> values;
+};
+
+const std::vector<Supported>& supported() {
+  static const std::vector<Supported> kTable = {
+      {"precision", {"auto", "fp32", "bf16"}},
+      {"compile", {"auto", "eager", "script"}},
+      {"data.format", {"auto", "text", "lines", "jsonl"}},
+      {"sequence.batching", {"bucket", "pad", "concat"}},
+      {"sequence.schedule.type", {"constant", "natural", "grow_linear", "grow_p2"}},
+      {"model.activation_checkpointing", {"false"}},
+      {"optimizer.type", {"adamw"}},
+      {"optimizer.groups", {"[]"}},
+      {"loss.z_loss", {"0.0"}},
+      {"guard.on_nonfinite", {"skip", "stop"}},
+      {"guard.on_spike", {"off"}},
+      {"restart.seeds", {"1"}},
+      {"restart.on_divergence", {"false"}},
+  };
+  return kTable;
+}
+
+void check_weights(const Config& config, const std::string& key,
+                   const std::vector<DataSourceConfig>& sources,
+                   std::vector<std::string>& problems) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].weight == 1.0) continue;
+    problems.push_back(str(config.origins.place(key), ": ", pointer_of(key), '/', i, "/weight: ",
+                           sources[i].weight, " is not built yet; this version supports: 1"));
+  }
+}
+
+}  // namespace
+
+void check_supported(const Config& config) {
+  Config copy = config;
+  const SettingTable table = config_settings(copy);
+  std::vector<std::string> problems;
+  for (const auto& [key, values] : supported()) {
+    const std::string value = value_text(*table.find(key));
+    if (std::find(values.begin(), values.end(), value) != values.end()) continue;
+    problems.push_back(config.origins.place(key) + ": " + pointer_of(key) + ": " + value +
+                       " is not built yet; this version supports: " + join(values, " | "));
+  }
+  check_weights(config, "data.train", config.data.train, problems);
+  if (config.data.eval) check_weights(config, "data.eval", *config.data.eval, problems);
+  if (!problems.empty()) throw Error(ErrorKind::kConfig, join(problems, "\n"));
+}
+
+}  // namespace lmtrain

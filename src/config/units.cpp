@@ -1,0 +1,149 @@
+#include "config/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace lmtrain {
+namespace {
+
+struct UnitName {
+  std::string_view name;
+  double scale;
+};
+
+// Written from the back: powers of 1000 first.
+constexpr std::array<UnitName, 8> kTokenUnits = {{{"", 1},
+                                                  {"Ki", 0x1p10},
+                                                  {"Mi", 0x1p20},
+                                                  {"Gi", 0x1p30},
+                                                  {"K", 1e3},
+                                                  {"M", 1e6},
+                                                  {"B", 1e9},
+                                                  {"T", 1e12}}};
+constexpr std::array<UnitName, 9> kByteUnits = {{{"B", 1},
+                                                 {"KB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"KiB", 0x1p10},
+                                                 {"MiB", 0x1p20},
+                                                 {"GiB", 0x1p30},
+                                                 {"TiB", 0x1p40}}};
+constexpr std::array<UnitName, 3> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}}};
+constexpr double kLargestWhole = 0x1p53;
+
+struct Amount {
+  double number = 0;
+  std::string_view unit;  // what follows the number and a space or none
+};
+
+std::optional<Amount> split_amount(std::string_view text) {
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  Amount amount;
+  // Without an exponent, so that no letter of a unit is taken for one.
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), amount.number,
+                                      std::chars_format::fixed);
+  if (parsed.ec != std::errc{} || !std::isfinite(amount.number)) return std::nullopt;
+  amount.unit = text.substr(static_cast<size_t>(parsed.ptr - text.data()));
+  if (amount.unit.starts_with(' ')) amount.unit.remove_prefix(1);
+  return amount;
+}
+
+template <size_t kCount>
+std::optional<double> scaled(const Amount& amount, const std::array<UnitName, kCount>& units) {
+  for (const UnitName& unit : units) {
+    if (unit.name == amount.unit) return amount.number * unit.scale;
+  }
+  return std::nullopt;
+}
+
+template <size_t kCount>
+std::optional<int64_t> whole(const Amount& amount, const std::array<UnitName, kCount>& units) {
+  const std::optional<double> value = scaled(amount, units);
+  if (!value || *value != std::trunc(*value) || *value > kLargestWhole) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+std::string shortest(double value) {
+  std::array<char, 400> buffer{};
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
+  return {buffer.data(), end.ptr};
+}
+
+std::string write_tokens(double tokens) {
+  for (size_t i = kTokenUnits.size(); i-- > 1;) {
+    const double count = tokens / kTokenUnits[i].scale;
+    if (count >= 1 && count == std::trunc(count)) {
+      return shortest(count) + std::string(kTokenUnits[i].name);
+    }
+  }
+  return shortest(tokens) + " tokens";
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_tokens(std::string_view text) {
+  std::optional<Amount> amount = split_amount(text);
+  if (!amount) return std::nullopt;
+  if (amount->unit == "tokens") amount->unit = "";
+  if (amount->unit.ends_with(" tokens")) amount->unit.remove_suffix(7);
+  return whole(*amount, kTokenUnits);
+}
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  const std::optional<Amount> amount = split_amount(text);
+  return amount ? whole(*amount, kByteUnits) : std::nullopt;
+}
+
+std::optional<double> parse_duration(std::string_view text) {
+  const std::optional<Amount> amount = split_amount(text);
+  return amount ? scaled(*amount, kTimeUnits) : std::nullopt;
+}
+
+std::optional<Span> parse_span(std::string_view text) {
+  const std::optional<Amount> amount = split_amount(text);
+  if (!amount || amount->unit.empty()) return std::nullopt;
+  if (amount->unit == "%") {
+    if (amount->number > 100) return std::nullopt;
+    return Span{amount->number, Span::Unit::kPercent};
+  }
+  if (amount->unit == "steps" || amount->unit == "step") {
+    if (amount->number != std::trunc(amount->number) || amount->number > kLargestWhole) {
+      return std::nullopt;
+    }
+    return Span{amount->number, Span::Unit::kSteps};
+  }
+  if (const auto seconds = parse_duration(text)) return Span{*seconds, Span::Unit::kSeconds};
+  if (const auto tokens = parse_tokens(text)) {
+    return Span{static_cast<double>(*tokens), Span::Unit::kTokens};
+  }
+  return std::nullopt;
+}
+
+std::string write_duration(double seconds) {
+  for (size_t i = kTimeUnits.size(); i-- > 0;) {
+    const double count = seconds / kTimeUnits[i].scale;
+    if ((count >= 1 && count == std::trunc(count)) || i == 0) {
+      return shortest(count) + std::string(kTimeUnits[i].name);
+    }
+  }
+  return {};
+}
+
+std::string write_span(const Span& span) {
+  switch (span.unit) {
+    case Span::Unit::kSteps:
+      return shortest(span.value) + " steps";
+    case Span::Unit::kTokens:
+      return write_tokens(span.value);
+    case Span::Unit::kPercent:
+      return shortest(span.value) + "%";
+    case Span::Unit::kSeconds:
+      return write_duration(span.value);
+  }
+  return {};
+}
+
+}  // namespace lmtrain

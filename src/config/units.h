@@ -1,0 +1,30 @@
+// Amounts with units as they stand in a config: "500 steps", "10B" and "64Ki" tokens, "100MB",
+// "2%", "90s" "30min" "2h".
+//
+// Parsing returns nothing for text that is not such an amount; writing gives the shortest text that
+// parses back to the same value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace lmtrain {
+
+// Whole tokens: "10B", "64Ki", "1.5M", "1000", each with or without " tokens".
+std::optional<int64_t> parse_tokens(std::string_view text);
+// Whole bytes: "100MB" (powers of 1000), "1GiB" (powers of 1024), "512B".
+std::optional<int64_t> parse_bytes(std::string_view text);
+// Seconds: "90s", "30min", "2h".
+std::optional<double> parse_duration(std::string_view text);
+// Any of the above but bytes, or "500 steps", "2%". Tokens need their suffix or the word, as a bare
+// number's unit is the key's affair.
+std::optional<Span> parse_span(std::string_view text);
+
+std::string write_duration(double seconds);
+std::string write_span(const Span& span);
+
+}  // namespace lmtrain

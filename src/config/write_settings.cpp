@@ -1,0 +1,190 @@
+// From the structs back to JSON, by the table of settings.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "config/json_reader.h"
+#include "config/parse.h"
+#include "config/settings.h"
+#include "config/units.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json sources_json(const std::vector<DataSourceConfig>& sources) {
+  Json out = Json::array();
+  for (const DataSourceConfig& source : sources) {
+    out.push_back({{"path", source.path}, {"weight", source.weight}});
+  }
+  return out;
+}
+
+Json span_json(const Span& span, Span::Unit bare_unit) {
+  if (span.unit == bare_unit) return static_cast<int64_t>(span.value);
+  return write_span(span);
+}
+
+template <class T>
+Json optional_json(const std::optional<T>& value, const Setting& setting) {
+  if (value) return *value;
+  if (setting.null_name.empty()) return nullptr;
+  return setting.null_name;
+}
+
+struct ToJson {
+  const Setting& setting;
+
+  Json operator()(std::monostate) const { return nullptr; }
+  Json operator()(const bool* slot) const { return *slot; }
+  Json operator()(const int64_t* slot) const { return *slot; }
+  Json operator()(const double* slot) const { return *slot; }
+  Json operator()(const std::string* slot) const { return *slot; }
+  Json operator()(const Span* slot) const { return span_json(*slot, setting.bare_unit); }
+  Json operator()(const std::vector<double>* slot) const { return *slot; }
+  Json operator()(const std::vector<int64_t>* slot) const { return *slot; }
+  Json operator()(const std::vector<Span>* slot) const {
+    Json out = Json::array();
+    for (const Span& span : *slot) out.push_back(span_json(span, setting.bare_unit));
+    return out;
+  }
+  Json operator()(const std::optional<int64_t>* slot) const {
+    return optional_json(*slot, setting);
+  }
+  Json operator()(const std::optional<double>* slot) const {
+    if (*slot && setting.kind == SettingKind::kDuration) return write_duration(**slot);
+    return optional_json(*slot, setting);
+  }
+  Json operator()(const std::optional<std::string>* slot) const {
+    return optional_json(*slot, setting);
+  }
+  Json operator()(const std::optional<RopeScalingConfig>* slot) const {
+    if (!*slot) return nullptr;
+    RopeScalingConfig scaling = **slot;
+    Json out = Json::object();
+    const SettingTable table = rope_scaling_settings(scaling);
+    for (const Setting& field : table.settings()) out[field.key] = setting_value(field);
+    return out;
+  }
+  Json operator()(const std::vector<DataSourceConfig>* slot) const { return sources_json(*slot); }
+  Json operator()(const std::optional<std::vector<DataSourceConfig>>* slot) const {
+    return *slot ? sources_json(**slot) : Json(nullptr);
+  }
+  Json operator()(const std::vector<OptimizerGroupConfig>* slot) const {
+    Json out = Json::array();
+    for (OptimizerGroupConfig group : *slot) {
+      Json item = Json::object();
+      const SettingTable table = group_settings(group);
+      for (const Setting& field : table.settings()) item[field.key] = setting_value(field);
+      out.push_back(item);
+    }
+    return out;
+  }
+};
+
+bool has_value(const Setting& setting) {
+  return !std::holds_alternative<std::monostate>(setting.slot);
+}
+
+// Prints as JSON.dump(2) does, but with short lists on one line and a note after unused keys.
+class Printer {
+ public:
+  explicit Printer(const SettingTable& table) : table_(table) {}
+
+  std::string print(const Json& root) {
+    object(root, "", 0);
+    return out_ + "\n";
+  }
+
+ private:
+  void object(const Json& node, const std::string& section, size_t depth) {
+    out_ += "{\n";
+    size_t left = node.size();
+    for (const auto& [name, value] : node.items()) {
+      const std::string key = section.empty() ? name : section + "." + name;
+      out_ += std::string(2 * depth + 2, ' ') + Json(name).dump() + ": ";
+      if (table_.is_section(key)) {
+        object(value, key, depth + 1);
+      } else {
+        out_ += value.dump();
+      }
+      if (--left > 0) out_ += ",";
+      const Setting* setting = table_.find(key);
+      const std::string reason = setting == nullptr ? "" : why_unused(*setting, table_);
+      if (!reason.empty()) out_ += "  // unused: " + reason;
+      out_ += "\n";
+    }
+    out_ += std::string(2 * depth, ' ') + "}";
+  }
+
+  const SettingTable& table_;
+  std::string out_;
+};
+
+void make_absolute(std::string& path) {
+  if (path.find("://") != std::string::npos) return;  // an address, not a path of this machine
+  std::filesystem::path relative = path;
+  while (path.starts_with("./") && path.size() > 2) {
+    path.erase(0, 2);
+    relative = path;
+  }
+  path = std::filesystem::absolute(relative).string();
+  if (!is_utf8(path)) {
+    throw Error(ErrorKind::kConfig,
+                "the path " + relative.string() +
+                    " cannot be kept in config.json: the current folder's name is not UTF-8");
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json setting_value(const Setting& setting) {
+  return std::visit(ToJson{setting}, setting.slot);
+}
+
+nlohmann::ordered_json config_to_json(const Config& config) {
+  Config copy = config;  // a table binds to what it could change
+  const SettingTable table = config_settings(copy);
+  Json root = Json::object();
+  for (const Setting& setting : table.settings()) {
+    if (!has_value(setting)) continue;
+    Json* section = &root;
+    size_t begin = 0;
+    for (size_t dot = setting.key.find('.'); dot != std::string::npos;
+         dot = setting.key.find('.', begin)) {
+      section = &(*section)[setting.key.substr(begin, dot - begin)];
+      begin = dot + 1;
+    }
+    (*section)[setting.key.substr(begin)] = setting_value(setting);
+  }
+  return root;
+}
+
+std::string show_config(const Config& config) {
+  Config copy = config;
+  const SettingTable table = config_settings(copy);
+  return Printer(table).print(config_to_json(config));
+}
+
+void make_paths_absolute(Config& config) {
+  const SettingTable table = config_settings(config);
+  for (const Setting& setting : table.settings()) {
+    if (auto* const* sources = std::get_if<std::vector<DataSourceConfig>*>(&setting.slot)) {
+      for (DataSourceConfig& source : **sources) make_absolute(source.path);
+    }
+    if (auto* const* sources =
+            std::get_if<std::optional<std::vector<DataSourceConfig>>*>(&setting.slot)) {
+      if (!**sources) continue;
+      for (DataSourceConfig& source : ***sources) make_absolute(source.path);
+    }
+    if (setting.kind != SettingKind::kPath) continue;
+    if (auto* const* path = std::get_if<std::string*>(&setting.slot)) {
+      make_absolute(**path);
+    } else if (auto& optional = *std::get<std::optional<std::string>*>(setting.slot)) {
+      make_absolute(*optional);
+    }
+  }
+}
+
+}  // namespace lmtrain
