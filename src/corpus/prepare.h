@@ -1,5 +1,6 @@
-// From the config's paths to a tokenizer and token shards in `data.cache_dir`, once: the cache is keyed by a fingerprint of
-// content, tokenizer and settings, and remembered by path, size and mtime, so a second start reads no text.
+// From the config's paths to a tokenizer and token shards in `data.cache_dir`, once: the cache is
+// keyed by a fingerprint of content, tokenizer and settings, and remembered by path, size and
+// mtime, so a second start reads no text.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,25 @@
 namespace lmtrain {
 
 struct PreparedData {
-  std::filesystem::path tokenizer_model;            // in the cache, or the one given
+  std::filesystem::path tokenizer_model;  // in the cache, or the one given
   std::filesystem::path train_shard;
-  std::optional<std::filesystem::path> eval_shard;  // documents in hash order; none: no held-out text
-  std::string fingerprint;                          // Hash128 hex over content, split, tokenizer, document settings
+  std::optional<std::filesystem::path>
+      eval_shard;           // documents in hash order; none: no held-out text
+  std::string fingerprint;  // Hash128 hex over content, split, tokenizer, document settings
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
 };
 
-// Logs progress and a summary (documents, bytes, empty documents, documents with invalid UTF-8). Polls stop_signal() and
-// throws StopRequested when asked to stop. Two processes that share a cache do not harm each other (lock and rename).
+// Logs progress and a summary (documents, bytes, empty documents, documents with invalid UTF-8).
+// Polls stop_signal() and throws StopRequested when asked to stop. Two processes that share a cache
+// do not harm each other (lock and rename).
 PreparedData prepare_data(const Config& config, int num_threads);
 
-// Tokenizes loose documents for `eval --data` into `shard`, no cache, same readers. Paths may be files, folders, globs.
-void tokenize_paths(const std::vector<std::string>& paths, const std::string& format, const std::string& text_field,
-                    const std::filesystem::path& tokenizer_model, bool add_bos, bool add_eos,
-                    const std::filesystem::path& shard);
+// Tokenizes loose documents for `eval --data` into `shard`, in order, no cache, same readers. Paths
+// may be files, folders, globs.
+void tokenize_paths(const std::vector<std::string>& paths, const std::string& format,
+                    const std::string& text_field, const std::filesystem::path& tokenizer_model,
+                    bool add_bos, bool add_eos, const std::filesystem::path& shard,
+                    int num_threads = 1);
 
 }  // namespace lmtrain

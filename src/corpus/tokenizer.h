@@ -1,5 +1,5 @@
-// A sentencepiece model behind our own type; the only include of the library is in tokenizer.cpp. Encoding is const and
-// thread-safe. Ids are always those of SentencePieceProcessor::Encode.
+// A sentencepiece model behind our own type; the only include of the library is in tokenizer.cpp.
+// Encoding is const and thread-safe. Ids are always those of SentencePieceProcessor::Encode.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,17 @@ class Tokenizer {
   int32_t unk_id() const;
   int32_t pad_id() const;
   std::vector<int32_t> encode(std::string_view text) const;
-  // The document as trained on: BOS and EOS as asked for. Error(kData) when the model lacks one.
+  // Error(kData) when the model lacks the piece that is asked for.
+  void require_special_ids(bool add_bos, bool add_eos) const;
+  // The document as trained on: BOS and EOS as asked for, required as above.
   std::vector<int32_t> encode_document(std::string_view text, bool add_bos, bool add_eos) const;
   std::string decode(const std::vector<int32_t>& ids) const;
 
   const std::string& model_bytes() const { return model_; }
-  // tokenizer_config.json with which transformers' AutoTokenizer gives the same ids.
-  std::string hf_tokenizer_config(bool add_bos, bool add_eos) const;
+  // tokenizer_config.json with which AutoTokenizer of transformers 4 and 5 gives the same ids, also
+  // for text that spells special tokens (except unigram). add_eos_token is always false: prompts
+  // would end in EOS.
+  std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const;
 
  private:
   struct Impl;
@@ -43,10 +47,12 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Trains a model (identity normalisation, no dummy prefix, whitespace-only pieces, byte fallback: lossless) on documents
-// that `next` yields until it returns false. Ids: unk 0, bos 1, eos 2. Deterministic. Returns the .model bytes.
-// Error(kData) when the text is too small for the vocabulary, saying which vocab_size fits.
-std::string train_tokenizer(const TokenizerTrainConfig& config, const std::function<bool(std::string&)>& next,
-                            int num_threads);
+// Trains a model (identity normalisation, no dummy prefix, whitespace-only pieces, byte fallback:
+// lossless) on the texts that `feed` passes to the function it is given. Ids: unk 0, bos 1, eos 2.
+// The same texts in the same order give the same .model bytes. Error(kData) when the text is too
+// small for the vocabulary, saying which vocab_size fits.
+using TextSink = std::function<void(std::string_view text)>;
+std::string train_tokenizer(const TokenizerTrainConfig& config,
+                            const std::function<void(const TextSink&)>& feed);
 
 }  // namespace lmtrain

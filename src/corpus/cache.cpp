@@ -1,0 +1,165 @@
+#include "corpus/cache.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "corpus/progress.h"
+#include "formats/token_shard.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Shards up to this size are read and checked in full at every start; of larger ones header and
+// index.
+constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
+
+void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
+  const TokenShard shard(path, fs::file_size(path) <= kVerifyUpTo);
+  if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
+    throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
+  }
+}
+
+// The value that `read` finds in the cache; nothing, with a warning, when what is there is broken.
+template <class Value, class Read>
+std::optional<Value> read_entry(const fs::path& path, const Read& read) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  std::string problem;
+  try {
+    return read();
+  } catch (const Error& error) {
+    problem = error.what();
+  } catch (const nlohmann::json::exception& error) {
+    problem = error.what();
+  } catch (const fs::filesystem_error& error) {
+    problem = error.what();
+  }
+  log_warning(str("the cache entry ", path.string(), " is broken and made anew (", problem, ")"));
+  return std::nullopt;
+}
+
+void write_json(const fs::path& path, const Json& json) {
+  write_file_atomic(path, json.dump(2) + "\n");
+}
+
+}  // namespace
+
+Cache::Cache(fs::path folder) : folder_(std::move(folder)) {
+  for (const char* name : {"tokenizers", "shards", "index", "locks"})
+    lmtrain::create_directories(folder_ / name);
+}
+
+FileLock Cache::lock(const std::string& kind, const std::string& key) const {
+  const fs::path path = folder_ / "locks" / str(kind, "-", key);
+  FileLock lock;
+  if (lock.try_acquire(path)) return lock;
+  log_note(
+      str("waiting for another process that prepares the same data (lock ", path.string(), ")"));
+  while (!lock.try_acquire(path)) {
+    throw_if_stopped();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return lock;
+}
+
+fs::path Cache::tokenizer_path(const std::string& key) const {
+  return folder_ / "tokenizers" / key / "tokenizer.model";
+}
+fs::path Cache::shards_folder(const std::string& fingerprint) const {
+  return folder_ / "shards" / fingerprint;
+}
+fs::path Cache::index_path(const std::string& key) const {
+  return folder_ / "index" / (key + ".json");
+}
+
+std::optional<Tokenizer> Cache::find_tokenizer(const std::string& key) const {
+  const fs::path path = tokenizer_path(key);
+  return read_entry<Tokenizer>(path, [&] {
+    const Json info = Json::parse(read_file(path.parent_path() / "info.json"));
+    std::string model = read_file(path);
+    if (hash128(model).hex() != info.at("hash").get<std::string>()) {
+      throw Error(ErrorKind::kData, "its content does not agree with its info.json");
+    }
+    return Tokenizer(std::move(model), path.string());
+  });
+}
+
+void Cache::store_tokenizer(const std::string& key, const Tokenizer& tokenizer) const {
+  const fs::path path = tokenizer_path(key);
+  lmtrain::create_directories(path.parent_path());
+  write_json(path.parent_path() / "info.json",
+             Json{{"hash", hash128(tokenizer.model_bytes()).hex()},
+                  {"vocab_size", tokenizer.vocab_size()}});
+  write_file_atomic(path, tokenizer.model_bytes());
+}
+
+std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) const {
+  const fs::path folder = shards_folder(fingerprint);
+  const fs::path path = folder / "info.json";
+  return read_entry<PreparedData>(path, [&] {
+    const Json info = Json::parse(read_file(path));
+    PreparedData data;
+    data.fingerprint = fingerprint;
+    data.train_shard = folder / "train.bin";
+    const auto read_side = [&](const char* side, const fs::path& shard, int64_t& documents,
+                               int64_t& tokens, int64_t& bytes) {
+      const Json& counts = info.at(side);
+      documents = counts.at("documents").get<int64_t>();
+      tokens = counts.at("tokens").get<int64_t>();
+      bytes = counts.at("bytes").get<int64_t>();
+      open_shard(shard, documents, tokens);
+    };
+    read_side("train", data.train_shard, data.train_documents, data.train_tokens, data.train_bytes);
+    if (info.contains("eval")) {
+      data.eval_shard = folder / "eval.bin";
+      read_side("eval", *data.eval_shard, data.eval_documents, data.eval_tokens, data.eval_bytes);
+    }
+    return data;
+  });
+}
+
+void Cache::store_shards_info(const PreparedData& data) const {
+  Json info;
+  info["train"] = {{"documents", data.train_documents},
+                   {"tokens", data.train_tokens},
+                   {"bytes", data.train_bytes}};
+  if (data.eval_shard) {
+    info["eval"] = {{"documents", data.eval_documents},
+                    {"tokens", data.eval_tokens},
+                    {"bytes", data.eval_bytes}};
+  }
+  write_json(shards_folder(data.fingerprint) / "info.json", info);
+}
+
+std::optional<PreparedData> Cache::find_index(const std::string& key) const {
+  const fs::path path = index_path(key);
+  return read_entry<PreparedData>(path, [&]() -> PreparedData {
+    const Json index = Json::parse(read_file(path));
+    const fs::path model = index.at("tokenizer").get<std::string>();
+    if (hash128(read_file(model)).hex() != index.at("tokenizer_hash").get<std::string>()) {
+      throw Error(ErrorKind::kData, str(model.string(), " has changed"));
+    }
+    std::optional<PreparedData> data = find_shards(index.at("fingerprint").get<std::string>());
+    if (!data) throw Error(ErrorKind::kData, "its token shards are gone");
+    data->tokenizer_model = model;
+    return *data;
+  });
+}
+
+void Cache::store_index(const std::string& key, const PreparedData& data) const {
+  write_json(index_path(key),
+             Json{{"fingerprint", data.fingerprint},
+                  {"tokenizer", data.tokenizer_model.native()},
+                  {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()}});
+}
+
+}  // namespace lmtrain

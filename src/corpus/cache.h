@@ -1,0 +1,45 @@
+// data.cache_dir: what was prepared before. Entries are published by rename and checked when read;
+// a missing or broken one is as good as none. docs/data.md describes the layout.
+//
+//   tokenizers/KEY/   tokenizer.model info.json       KEY: content and settings that the training
+//   of it depends on shards/KEY/       train.bin eval.bin info.json    KEY: the fingerprint of the
+//   data index/KEY.json    KEY: paths, sizes, mtimes, settings -> tokenizer and fingerprint, so
+//   that no text is read again locks/            one lock file per entry being made
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "corpus/prepare.h"
+#include "corpus/tokenizer.h"
+
+namespace lmtrain {
+
+class Cache {
+ public:
+  explicit Cache(std::filesystem::path folder);
+
+  // Waits, with a note, while another process makes the same entry.
+  FileLock lock(const std::string& kind, const std::string& key) const;
+
+  std::filesystem::path tokenizer_path(const std::string& key) const;
+  std::optional<Tokenizer> find_tokenizer(const std::string& key) const;
+  void store_tokenizer(const std::string& key, const Tokenizer& tokenizer) const;
+
+  std::filesystem::path shards_folder(const std::string& fingerprint) const;
+  // The counts and shards of a fingerprint; tokenizer_model is left to the caller.
+  std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
+  void store_shards_info(const PreparedData& data) const;
+
+  std::optional<PreparedData> find_index(const std::string& key) const;
+  void store_index(const std::string& key, const PreparedData& data) const;
+
+ private:
+  std::filesystem::path index_path(const std::string& key) const;
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace lmtrain

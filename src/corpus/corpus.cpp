@@ -1,0 +1,84 @@
+#include "corpus/corpus.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "corpus/utf8.h"
+
+namespace lmtrain {
+
+uint64_t Corpus::total_bytes() const {
+  uint64_t total = 0;
+  for (const SourceFile& file : files) total += file.size;
+  return total;
+}
+
+int64_t Corpus::for_each(Progress& progress,
+                         const std::function<void(std::string_view)>& visit) const {
+  int64_t blank_lines = 0;
+  for (const SourceFile& file : files) {
+    // Progress counts bytes of the file: a JSON line is longer than its text, so the rest comes at
+    // the end of the file.
+    uint64_t counted = 0;
+    blank_lines += read_documents(file, format, text_field, [&](std::string_view text, int64_t) {
+      visit(text);
+      const uint64_t bytes = std::min<uint64_t>(text.size(), file.size - counted);
+      counted += bytes;
+      progress.advance(bytes);
+    });
+    progress.advance(file.size - counted);
+  }
+  return blank_lines;
+}
+
+Split::Split(double fraction) : fraction_(fraction) {}
+
+bool Split::observe(uint64_t hash) {
+  smallest_ = std::min(smallest_, hash);
+  largest_ = std::max(largest_, hash);
+  return is_below(hash);
+}
+
+bool Split::is_below(uint64_t hash) const {
+  return std::ldexp(static_cast<double>(hash), -64) < fraction_;
+}
+
+bool Split::is_eval(uint64_t hash) const {
+  if (is_below(hash)) return true;
+  return fraction_ > 0 && hash == smallest_ && smallest_ < largest_;
+}
+
+uint64_t Sample::bucket(uint64_t hash) {
+  return hash_combine(0x53616D706C65, hash) >> (64 - kBits);
+}
+
+void Sample::observe(uint64_t hash, uint64_t bytes) { bytes_[bucket(hash)] += bytes; }
+
+void Sample::choose(uint64_t budget) {
+  uint64_t total = 0;
+  for (num_buckets_ = 0; num_buckets_ < bytes_.size() && total < budget; ++num_buckets_)
+    total += bytes_[num_buckets_];
+}
+
+bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; }
+
+CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
+                       const std::function<void(uint64_t, uint64_t)>& observe) {
+  CorpusScan scan;
+  CorpusCounts& counts = scan.counts;
+  Hasher content;
+  Progress progress(action, corpus.total_bytes());
+  counts.blank_lines = corpus.for_each(progress, [&](std::string_view text) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    ++counts.documents;
+    counts.bytes += static_cast<int64_t>(text.size());
+    if (text.empty()) ++counts.empty_documents;
+    if (!is_valid_utf8(text)) ++counts.invalid_documents;
+    observe(text_hash(hash), text.size());
+  });
+  scan.content = content.digest();
+  return scan;
+}
+
+}  // namespace lmtrain

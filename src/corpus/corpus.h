@@ -1,0 +1,90 @@
+// A list of files with the way to read them, and what one pass over their text tells: counts, the
+// fingerprint of the content, and all that the split and the tokenizer's sample need, in constant
+// memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "corpus/documents.h"
+#include "corpus/progress.h"
+
+namespace lmtrain {
+
+struct Corpus {
+  std::vector<SourceFile> files;
+  std::string format;
+  std::string text_field;
+
+  uint64_t total_bytes() const;
+  // Every document in order; polls stop_signal(). Returns the number of blank lines.
+  int64_t for_each(Progress& progress,
+                   const std::function<void(std::string_view text)>& visit) const;
+};
+
+// Counts for people.
+struct CorpusCounts {
+  int64_t documents = 0;
+  int64_t bytes = 0;
+  int64_t empty_documents = 0;
+  int64_t invalid_documents = 0;  // not valid UTF-8
+  int64_t blank_lines = 0;
+};
+
+// What split, sample and hash order know of a text; never changes, and no seed enters. (hash64("")
+// is 0, which would always come first.)
+inline uint64_t text_hash(const Hash128& hash) { return mix64(hash.low); }
+
+// Which documents are held out: those whose hash is below a limit, a pure function of their text.
+// With a fraction above 0 and no document below the limit, the smallest hash is held out instead,
+// unless all documents are the same text.
+class Split {
+ public:
+  explicit Split(double fraction);
+  // Called for every document, once, in any order; only then does is_eval() hold. Returns whether
+  // the document is below the limit, which needs no other document.
+  bool observe(uint64_t hash);
+  bool is_eval(uint64_t hash) const;
+  bool has_eval() const { return is_eval(smallest_); }
+  bool has_train() const { return !is_eval(largest_); }
+
+ private:
+  bool is_below(uint64_t hash) const;
+
+  double fraction_;
+  uint64_t smallest_ = UINT64_MAX;
+  uint64_t largest_ = 0;
+};
+
+// Which documents train the tokenizer: those of the smallest hashes (of another hash than the
+// split's) that together reach `budget` bytes, so that they are spread over the corpus. The last of
+// them may be cut.
+class Sample {
+ public:
+  void observe(uint64_t hash, uint64_t bytes);
+  // The limit for selects().
+  void choose(uint64_t budget);
+  bool selects(uint64_t hash) const;
+
+ private:
+  static constexpr int kBits = 16;
+  static uint64_t bucket(uint64_t hash);
+  std::vector<uint64_t> bytes_ = std::vector<uint64_t>(size_t{1} << kBits);
+  uint64_t num_buckets_ = 0;  // selected
+};
+
+struct CorpusScan {
+  Hash128 content;  // of every document in order
+  CorpusCounts counts;
+};
+
+// Reads everything once. `observe` gets each document's hash and size.
+CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
+                       const std::function<void(uint64_t hash, uint64_t bytes)>& observe);
+
+}  // namespace lmtrain

@@ -1,0 +1,106 @@
+#include "corpus/encode.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "corpus/ordered_pool.h"
+
+namespace lmtrain {
+namespace {
+
+// Documents handed to a worker together, so that small ones do not pay for a hand-over each.
+struct Batch {
+  std::string text;
+  std::vector<size_t> ends;
+};
+constexpr size_t kBatchBytes = size_t{1} << 18;
+constexpr size_t kBatchesPerThread = 4;
+
+std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Batch& batch) {
+  std::vector<EncodedDocument> documents;
+  documents.reserve(batch.ends.size());
+  size_t begin = 0;
+  for (const size_t end : batch.ends) {
+    const std::string_view text = std::string_view(batch.text).substr(begin, end - begin);
+    documents.push_back({encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
+                         0, text.size()});
+    begin = end;
+  }
+  return documents;
+}
+
+std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
+  path += suffix;
+  return path;
+}
+
+}  // namespace
+
+Hash128 DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
+                                const std::function<void(const EncodedDocument&)>& sink) const {
+  tokenizer.require_special_ids(add_bos, add_eos);
+  const auto threads = static_cast<size_t>(std::max(num_threads, 1));
+  Hasher content;
+  Progress progress(action, corpus.total_bytes());
+  OrderedPool<std::vector<EncodedDocument>> pool(static_cast<int>(threads),
+                                                 kBatchesPerThread * threads);
+  std::deque<uint64_t> text_hashes;  // of the documents under way
+  const auto drain = [&] {
+    for (EncodedDocument& document : pool.pop()) {
+      document.text_hash = text_hashes.front();
+      text_hashes.pop_front();
+      sink(document);
+    }
+  };
+  auto batch = std::make_shared<Batch>();
+  const auto submit = [&] {
+    if (pool.full()) drain();
+    pool.push([this, full = std::move(batch)] { return encode_batch(*this, *full); });
+    batch = std::make_shared<Batch>();
+  };
+  corpus.for_each(progress, [&](std::string_view text) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    text_hashes.push_back(text_hash(hash));
+    batch->text += text;
+    batch->ends.push_back(batch->text.size());
+    if (batch->text.size() + batch->ends.size() >= kBatchBytes) submit();
+  });
+  submit();
+  while (!pool.empty()) drain();
+  return content.digest();
+}
+
+HashOrderedShardWriter::HashOrderedShardWriter(const std::filesystem::path& path,
+                                               int64_t vocab_size)
+    : path_(path),
+      unordered_path_(with_suffix(path, ".unordered")),
+      vocab_size_(vocab_size),
+      unordered_(unordered_path_, vocab_size) {}
+
+void HashOrderedShardWriter::add_document(const EncodedDocument& document) {
+  unordered_.add_document(document.ids, document.bytes);
+  hashes_.push_back(document.text_hash);
+}
+
+void HashOrderedShardWriter::finish() {
+  unordered_.finish();
+  std::vector<int64_t> order(hashes_.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
+    return hashes_[static_cast<size_t>(a)] < hashes_[static_cast<size_t>(b)];
+  });
+  const TokenShard unordered(unordered_path_, false);
+  TokenShardWriter ordered(path_, vocab_size_);
+  std::vector<int32_t> ids;
+  for (const int64_t document : order) {
+    ids.resize(static_cast<size_t>(unordered.document_size(document)));
+    unordered.read_tokens(unordered.document_begin(document), ids);
+    ordered.add_document(ids, unordered.raw_bytes(document));
+  }
+  ordered.finish();
+  remove_tree(unordered_path_);
+}
+
+}  // namespace lmtrain

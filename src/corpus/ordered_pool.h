@@ -1,0 +1,81 @@
+// Worker threads that return results in the order in which the work was given: push() until full(),
+// then pop() the oldest.
+//
+// One thread pushes and pops. An exception of the work is thrown by its pop(). The bound on memory
+// is the caller's limit on what is under way. The destructor drops work not begun and waits for the
+// rest.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lmtrain {
+
+template <class Result>
+class OrderedPool {
+ public:
+  OrderedPool(int num_threads, size_t limit) : limit_(limit) {
+    for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~OrderedPool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    ready_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  OrderedPool(const OrderedPool&) = delete;
+  OrderedPool& operator=(const OrderedPool&) = delete;
+
+  bool empty() const { return results_.empty(); }
+  bool full() const { return results_.size() >= limit_; }
+
+  void push(std::function<Result()> function) {
+    std::packaged_task<Result()> task(std::move(function));
+    results_.push_back(task.get_future());
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    ready_.notify_one();
+  }
+
+  // Waits for the oldest result.
+  Result pop() {
+    std::future<Result> oldest = std::move(results_.front());
+    results_.pop_front();
+    return oldest.get();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::packaged_task<Result()> task;
+      {
+        std::unique_lock lock(mutex_);
+        ready_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+        if (stopping_) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::packaged_task<Result()>> tasks_;
+  bool stopping_ = false;
+  std::deque<std::future<Result>> results_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lmtrain

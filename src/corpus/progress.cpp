@@ -1,0 +1,43 @@
+#include "corpus/progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/signal.h"
+#include "base/stop.h"
+#include "base/text.h"
+
+namespace lmtrain {
+
+void throw_if_stopped() {
+  if (const int number = stop_signal(); number != 0) throw StopRequested{number};
+}
+
+Progress::Progress(std::string action, uint64_t total_bytes)
+    : action_(std::move(action)), total_bytes_(total_bytes) {}
+
+Progress::~Progress() { log_progress_done(); }
+
+void Progress::advance(uint64_t bytes) {
+  throw_if_stopped();
+  done_bytes_ += bytes;
+  const Clock::time_point now = Clock::now();
+  if (now - printed_ < std::chrono::milliseconds(500)) return;
+  printed_ = now;
+  // A log file gets a line a minute.
+  const bool keep = now - kept_ >= std::chrono::minutes(1);
+  if (keep) kept_ = now;
+  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  const double rate = static_cast<double>(done_bytes_) / elapsed;
+  const uint64_t total = std::max(total_bytes_, done_bytes_);
+  const double percent =
+      100.0 * static_cast<double>(done_bytes_) / static_cast<double>(std::max<uint64_t>(total, 1));
+  const double left = rate > 0 ? static_cast<double>(total - done_bytes_) / rate : 0.0;
+  log_progress(str(action_, ": ", format_bytes(done_bytes_), " of ", format_bytes(total), " (",
+                   std::floor(percent), "%), ", format_bytes(static_cast<uint64_t>(rate)), "/s, ",
+                   format_duration(left), " left"),
+               keep);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,35 @@
+// A progress line with time left for a pass over a known number of bytes. Also the place where a
+// pass notices that it shall stop.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lmtrain {
+
+// Throws StopRequested when a signal has asked to stop.
+void throw_if_stopped();
+
+class Progress {
+ public:
+  Progress(std::string action, uint64_t total_bytes);
+  ~Progress();  // ends the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Counts bytes as done, now and then prints the line, and polls stop_signal().
+  void advance(uint64_t bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string action_;
+  uint64_t total_bytes_;
+  uint64_t done_bytes_ = 0;
+  Clock::time_point started_ = Clock::now();
+  Clock::time_point printed_ = started_;
+  Clock::time_point kept_ = started_;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,117 @@
+#include "corpus/tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "corpus/model_proto.h"
+
+namespace lmtrain {
+namespace {
+
+void check(const sentencepiece::util::Status& status, std::string_view action) {
+  if (!status.ok())
+    throw Error(ErrorKind::kInternal,
+                str("sentencepiece cannot ", action, ": ", status.error_message()));
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  sentencepiece::SentencePieceProcessor processor;
+  std::string origin;
+};
+
+Tokenizer::Tokenizer(std::string model, const std::string& origin)
+    : model_(std::move(model)), impl_(std::make_unique<Impl>()) {
+  impl_->origin = origin;
+  const auto status =
+      model_.empty()
+          ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, "it is empty")
+          : impl_->processor.LoadFromSerializedProto(model_);
+  if (!status.ok()) {
+    throw Error(ErrorKind::kData,
+                str(origin, " is not a sentencepiece model (", status.error_message(),
+                    "); give a .model file, or leave tokenizer.model null to train one"));
+  }
+}
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  return {read_file(path), path.string()};
+}
+Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+
+int64_t Tokenizer::vocab_size() const { return impl_->processor.GetPieceSize(); }
+int32_t Tokenizer::bos_id() const { return impl_->processor.bos_id(); }
+int32_t Tokenizer::eos_id() const { return impl_->processor.eos_id(); }
+int32_t Tokenizer::unk_id() const { return impl_->processor.unk_id(); }
+int32_t Tokenizer::pad_id() const { return impl_->processor.pad_id(); }
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  check(impl_->processor.Encode(text, &ids), "encode");
+  return ids;
+}
+
+void Tokenizer::require_special_ids(bool add_bos, bool add_eos) const {
+  const auto require = [&](bool wanted, int32_t id, std::string_view name) {
+    if (!wanted || id >= 0) return;
+    throw Error(ErrorKind::kData, str(impl_->origin, " has no ", name, " piece; set tokenizer.add_",
+                                      name, " to false, or use a model that has one"));
+  };
+  require(add_bos, bos_id(), "bos");
+  require(add_eos, eos_id(), "eos");
+}
+
+std::vector<int32_t> Tokenizer::encode_document(std::string_view text, bool add_bos,
+                                                bool add_eos) const {
+  require_special_ids(add_bos, add_eos);
+  std::vector<int32_t> ids = encode(text);
+  if (add_bos) ids.insert(ids.begin(), bos_id());
+  if (add_eos) ids.push_back(eos_id());
+  return ids;
+}
+
+std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < vocab_size()) continue;
+    throw Error(ErrorKind::kInternal,
+                str("token ", id, " is outside the tokenizer's vocabulary of ", vocab_size()));
+  }
+  std::string text;
+  check(impl_->processor.Decode(ids, &text), "decode");
+  return text;
+}
+
+std::string Tokenizer::hf_tokenizer_config(bool add_bos, int64_t model_max_length) const {
+  const auto& processor = impl_->processor;
+  // A model with a dummy prefix puts a space (U+2581) before the first word.
+  std::vector<std::string> pieces;
+  check(processor.Encode("a", &pieces), "encode");
+  const bool has_prefix = !pieces.empty() && pieces.front().starts_with("\xE2\x96\x81");
+  nlohmann::ordered_json config;
+  // With the class named, transformers 5 reads a unigram model as BPE.
+  if (!is_unigram_model(model_)) config["tokenizer_class"] = "LlamaTokenizer";
+  const auto add_piece = [&](const char* key, int32_t id) {
+    if (id >= 0) config[key] = processor.IdToPiece(id);
+  };
+  add_piece("bos_token", bos_id());
+  add_piece("eos_token", eos_id());
+  add_piece("unk_token", unk_id());
+  add_piece("pad_token", pad_id());
+  config["add_bos_token"] = add_bos;
+  config["add_eos_token"] = false;
+  config["add_prefix_space"] = has_prefix;
+  config["legacy"] = false;
+  config["clean_up_tokenization_spaces"] = false;
+  config["split_special_tokens"] = true;
+  config["model_max_length"] = model_max_length;
+  return config.dump(2) + "\n";
+}
+
+}  // namespace lmtrain
