@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "formats/quoted.h"
+#include "formats/quote.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -35,7 +35,7 @@ std::string crc_to_text(uint32_t crc) {
 // Only what crc_to_text writes: eight lower-case hex digits.
 uint32_t crc_from_text(const std::string& text, const std::string& origin) {
   if (text.size() != 8 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    fail(origin, str("the checksum ", quoted(text), " is not eight hexadecimal digits"));
+    fail(origin, str("the checksum ", quote(text), " is not eight hexadecimal digits"));
   }
   return static_cast<uint32_t>(std::stoul(text, nullptr, 16));
 }
@@ -75,7 +75,7 @@ std::string text_from_json(const json& value, const std::string& what, const std
 
 const json& member(const json& object, const char* key, const std::string& origin) {
   const auto found = object.find(key);
-  if (found == object.end()) fail(origin, str("the field ", quoted(key), " is missing"));
+  if (found == object.end()) fail(origin, str("the field ", quote(key), " is missing"));
   return *found;
 }
 
@@ -116,7 +116,7 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
   const std::string stored = text_from_json(member(fields, "checksum", origin), "checksum", origin);
   fields.erase("checksum");
   if (const std::string actual = checksum_of(fields); actual != stored) {
-    fail(origin, str("its own checksum is ", actual, ", but it says ", quoted(stored)));
+    fail(origin, str("its own checksum is ", actual, ", but it says ", quote(stored)));
   }
 
   Manifest manifest;
@@ -129,8 +129,8 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
   const json& files = member(fields, "files", origin);
   if (!files.is_object()) fail(origin, "files is no object");
   for (const auto& [name, entry] : files.items()) {
-    if (!is_plain_name(name)) fail(origin, str("the file name ", quoted(name), " is not allowed"));
-    if (!entry.is_object()) fail(origin, str("the entry of ", quoted(name), " is no object"));
+    if (!is_plain_name(name)) fail(origin, str("the file name ", quote(name), " is not allowed"));
+    if (!entry.is_object()) fail(origin, str("the entry of ", quote(name), " is no object"));
     const std::string crc = text_from_json(member(entry, "crc32c", origin), "crc32c", origin);
     manifest.files[name] = {number_from_json(member(entry, "size", origin), "size", origin),
                             crc_from_text(crc, origin)};

@@ -24,9 +24,9 @@ struct ManifestEntry {
 
 struct Manifest {
   int64_t step = 0;
-  std::string fingerprint;                     // of the data, Hash128 hex; empty when unknown
-  std::string program;                         // "lmtrain 0.1.0"
-  std::map<std::string, ManifestEntry> files;  // by plain file name; never manifest.json itself
+  std::string fingerprint{};                     // of the data, Hash128 hex; empty when unknown
+  std::string program{};                         // "lmtrain 0.1.0"
+  std::map<std::string, ManifestEntry> files{};  // by plain file name; never manifest.json itself
   bool operator==(const Manifest&) const = default;
 };
 

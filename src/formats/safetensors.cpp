@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quoted.h"
+#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {
@@ -87,16 +87,16 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
         fail_here("stands twice");
       }
     } else if (place_ == Place::kMetadata) {
-      if (metadata_.contains(text)) fail_here(str("has the key ", quoted(text), " twice"));
+      if (metadata_.contains(text)) fail_here(str("has the key ", quote(text), " twice"));
       metadata_key_ = text;
     } else {
       field_ = text == "dtype"          ? Field::kDType
                : text == "shape"        ? Field::kShape
                : text == "data_offsets" ? Field::kOffsets
                                         : Field::kNone;
-      if (field_ == Field::kNone) fail_here(str("has the unknown key ", quoted(text)));
+      if (field_ == Field::kNone) fail_here(str("has the unknown key ", quote(text)));
       const unsigned bit = 1U << static_cast<unsigned>(field_);
-      if ((fields_seen_ & bit) != 0) fail_here(str("has the key ", quoted(text), " twice"));
+      if ((fields_seen_ & bit) != 0) fail_here(str("has the key ", quote(text), " twice"));
       fields_seen_ |= bit;
     }
     return true;
@@ -109,7 +109,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       const std::optional<DType> dtype = dtype_from_name(text);
       if (!dtype) {
         throw Error(ErrorKind::kData,
-                    str(origin_, ": tensor ", quoted(name_), " is of type ", quoted(text),
+                    str(origin_, ": tensor ", quote(name_), " is of type ", quote(text),
                         ", which lmtrain does not read; convert it to F32, BF16 or F16"));
       }
       dtype_ = *dtype;
@@ -167,7 +167,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& /*error*/) override {
-    fail(origin_, str("the header is not JSON at byte ", kSafetensorsLengthBytes + position));
+    // nlohmann counts from 1.
+    fail(origin_, str("the header is not JSON at byte ",
+                      kSafetensorsLengthBytes + std::max<size_t>(position, 1) - 1));
   }
 
  private:
@@ -177,7 +179,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void fail_here(const std::string& what) const {
     const bool metadata = name_ == kSafetensorsMetadataKey;
-    fail(origin_, str(metadata ? "entry " : "tensor ", quoted(name_), " ", what));
+    fail(origin_, str(metadata ? "entry " : "tensor ", quote(name_), " ", what));
   }
 
   [[noreturn]] void misplaced(const char* what) const {
@@ -252,7 +254,7 @@ void check_no_holes(const std::string& origin, std::string_view data,
     const std::string_view bytes = entry->second.bytes;
     if (bytes.data() != end) {
       fail(origin,
-           str("tensor ", quoted(entry->first), " begins at byte ", bytes.data() - data.data(),
+           str("tensor ", quote(entry->first), " begins at byte ", bytes.data() - data.data(),
                " of the data, not at ", end - data.data(), " where the one before ends"));
     }
     end += bytes.size();
@@ -309,7 +311,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
 const TensorView& SafetensorsFile::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    throw Error(ErrorKind::kData, str(path().string(), ": has no tensor ", quoted(name),
+    throw Error(ErrorKind::kData, str(path().string(), ": has no tensor ", quote(name),
                                       "; it belongs to another model or is incomplete"));
   }
   return found->second;

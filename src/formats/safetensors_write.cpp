@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quoted.h"
+#include "formats/quote.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain {
@@ -19,7 +19,7 @@ std::string json_string(const FileWriter& writer, const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    fail(writer, str(quoted(text), " is not UTF-8"));
+    fail(writer, str(quote(text), " is not UTF-8"));
   }
 }
 
@@ -27,7 +27,7 @@ size_t tensor_bytes(const FileWriter& writer, const TensorToWrite& tensor) {
   size_t bytes = dtype_size(tensor.dtype);
   for (const int64_t size : tensor.shape) {
     if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
-      fail(writer, str("tensor ", quoted(tensor.name), " has an impossible shape"));
+      fail(writer, str("tensor ", quote(tensor.name), " has an impossible shape"));
     }
   }
   return bytes;
@@ -65,7 +65,7 @@ void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
   names.emplace_back(kSafetensorsMetadataKey);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    fail(writer, str("the name ", quoted(*twice), " is taken twice"));
+    fail(writer, str("the name ", quote(*twice), " is taken twice"));
   }
 
   std::string header = str("{", join(entries, ","), "}");

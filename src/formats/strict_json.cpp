@@ -1,11 +1,12 @@
 #include "formats/strict_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "base/text.h"
-#include "formats/quoted.h"
+#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {
@@ -37,7 +38,7 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
     } else if (event == json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!keys[static_cast<size_t>(depth)].insert(key).second) {
-        fail(source, str("the key ", quoted(key), " stands twice in one object"));
+        fail(source, str("the key ", quote(key), " stands twice in one object"));
       }
     }
     return true;
@@ -45,7 +46,8 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
   try {
     return json::parse(text.begin(), text.end(), check);
   } catch (const json::parse_error& error) {
-    fail(source, str("not JSON from byte ", error.byte, " on"));
+    // nlohmann counts from 1.
+    fail(source, str("not JSON at byte ", std::max<size_t>(error.byte, 1) - 1));
   } catch (const json::exception&) {
     fail(source, "not JSON: a number is too large");
   }

@@ -14,8 +14,8 @@ namespace lmtrain {
 
 struct JsonSource {
   ErrorKind kind = ErrorKind::kData;  // of the Error that is thrown
-  std::string origin;                 // names the file in messages
-  std::string advice;                 // what to do about it
+  std::string origin{};               // names the file in messages
+  std::string advice{};               // what to do about it
   int max_depth = 16;                 // of objects and arrays that hold an object or array
 };
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "formats/quoted.h"
+#include "formats/quote.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -45,12 +45,12 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
   }
   std::map<std::string, std::string> file_of;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
-    if (!file.is_string()) fail(path, str("the file of tensor ", quoted(tensor), " is no string"));
+    if (!file.is_string()) fail(path, str("the file of tensor ", quote(tensor), " is no string"));
     const auto& name = file.get_ref<const std::string&>();
     const bool plain = !name.empty() && name != "." && name != ".." &&
                        name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain) {
-      fail(path, str("the file of tensor ", quoted(tensor), " is ", quoted(name),
+      fail(path, str("the file of tensor ", quote(tensor), " is ", quote(name),
                      ", not a plain file name"));
     }
     file_of.emplace(tensor, name);
@@ -82,7 +82,7 @@ void TensorFiles::open_shards() {
   std::set<std::string> shards;
   for (const auto& [tensor, file] : file_of) {
     if (shards.insert(file).second && !fs::is_regular_file(folder_ / file)) {
-      fail(index_path, str("tensor ", quoted(tensor), " should be in ", quoted(file),
+      fail(index_path, str("tensor ", quote(tensor), " should be in ", quote(file),
                            ", which the folder lacks"));
     }
   }
@@ -91,18 +91,18 @@ void TensorFiles::open_shards() {
     for (const auto& [tensor, view] : file.tensors()) {
       const auto listed = file_of.find(tensor);
       if (listed != file_of.end() && listed->second != shard) {
-        fail(file.path(), str("holds tensor ", quoted(tensor), ", which ", kModelIndexFile,
-                              " places in ", quoted(listed->second)));
+        fail(file.path(), str("holds tensor ", quote(tensor), ", which ", kModelIndexFile,
+                              " places in ", quote(listed->second)));
       }
       if (!tensors_.emplace(tensor, view).second) {
-        fail(file.path(), str("holds tensor ", quoted(tensor), ", as another file does"));
+        fail(file.path(), str("holds tensor ", quote(tensor), ", as another file does"));
       }
     }
   }
   for (const auto& [tensor, file] : file_of) {
     if (!tensors_.contains(tensor)) {
       fail(folder_ / file,
-           str("lacks tensor ", quoted(tensor), ", which ", kModelIndexFile, " places there"));
+           str("lacks tensor ", quote(tensor), ", which ", kModelIndexFile, " places there"));
     }
   }
 }
@@ -110,7 +110,7 @@ void TensorFiles::open_shards() {
 const TensorView& TensorFiles::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    fail(folder_, str("has no tensor ", quoted(name)),
+    fail(folder_, str("has no tensor ", quote(name)),
          "its config.json belongs to another model, or a file is incomplete");
   }
   return found->second;

@@ -1,5 +1,6 @@
 // A name out of an untrusted file, fit for a message: in quotes, control characters replaced, and
-// cut where it gets long (a safetensors header may hold names of megabytes).
+// cut where it gets long (a safetensors header may hold names of megabytes). Not called `quoted`:
+// overload resolution would silently prefer std::quoted.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace lmtrain {
 
-inline std::string quoted(std::string_view name) {
+inline std::string quote(std::string_view name) {
   constexpr size_t kLongest = 120;
   std::string text = "\"";
   for (const char c : name.substr(0, kLongest)) {

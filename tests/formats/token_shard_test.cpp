@@ -1,0 +1,171 @@
+#include "formats/token_shard.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/support.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::TemporaryFolder;
+using Documents = std::vector<std::vector<int32_t>>;
+
+Documents random_documents(std::mt19937_64& random, size_t count, int64_t vocab_size) {
+  Documents documents(count);
+  for (auto& document : documents) {
+    document.resize(random() % 4 == 0 ? random() % 3 : random() % 200);
+    for (int32_t& id : document) {
+      id = static_cast<int32_t>(random() % static_cast<uint64_t>(vocab_size));
+    }
+  }
+  return documents;
+}
+
+void write_shard(const fs::path& path, const Documents& documents, int64_t vocab_size) {
+  TokenShardWriter writer(path, vocab_size);
+  for (size_t i = 0; i < documents.size(); ++i) writer.add_document(documents[i], 10 * i);
+  writer.finish();
+}
+
+void expect_holds(const TokenShard& shard, const Documents& documents) {
+  ASSERT_EQ(shard.num_documents(), static_cast<int64_t>(documents.size()));
+  int64_t begin = 0;
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const auto document = static_cast<int64_t>(i);
+    const auto size = static_cast<int64_t>(documents[i].size());
+    ASSERT_EQ(shard.document_begin(document), begin);
+    ASSERT_EQ(shard.document_end(document), begin + size);
+    ASSERT_EQ(shard.document_size(document), size);
+    ASSERT_EQ(shard.raw_bytes(document), 10 * i);
+    std::vector<int32_t> ids(documents[i].size());
+    shard.read_tokens(begin, ids);
+    ASSERT_EQ(ids, documents[i]);
+    all.insert(all.end(), ids.begin(), ids.end());
+    begin += size;
+  }
+  ASSERT_EQ(shard.num_tokens(), begin);
+  std::vector<int32_t> read(all.size());
+  shard.read_tokens(0, read);
+  ASSERT_EQ(read, all);
+}
+
+TEST(TokenShard, RandomDocumentsRoundTrip) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(4);
+  for (const int64_t vocab_size :
+       {int64_t{1}, int64_t{300}, int64_t{65'536}, int64_t{65'537}, int64_t{1} << 31}) {
+    for (const size_t count : {0, 1, 2, 3, 50}) {
+      const Documents documents = random_documents(random, count, vocab_size);
+      write_shard(folder / "shard", documents, vocab_size);
+      const TokenShard shard(folder / "shard", true);
+      EXPECT_EQ(shard.vocab_size(), vocab_size);
+      expect_holds(shard, documents);
+    }
+  }
+}
+
+TEST(TokenShard, WidthFollowsTheVocabulary) {
+  const TemporaryFolder folder;
+  const Documents documents = {{0, 65'535, 7, 1}};
+  write_shard(folder / "narrow", documents, 65'536);
+  write_shard(folder / "wide", documents, 65'537);
+  EXPECT_EQ(fs::file_size(folder / "narrow"), 64U + 4 * 2 + 16);
+  EXPECT_EQ(fs::file_size(folder / "wide"), 64U + 4 * 4 + 16);
+  for (const char* name : {"narrow", "wide"}) {
+    expect_holds(TokenShard(folder / name, true), documents);
+  }
+}
+
+TEST(TokenShard, LargerThanTheWritersBuffer) {
+  const TemporaryFolder folder;
+  Documents documents(3);
+  for (int32_t i = 0; i < 700'000; ++i) documents[1].push_back(i);
+  documents[2] = {5};
+  write_shard(folder / "shard", documents, 700'000);
+  expect_holds(TokenShard(folder / "shard", true), documents);
+}
+
+TEST(TokenShard, BytesAreAsDocumented) {
+  const TemporaryFolder folder;
+  write_shard(folder / "shard", {{1, 2, 258}}, 300);
+  const std::string bytes = read_file(folder / "shard");
+  ASSERT_EQ(bytes.size(), 64U + 6 + 2 + 16);
+  EXPECT_EQ(bytes.substr(0, 8), "LMTSHARD");
+  const std::string u32_u32_u64_u64_u64(
+      "\1\0\0\0\2\0\0\0\x2C\1\0\0\0\0\0\0\1\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 32);
+  EXPECT_EQ(bytes.substr(8, 32), u32_u32_u64_u64_u64);
+  EXPECT_EQ(bytes.substr(48, 12), std::string(12, '\0'));
+  EXPECT_EQ(bytes.substr(64, 8), std::string("\1\0\2\0\2\1\0\0", 8));
+  EXPECT_EQ(bytes.substr(72), std::string("\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16));
+}
+
+TEST(TokenShard, SurvivesAMove) {
+  const TemporaryFolder folder;
+  const Documents documents = {{1, 2}, {}, {3}};
+  write_shard(folder / "shard", documents, 10);
+  TokenShard first(folder / "shard", false);
+  const TokenShard second(std::move(first));
+  expect_holds(second, documents);
+}
+
+TEST(TokenShard, AppearsOnlyWhenFinished) {
+  const TemporaryFolder folder;
+  {
+    TokenShardWriter writer(folder / "shard", 10);
+    writer.add_document(std::vector<int32_t>{1, 2, 3}, 3);
+    EXPECT_EQ(writer.num_documents(), 1);
+    EXPECT_EQ(writer.num_tokens(), 3);
+    EXPECT_FALSE(fs::exists(folder / "shard"));
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path())) << "an abandoned shard leaves nothing";
+}
+
+TEST(TokenShard, IdsOutsideTheVocabularyAreRefused) {
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "shard", 10);
+  for (const int32_t id : {-1, 10, INT32_MAX, INT32_MIN}) {
+    error_of(ErrorKind::kData, [&] { writer.add_document(std::vector<int32_t>{1, id}, 0); });
+  }
+}
+
+TEST(TokenShard, WrongUseIsInternal) {
+  const TemporaryFolder folder;
+  for (const int64_t vocab_size : {int64_t{-1}, int64_t{0}, (int64_t{1} << 31) + 1}) {
+    error_of(ErrorKind::kInternal, [&] { TokenShardWriter(folder / "x", vocab_size); });
+  }
+  write_shard(folder / "shard", {{1, 2, 3}}, 10);
+  const TokenShard shard(folder / "shard", true);
+  std::vector<int32_t> two(2);
+  shard.read_tokens(1, two);
+  shard.read_tokens(3, {});
+  for (const int64_t begin : {int64_t{-1}, int64_t{2}, INT64_MAX, INT64_MIN}) {
+    error_of(ErrorKind::kInternal, [&] { shard.read_tokens(begin, two); });
+  }
+  for (const int64_t document : {int64_t{-1}, int64_t{1}, INT64_MAX}) {
+    error_of(ErrorKind::kInternal, [&] { shard.document_end(document); });
+    error_of(ErrorKind::kInternal, [&] { shard.raw_bytes(document); });
+  }
+}
+
+TEST(TokenShard, MissingFileIsIo) {
+  error_of(ErrorKind::kIo, [] { TokenShard("/nonexistent/shard", true); });
+}
+
+TEST(TokenShard, FullDiskIsIo) {
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder / "shard.tmp");
+  error_of(ErrorKind::kIo, [&] { write_shard(folder / "shard", {{1}}, 10); });
+  EXPECT_FALSE(fs::exists(folder / "shard"));
+}
+
+}  // namespace
+}  // namespace lmtrain
