@@ -137,7 +137,8 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
   rules.require(config.model.vocab_size.value_or(train.vocab_size) >= train.vocab_size,
                 {"model.vocab_size", "tokenizer.train.vocab_size"},
                 str("model.vocab_size ", config.model.vocab_size.value_or(0),
-                    " is below tokenizer.train.vocab_size ", train.vocab_size));
+                    " is below tokenizer.train.vocab_size ", train.vocab_size,
+                    "; lower that, or give tokenizer.model"));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The parser: recursive descent, one function a production of RFC 8259.
 #include "config/json_reader.h"
 
 #include <algorithm>
@@ -7,55 +8,13 @@
 #include <map>
 
 #include "base/text.h"
+#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr size_t kMaxQuoted = 80;
-
-// The length of the well-formed UTF-8 sequence that begins at `at` (Unicode 15, table 3-7), or 0.
-size_t utf8_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const auto within = [&](size_t i, unsigned low, unsigned high) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80;   // no overlong forms
-    const unsigned high = lead == 0xED ? 0x9F : 0xBF;  // no surrogates
-    return within(1, low, high) && within(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned low = lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xF4 ? 0x8F : 0xBF;
-    return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
-  }
-  return 0;
-}
-
-void append_utf8(std::string& out, uint32_t code) {
-  const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | (code >> 6));
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | (code >> 12));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | (code >> 18));
-    put(0x80 | ((code >> 12) & 0x3F));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
-}
+constexpr size_t kMaxShown = 80;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -145,15 +104,17 @@ class Reader {
       skip_space();
       if (!take(':')) fail_in("object", opened, "expected \":\" after key \"" + member.key + "\"");
       skip_space();
-      member.value = value(depth + 1);
+      const size_t outer = pointer_.size();
+      pointer_ += "/" + pointer_component(member.key);
       const auto [first, is_new] = seen.emplace(member.key, member.key_where);
-      if (is_new) {
-        node.members.push_back(std::move(member));
-      } else {
-        problems_.push_back(member.key_where + ": key \"" + member.key +
-                            "\" stands twice in one object, first at " + first->second +
+      if (!is_new) {
+        problems_.push_back(member.key_where + ": " + pointer_ +
+                            ": key stands twice in one object, first at " + first->second +
                             "; keep one");
       }
+      member.value = value(depth + 1);
+      if (is_new) node.members.push_back(std::move(member));
+      pointer_.resize(outer);
       skip_space();
       if (take('}')) return;
       if (!take(',')) fail_in("object", opened, "expected \",\" or \"}\"");
@@ -169,7 +130,10 @@ class Reader {
     skip_space();
     if (take(']')) return;
     while (true) {
+      const size_t outer = pointer_.size();
+      pointer_ += str('/', node.items.size());
       node.items.push_back(value(depth + 1));
+      pointer_.resize(outer);
       skip_space();
       if (take(']')) return;
       if (!take(',')) fail_in("array", opened, "expected \",\" or \"]\"");
@@ -190,7 +154,7 @@ class Reader {
       node.boolean = found == "true";
     } else if (found != "null") {
       if (found.empty()) fail("expected a value, found " + spell(text_, at_));
-      fail("\"" + std::string(found.substr(0, kMaxQuoted)) +
+      fail("\"" + std::string(found.substr(0, kMaxShown)) +
            "\" is not a JSON value; text goes in double quotes");
     }
     at_ = end;
@@ -362,21 +326,11 @@ class Reader {
   size_t at_ = 0;
   int line_ = 1;
   size_t line_begin_ = 0;
+  std::string pointer_;  // of the value being read
   std::vector<std::string> problems_;
 };
 
 }  // namespace
-
-const JsonNode* JsonNode::find(std::string_view key) const {
-  for (const JsonMember& member : members) {
-    if (member.key == key) return &member.value;
-  }
-  return nullptr;
-}
-
-JsonNode* JsonNode::find(std::string_view key) {
-  return const_cast<JsonNode*>(static_cast<const JsonNode*>(this)->find(key));
-}
 
 JsonReadResult read_json_file_text(std::string_view text, const std::string& origin) {
   return Reader(text, origin, true).read();
@@ -384,62 +338,6 @@ JsonReadResult read_json_file_text(std::string_view text, const std::string& ori
 
 JsonReadResult read_json_argument(std::string_view text, const std::string& label) {
   return Reader(text, label, false).read();
-}
-
-nlohmann::ordered_json to_json(const JsonNode& node) {
-  switch (node.type) {
-    case JsonNode::Type::kNull:
-      break;
-    case JsonNode::Type::kBool:
-      return node.boolean;
-    case JsonNode::Type::kNumber:
-      if (node.integer) return *node.integer;
-      return node.number;
-    case JsonNode::Type::kString:
-      return node.text;
-    case JsonNode::Type::kArray: {
-      nlohmann::ordered_json out = nlohmann::ordered_json::array();
-      for (const JsonNode& item : node.items) out.push_back(to_json(item));
-      return out;
-    }
-    case JsonNode::Type::kObject: {
-      nlohmann::ordered_json out = nlohmann::ordered_json::object();
-      for (const JsonMember& member : node.members) out[member.key] = to_json(member.value);
-      return out;
-    }
-  }
-  return nullptr;
-}
-
-std::string quote_json(const JsonNode& node) {
-  std::string text = node.is(JsonNode::Type::kNumber) ? node.text : to_json(node).dump();
-  if (text.size() <= kMaxQuoted) return text;
-  size_t cut = kMaxQuoted - 3;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return text.substr(0, cut) + "...";
-}
-
-bool is_utf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = utf8_length(text, at);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
-std::string pointer_component(std::string_view key) {
-  std::string out;
-  for (const char c : key) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace lmtrain

@@ -29,7 +29,7 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
       .from("Su et al. 2021");
   add("rope_scaling", &c.rope_scaling,
       "Stretches the rotary embedding: {\"rope_type\": \"llama3\", ...}.")
-      .null_is("none")
+      .null_is("no scaling")
       .from("transformers, modeling_rope_utils.py");
   add("rms_norm_eps", &c.rms_norm_eps, "Added to the mean square in RMSNorm.")
       .above(0)

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {

@@ -9,6 +9,7 @@
 #include "config/init_from.h"
 #include "config/overrides.h"
 #include "config/read_settings.h"
+#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {

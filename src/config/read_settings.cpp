@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "config/units.h"
+#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {
@@ -320,6 +321,9 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
   std::vector<Span> spans;
   // Each item is read as a setting of its own, so that its range and message are the same.
   Setting item = setting;
+  item.kind = setting.kind == SettingKind::kNumbers    ? SettingKind::kNumber
+              : setting.kind == SettingKind::kIntegers ? SettingKind::kInteger
+                                                       : SettingKind::kSpan;
   double number = 0;
   int64_t integer = 0;
   for (size_t i = 0; i < node.items.size(); ++i) {
@@ -327,7 +331,7 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
     const size_t before = problems_.size();
     if (setting.kind == SettingKind::kSpans) {
       Span span;
-      if (parse_span_node(node.items[i], setting, below, &span)) spans.push_back(span);
+      if (parse_span_node(node.items[i], item, below, &span)) spans.push_back(span);
     } else if (setting.kind == SettingKind::kNumbers) {
       item.slot = &number;
       read_number(node.items[i], item, below);

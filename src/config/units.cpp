@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace lmtrain {
 namespace {
 
@@ -65,6 +67,15 @@ std::optional<int64_t> whole(const Amount& amount, const std::array<UnitName, kC
   return static_cast<int64_t>(*value);
 }
 
+constexpr const char* kNumberPattern = R"(^[0-9]+(\.[0-9]+)? ?)";
+
+template <size_t kCount>
+std::string alternatives(const std::array<UnitName, kCount>& units) {
+  std::vector<std::string> names;
+  for (const UnitName& unit : units) names.emplace_back(unit.name);
+  return "(" + join(names, "|") + ")";
+}
+
 std::string shortest(double value) {
   std::array<char, 400> buffer{};
   const auto end =
@@ -120,6 +131,31 @@ std::optional<Span> parse_span(std::string_view text) {
     return Span{static_cast<double>(*tokens), Span::Unit::kTokens};
   }
   return std::nullopt;
+}
+
+std::string tokens_pattern() { return kNumberPattern + alternatives(kTokenUnits) + "( ?tokens)?$"; }
+std::string bytes_pattern() { return kNumberPattern + alternatives(kByteUnits) + "$"; }
+std::string duration_pattern() { return kNumberPattern + alternatives(kTimeUnits) + "$"; }
+
+std::string span_pattern(const std::vector<Span::Unit>& units) {
+  std::vector<std::string> patterns;
+  for (const Span::Unit unit : units) {
+    switch (unit) {
+      case Span::Unit::kSteps:
+        patterns.emplace_back("steps?");
+        break;
+      case Span::Unit::kTokens:
+        patterns.push_back(alternatives(kTokenUnits) + "( ?tokens)?");
+        break;
+      case Span::Unit::kPercent:
+        patterns.emplace_back("%");
+        break;
+      case Span::Unit::kSeconds:
+        patterns.push_back(alternatives(kTimeUnits));
+        break;
+    }
+  }
+  return std::string(kNumberPattern) + "(" + join(patterns, "|") + ")$";
 }
 
 std::string write_duration(double seconds) {

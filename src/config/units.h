@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config.h"
 
@@ -23,6 +24,12 @@ std::optional<double> parse_duration(std::string_view text);
 // Any of the above but bytes, or "500 steps", "2%". Tokens need their suffix or the word, as a bare
 // number's unit is the key's affair.
 std::optional<Span> parse_span(std::string_view text);
+
+// Regular expressions (ECMA 262) of what the parsers take, for the JSON Schema.
+std::string tokens_pattern();
+std::string bytes_pattern();
+std::string duration_pattern();
+std::string span_pattern(const std::vector<Span::Unit>& units);
 
 std::string write_duration(double seconds);
 std::string write_span(const Span& span);

@@ -7,6 +7,7 @@
 #include "config/parse.h"
 #include "config/settings.h"
 #include "config/units.h"
+#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {
