@@ -83,6 +83,11 @@ Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at:
       master_(at::zeros({layout_.flat_size()}, at::TensorOptions(device).dtype(at::kFloat))),
       working_(working_dtype == at::kFloat ? master_ : at::zeros_like(master_, working_dtype)) {}
 
+Parameters::Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working)
+    : layout_(std::move(layout)), master_(std::move(master)), working_(std::move(working)) {}
+
+Parameters Parameters::in_fp32() const { return {layout_, master_, master_}; }
+
 at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
   return master_.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }

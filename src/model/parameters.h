@@ -64,6 +64,8 @@ class Parameters {
   // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the norms. A value is a
   // function of (seed, tensor name, index) alone.
   void initialize(int64_t seed, double initializer_range);
+  // The same masters with themselves as working weights, for evaluation in fp32.
+  Parameters in_fp32() const;
   // Rounds the masters into the working weights.
   void refresh_working();
 
@@ -74,6 +76,8 @@ class Parameters {
   at::Tensor master_view(const ParameterSpec& spec) const;
 
  private:
+  Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working);
+
   ParameterLayout layout_;
   at::Tensor master_;
   at::Tensor working_;

@@ -9,7 +9,12 @@
 #include <torch/version.h>
 
 #include <cpuid.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -44,6 +49,22 @@ std::string processor_name() {
     if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
   }
   return "CPU";
+}
+
+// From the driver's own files, so that no CUDA header is needed.
+std::string gpu_name(const at::Device& device) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error)) {
+    std::ifstream info(gpu->path() / "information");
+    for (std::string line; std::getline(info, line);) {
+      if (line.rfind("Model:", 0) == 0) names.push_back(line.substr(line.find_first_not_of(" \t", 6)));
+    }
+  }
+  const auto index = static_cast<size_t>(device.index());
+  // Without the files, or where CUDA_VISIBLE_DEVICES renumbers unlike GPUs, the index is all that is sure.
+  const bool all_alike = !names.empty() && std::all_of(names.begin(), names.end(), [&](const auto& n) { return n == names[0]; });
+  return all_alike ? names[0] : str("GPU ", index);
 }
 
 }  // namespace
@@ -82,7 +103,19 @@ std::string precision_name(at::ScalarType dtype) { return dtype == at::kBFloat16
 
 std::string device_description(const at::Device& device, int num_threads) {
   if (device.is_cpu()) return str(processor_name(), ", ", num_threads, " threads, ", cpu_kernels_isa(), " kernels");
-  return str("GPU ", static_cast<int>(device.index()));
+  return gpu_name(device);
+}
+
+std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype) {
+  // TFLOP/s for bf16 with fp32 accumulation, from NVIDIA's data sheets, without sparsity.
+  constexpr std::array<std::pair<const char*, double>, 5> kPeaks = {
+      {{"H100", 989}, {"H200", 989}, {"A100", 312}, {"B200", 2250}, {"L40S", 362}}};
+  if (device.is_cpu() || dtype != at::kBFloat16) return std::nullopt;
+  const std::string name = gpu_name(device);
+  for (const auto& [part, teraflops] : kPeaks) {
+    if (name.find(part) != std::string::npos) return teraflops * 1e12;
+  }
+  return std::nullopt;
 }
 
 std::string library_versions() {

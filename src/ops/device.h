@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 
 namespace lmtrain {
@@ -21,6 +22,8 @@ std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16"
 
 // For logs and reports: "AMD EPYC 9B14, 2 threads, avx512 kernels" or "NVIDIA H200".
 std::string device_description(const at::Device& device, int num_threads);
+// Dense matmul FLOP/s of the device in this dtype by its data sheet, where known (for MFU).
+std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype);
 // One line for --version: libtorch and CUDA versions.
 std::string library_versions();
 

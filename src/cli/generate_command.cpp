@@ -1,0 +1,72 @@
+#include <iostream>
+#include <memory>
+
+#include "base/signal.h"
+#include "base/stop.h"
+#include "cli/commands.h"
+#include "model/generate.h"
+#include "train/model_target.h"
+
+namespace lmtrain {
+namespace {
+
+struct Options {
+  std::string target;
+  std::string prompt;
+  std::string precision = "fp32";
+  std::string device = "auto";
+  GenerateOptions sampling;
+};
+
+int generate_text(Options options) {
+  ModelTarget loaded(open_target(options.target), {options.device, options.precision, 0, ""});
+  const Tokenizer& tokenizer = loaded.tokenizer();
+  std::vector<int32_t> ids = tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);
+  if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
+  options.sampling.stop_id = tokenizer.eos_id();
+
+  // Text appears as it is drawn. A character may be spread over several tokens, so what is printed is what the decoded
+  // whole has grown by, up to its last complete character.
+  std::cout << options.prompt << std::flush;
+  std::vector<int32_t> generated;
+  size_t printed = 0;
+  const auto print = [&](const std::string& text) {
+    std::cout << text.substr(printed) << std::flush;
+    printed = text.size();
+  };
+  generate(loaded.model(), ids, options.sampling, [&](int32_t token) {
+    generated.push_back(token);
+    const std::string text = tokenizer.decode(generated);
+    if (!text.ends_with("\xEF\xBF\xBD")) print(text);  // U+FFFD: an unfinished character
+    return stop_signal() == 0;
+  });
+  const std::string text = tokenizer.decode(generated);
+  if (text.size() > printed) print(text);
+  std::cout << std::endl;
+  if (stop_signal() != 0) throw StopRequested{stop_signal()};
+  return 0;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("generate", "Continue a prompt");
+  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")->required();
+  command->add_option("--prompt", options->prompt, "The text to continue")->required();
+  command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--temperature", options->sampling.temperature, "0: always the likeliest token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--top-p", options->sampling.top_p, "Sample among the likeliest tokens that reach this probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--seed", options->sampling.seed, "Another seed, another text")->capture_default_str();
+  command->add_option("--precision", options->precision, "auto, fp32 or bf16")->capture_default_str();
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,72 @@
+#include "cli/run_setup.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "config/parse.h"
+#include "train/resolve.h"
+#include "train/target.h"
+
+namespace lmtrain {
+namespace {
+
+// Settings that the weights, the order of data or the meaning of the optimizer's state rest on.
+std::vector<std::string> changed_for_good(const Config& before, const Config& after) {
+  std::vector<std::string> changed;
+  const auto compare = [&](const char* key, const auto& old_value, const auto& new_value) {
+    if (!(old_value == new_value)) changed.emplace_back(key);
+  };
+  DataConfig data = after.data;
+  data.cache_dir = before.data.cache_dir;
+  compare("seed", before.seed, after.seed);
+  compare("init_from", before.init_from, after.init_from);
+  compare("tokenizer", before.tokenizer, after.tokenizer);
+  compare("data", before.data, data);
+  compare("sequence", before.sequence, after.sequence);
+  compare("model", before.model, after.model);
+  compare("batch.tokens", before.batch.tokens, after.batch.tokens);
+  compare("optimizer.type", before.optimizer.type, after.optimizer.type);
+  return changed;
+}
+
+}  // namespace
+
+Trainer make_trainer(Config& config, const RunFolder& run, std::optional<int64_t> checkpoint) {
+  resolve_runtime(config);
+  const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
+  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  return {config, data, run, checkpoint};
+}
+
+int run_trainer(Trainer& trainer) {
+  const RunOutcome outcome = trainer.run();
+  std::cout << outcome.status << std::endl;
+  return outcome.exit_code;
+}
+
+void write_run_config(const RunFolder& run, const Config& config) {
+  write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
+}
+
+int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) {
+  const FileLock lock = run.lock();
+  const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
+  Config config = load_config(run.config().string(), overrides, InitFrom::kSkip);
+  check_supported(config);
+  make_paths_absolute(config);
+  const std::vector<std::string> changed = changed_for_good(before, config);
+  if (!changed.empty()) {
+    throw Error(ErrorKind::kConfig, str("a run cannot change ", join(changed, ", "),
+                                        " on resume; start a new run, with init_from to keep the weights"));
+  }
+  const std::optional<int64_t> checkpoint = newest_valid_checkpoint(run, /*skip_training_state=*/false);
+  Trainer trainer = make_trainer(config, run, checkpoint);
+  if (!(config == before)) write_run_config(run, config);
+  log_note(trainer.summary());
+  return run_trainer(trainer);
+}
+
+}  // namespace lmtrain

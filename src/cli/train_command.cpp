@@ -1,0 +1,60 @@
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_setup.h"
+#include "config/parse.h"
+
+namespace lmtrain {
+namespace {
+
+struct Options {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string run_dir;
+  bool dry_run = false;
+  bool go_on = false;
+};
+
+int train(const Options& options) {
+  Config config = load_config(options.config, options.overrides);
+  check_supported(config);
+  if (!options.run_dir.empty()) config.run_dir = options.run_dir;
+  config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
+  make_paths_absolute(config);
+  const RunFolder run(*config.run_dir);
+  if (run.holds_run() && !options.dry_run) {
+    if (options.go_on) return resume_run(run, options.overrides);
+    throw Error(ErrorKind::kUsage, str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+                                       run.path().string(), "; or choose another folder with --run-dir"));
+  }
+  if (options.dry_run) {
+    std::cout << make_trainer(config, run, std::nullopt).summary() << std::endl;
+    return 0;
+  }
+  const FileLock lock = run.lock();
+  Trainer trainer = make_trainer(config, run, std::nullopt);
+  write_run_config(run, config);
+  log_note(trainer.summary());
+  return run_trainer(trainer);
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("train", "Train the model that a config describes");
+  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
+  command->add_option("--set", options->overrides, "Override a setting: --set optimizer.lr=3e-4")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)");
+  command->add_flag("--dry-run", options->dry_run, "Prepare the data, say what would happen, train nothing");
+  command->add_flag("--continue", options->go_on, "Resume the run if the folder holds one, else start it");
+  command->callback([options, &action] { action = [options] { return train(*options); }; });
+}
+
+}  // namespace lmtrain

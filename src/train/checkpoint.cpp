@@ -1,0 +1,130 @@
+#include "train/checkpoint.h"
+
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/parse.h"
+#include "formats/manifest.h"
+#include "formats/safetensors.h"
+#include "formats/tensor_files.h"
+#include "model/hf_folder.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A snapshot owns its memory: the run goes on changing its own.
+at::Tensor host_copy(const at::Tensor& values) { return at::empty_like(values, at::kCPU).copy_(values); }
+
+std::vector<TensorToWrite> optimizer_tensors(const ParameterLayout& layout, const std::vector<OptimizerBuffer>& buffers) {
+  std::vector<TensorToWrite> tensors;
+  for (const OptimizerBuffer& buffer : buffers) {
+    for (TensorToWrite& tensor : hf_tensors(layout, buffer.values.data_ptr<float>())) {
+      tensor.name = str(buffer.name, ".", tensor.name);
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
+  constexpr uint64_t kSmallFiles = 16 << 20;
+  uint64_t bytes = kSmallFiles + snapshot.master.nbytes();
+  for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
+  return bytes;
+}
+
+// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for whole.
+void prune(const RunFolder& run, int64_t keep) {
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
+    remove_tree(run.checkpoint(steps[i]) / kManifestFile);
+    remove_tree(run.checkpoint(steps[i]));
+  }
+}
+
+}  // namespace
+
+CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
+  const nlohmann::ordered_json generation = {
+      {"_from_model_config", true}, {"bos_token_id", tokenizer.bos_id()}, {"eos_token_id", tokenizer.eos_id()}};
+  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length, tokenizer.bos_id(),
+                               tokenizer.eos_id(), tokenizer.pad_id())
+                  .dump(2) +
+              "\n",
+          generation.dump(2) + "\n", tokenizer.model_bytes(),
+          tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.tokenizer.add_eos)};
+}
+
+CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters, const Optimizer& optimizer) {
+  CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
+    snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
+  }
+  return snapshot;
+}
+
+void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
+                      const CheckpointSnapshot& snapshot, int64_t keep) {
+  const TrainingState& state = snapshot.state;
+  const fs::path unfinished = run.unfinished_checkpoint(state.step);
+  const fs::path published = run.checkpoint(state.step);
+  remove_tree(unfinished);
+  lmtrain::create_directories(unfinished);
+  require_free_space(unfinished, snapshot_bytes(snapshot), "a checkpoint");
+
+  Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
+  const auto add_file = [&](const char* name, const std::function<void(FileWriter&)>& write) {
+    FileWriter writer(unfinished / name);
+    write(writer);
+    writer.finish();
+    manifest.files[name] = {writer.size(), writer.crc()};
+  };
+  const auto add_text = [&](const char* name, const std::string& text) {
+    add_file(name, [&](FileWriter& writer) { writer.write(text); });
+  };
+  add_file(kModelFile, [&](FileWriter& writer) {
+    write_safetensors(writer, hf_tensors(layout, snapshot.master.data_ptr<float>()), {{"format", "pt"}});
+  });
+  add_file(kOptimizerFile, [&](FileWriter& writer) {
+    write_safetensors(writer, optimizer_tensors(layout, snapshot.buffers), {});
+  });
+  add_text("config.json", texts.hf_config);
+  add_text("generation_config.json", texts.generation_config);
+  add_text("tokenizer.model", texts.tokenizer_model);
+  add_text("tokenizer_config.json", texts.tokenizer_config);
+  add_text(kStateFile, state_to_text(state));
+  write_manifest(unfinished, manifest);
+
+  // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be in the way.
+  remove_tree(published);
+  publish_rename(unfinished, published);
+  prune(run, keep);
+}
+
+TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters, const Optimizer& optimizer) {
+  const TrainingState state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+  load_weights(TensorFiles(folder), parameters);
+  const SafetensorsFile file(folder / kOptimizerFile);
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
+    for (const ParameterSpec& spec : parameters.layout().parameters()) {
+      const std::string name = str(buffer.name, ".", spec.name);
+      const TensorView& view = file.at(name);
+      if (view.dtype != DType::kF32 || view.shape != spec.shape) {
+        throw Error(ErrorKind::kCheckpoint,
+                    str(file.path().string(), ": tensor ", name, " does not have the shape and dtype of this model"));
+      }
+      const at::Tensor stored = at::empty({spec.numel()}, at::kFloat);
+      std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
+      buffer.values.narrow(0, spec.offset, spec.numel()).copy_(stored);
+    }
+  }
+  return state;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,63 @@
+#include "train/resolve.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "formats/manifest.h"
+#include "model/hf_folder.h"
+#include "ops/device.h"
+#include "ops/torch_headers.h"
+#include "train/target.h"
+
+namespace lmtrain {
+namespace {
+
+// Positions of a micro-batch: on a CPU few enough for the activations of a layer to stay in the cache, on a GPU enough to
+// fill it. A function of the device's kind alone, never of free memory.
+constexpr int64_t kCpuMicroTokens = 8192;
+constexpr int64_t kGpuMicroTokens = 32768;
+
+}  // namespace
+
+int default_threads() {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    const int count = std::atoi(text);
+    if (count > 0) return count;
+  }
+  return available_processors();
+}
+
+void resolve_runtime(Config& config) {
+  if (!config.threads) config.threads = default_threads();
+  configure_runtime(static_cast<int>(*config.threads));
+  const at::Device device = resolve_device(config.device);
+  config.device = device.str();
+  config.precision = precision_name(resolve_precision(config.precision, device));
+  if (config.compile == "auto") config.compile = "script";
+  if (!config.batch.micro_tokens) {
+    const int64_t preferred = device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens;
+    config.batch.micro_tokens = std::min(config.batch.tokens, std::max(preferred, config.sequence.max_length));
+  }
+}
+
+void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
+  if (!config.model.vocab_size) config.model.vocab_size = tokenizer.vocab_size();
+  if (*config.model.vocab_size < tokenizer.vocab_size()) {
+    throw Error(ErrorKind::kConfig, str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
+                                        tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
+  }
+}
+
+at::Device device_of(const Config& config) { return resolve_device(config.device); }
+
+at::ScalarType working_dtype_of(const Config& config) {
+  return resolve_precision(config.precision, device_of(config));
+}
+
+void load_initial_weights(const std::string& folder, Parameters& parameters) {
+  if (is_checkpoint_folder(folder)) verify_checkpoint_files(folder, /*skip_training_state=*/true);
+  load_weights(TensorFiles(folder), parameters);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,41 @@
+// The files of a run folder (docs/formats/run_folder.md) and who may write to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lmtrain {
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config() const { return path_ / "config.json"; }
+  std::filesystem::path status() const { return path_ / "status.json"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path events() const { return path_ / "events.jsonl"; }
+  std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path checkpoint(int64_t step) const;            // checkpoints/step_00001000
+  std::filesystem::path unfinished_checkpoint(int64_t step) const;  // checkpoints/.tmp-step_00001000
+
+  // A folder holds a run once its config.json exists.
+  bool holds_run() const { return std::filesystem::exists(config()); }
+  // Steps of the checkpoints that were published, newest first.
+  std::vector<int64_t> checkpoint_steps() const;
+  // Removes what a killed process left unfinished.
+  void remove_unfinished() const;
+  // Creates the folder and takes its lock. Error(kUsage) when another process holds it.
+  FileLock lock() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace lmtrain

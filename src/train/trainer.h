@@ -1,0 +1,88 @@
+// A run from its first batch, or from a checkpoint, to its end: the loop, and what happens around it.
+//
+// The trainer owns everything a run needs. Everything that decides a bit of the result is in the config, the prepared data
+// and the checkpoint; nothing depends on time except when something is saved or printed.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "batching/batch_order.h"
+#include "batching/loader.h"
+#include "config/config.h"
+#include "corpus/prepare.h"
+#include "formats/token_shard.h"
+#include "optim/optimizer.h"
+#include "schedule/lr_schedule.h"
+#include "schedule/span.h"
+#include "train/checkpoint_saver.h"
+#include "train/evaluate.h"
+#include "train/metrics.h"
+
+namespace lmtrain {
+
+struct RunOutcome {
+  int exit_code = 0;
+  std::string status;  // the final status.json, one line
+};
+
+class Trainer {
+ public:
+  // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files verified. Reads weights and
+  // opens the data; writes nothing yet.
+  Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint);
+  ~Trainer();
+
+  // What the run will do, for people: model, data, lengths, steps.
+  std::string summary() const;
+  // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written to status.json and
+  // thrown on.
+  RunOutcome run();
+
+ private:
+  void train();
+  void train_batch();
+  void skip_batch(const Batch& batch, double loss, double grad_norm);
+  void evaluate_now();
+  void save_checkpoint();
+  void report_update(const UpdateMetrics& metrics, const Progress& before);
+  bool finished() const;
+  Progress progress() const;
+  double done() const;   // steps or tokens, as the run counts
+  double total() const;  // likewise
+  void write_running_status();
+
+  Config config_;
+  PreparedData data_;
+  RunFolder run_;
+  std::optional<int64_t> checkpoint_;
+  TrainingState state_;
+
+  TokenShard train_shard_;
+  std::optional<TokenShard> eval_shard_;
+  std::unique_ptr<BatchOrder> order_;
+  Parameters parameters_;
+  Parameters fp32_parameters_;
+  Llama model_;
+  Llama fp32_model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  at::Tensor grad_;
+  std::optional<LrSchedule> lr_schedule_;
+  Cadence eval_every_, save_every_, log_every_;
+  std::optional<double> peak_flops_;
+
+  CheckpointTexts texts_;
+  std::optional<RunLog> log_;
+  std::unique_ptr<CheckpointSaver> saver_;
+  std::unique_ptr<Loader> loader_;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point status_written_;
+  double done_at_start_ = 0;
+  double elapsed_at_start_ = 0;
+  std::optional<int64_t> saved_step_;
+  std::optional<int64_t> evaluated_step_;
+};
+
+}  // namespace lmtrain
