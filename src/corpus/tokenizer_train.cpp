@@ -1,16 +1,23 @@
-// train_tokenizer of tokenizer.h: sentencepiece's trainer on chunks of documents.
+// train_tokenizer of tokenizer.h: BPE by our own trainer, unigram by sentencepiece's on chunks of
+// documents.
 #include <sentencepiece_trainer.h>
 
+#include <cstdlib>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "corpus/bpe_trainer.h"
+#include "corpus/model_proto.h"
 #include "corpus/tokenizer.h"
+#include "corpus/word_counter.h"
 
 namespace lmtrain {
 namespace {
 
-// The trainer numbers the characters of a word in 16 bits and aborts the process beyond.
+using Feed = std::function<void(const TextSink&)>;
+
+// Short, since unigram training is slow in long stretches without a space.
 constexpr size_t kLargestChunk = 4096;
 
 // The size of the next chunk: up to the end of a line, else up to a space, else a whole number of
@@ -28,8 +35,8 @@ size_t chunk_size(std::string_view rest) {
   return size;
 }
 
-// What the trainer calls sentences: chunks of documents that keep their newlines, so that pieces of
-// newlines are learned.
+// What sentencepiece calls sentences: chunks of documents that keep their newlines, so that pieces
+// of newlines are learned.
 class ChunkIterator : public sentencepiece::SentenceIterator {
  public:
   explicit ChunkIterator(const std::vector<std::string>& chunks) : chunks_(chunks) {}
@@ -43,43 +50,68 @@ class ChunkIterator : public sentencepiece::SentenceIterator {
   size_t next_ = 0;
 };
 
-// The trainer's words for a vocabulary that does not fit end in the limit.
+constexpr double kCoverage = 0.9995;
+
+std::string too_large(int64_t vocab_size, int64_t most) {
+  return str("tokenizer.train.vocab_size ", vocab_size,
+             " is more than the text can fill: set it to at most ", most, ", or give more text");
+}
+
+std::string too_small(int64_t vocab_size, int64_t least) {
+  return str("tokenizer.train.vocab_size ", vocab_size,
+             " is less than the characters and bytes need: set it to at least ", least);
+}
+
+[[noreturn]] void fail_without_text() {
+  throw Error(ErrorKind::kData, "there is no text to train a tokenizer on; check data.train");
+}
+
+std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed, double coverage) {
+  WordCounter counter;
+  feed([&](std::string_view text) { counter.add(text); });
+  const WordCounts words = counter.sorted();
+  if (words.empty()) fail_without_text();
+  const int64_t num_special = config.byte_fallback ? 3 + 256 : 3;
+  const BpePieces pieces = train_bpe(words, config.vocab_size - num_special, coverage);
+  const auto num_characters = static_cast<int64_t>(pieces.characters.size());
+  const int64_t size = num_special + num_characters + static_cast<int64_t>(pieces.merges.size());
+  if (config.vocab_size < num_special + num_characters) {
+    throw Error(ErrorKind::kData, too_small(config.vocab_size, num_special + num_characters));
+  }
+  if (config.vocab_size > size) throw Error(ErrorKind::kData, too_large(config.vocab_size, size));
+  return bpe_model(pieces, config.byte_fallback, coverage);
+}
+
+// sentencepiece's words for a vocabulary that does not fit end in the limit.
 std::string explain(const std::string& message, int64_t vocab_size) {
-  const auto number_after = [&](std::string_view words) -> std::string {
+  const auto number_after = [&](std::string_view words) -> int64_t {
     const size_t place = message.find(words);
-    if (place == std::string::npos) return "";
-    const size_t begin = place + words.size();
-    return message.substr(begin, message.find_first_not_of("0123456789", begin) - begin);
+    return place == std::string::npos
+               ? 0
+               : std::strtoll(message.c_str() + place + words.size(), nullptr, 10);
   };
-  const std::string begin = str("tokenizer.train.vocab_size ", vocab_size);
-  if (const std::string most = number_after("value <= "); !most.empty()) {
-    return str(begin, " is more than the text can fill: set it to at most ", most,
-               ", or give more text");
-  }
-  if (const std::string least = number_after(str(vocab_size, " vs ")); !least.empty()) {
-    return str(begin, " is less than the characters and bytes need: set it to at least ", least);
-  }
+  if (const int64_t most = number_after("value <= "); most > 0) return too_large(vocab_size, most);
+  if (const int64_t least = number_after(str(vocab_size, " vs ")); least > 0)
+    return too_small(vocab_size, least);
   return str("sentencepiece cannot train a tokenizer: ", message);
 }
 
-}  // namespace
-
-std::string train_tokenizer(const TokenizerTrainConfig& config,
-                            const std::function<void(const TextSink&)>& feed) {
+std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& feed,
+                                double coverage) {
   const std::unordered_map<std::string, std::string> options = {
-      {"model_type", config.type},
+      {"model_type", "unigram"},
       {"vocab_size", str(config.vocab_size)},
       {"byte_fallback", config.byte_fallback ? "true" : "false"},
       {"normalization_rule_name", "identity"},
       {"add_dummy_prefix", "false"},
       {"remove_extra_whitespaces", "false"},
       {"allow_whitespace_only_pieces", "true"},
-      {"character_coverage", "0.9995"},
+      {"character_coverage", str(coverage)},
       {"unk_id", "0"},
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
-      {"num_threads", "1"},
+      {"num_threads", "1"},  // sums of floats depend on it
       {"max_sentence_length", "1048576"},
       {"minloglevel", "2"},
   };
@@ -90,14 +122,22 @@ std::string train_tokenizer(const TokenizerTrainConfig& config,
       text.remove_prefix(chunks.back().size());
     }
   });
-  if (chunks.empty())
-    throw Error(ErrorKind::kData, "there is no text to train a tokenizer on; check data.train");
+  if (chunks.empty()) fail_without_text();
   ChunkIterator iterator(chunks);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
   if (!status.ok())
     throw Error(ErrorKind::kData, explain(status.error_message(), config.vocab_size));
   return model;
+}
+
+}  // namespace
+
+std::string train_tokenizer(const TokenizerTrainConfig& config, const Feed& feed) {
+  // Without bytes to fall back on, a character that is left out is lost.
+  const double coverage = config.byte_fallback ? kCoverage : 1.0;
+  return config.type == "unigram" ? train_unigram_model(config, feed, coverage)
+                                  : train_bpe_model(config, feed, coverage);
 }
 
 }  // namespace lmtrain
