@@ -63,8 +63,10 @@ std::string explain_setting(const std::string& key) {
   }
   if (!out.empty()) return out;
 
-  std::string near = nearest_key(dotted, "", catalog.config());
-  if (near.empty()) near = nearest_word(dotted, keys);
+  // A dotted key is compared as a whole first: its last part may stand in several sections.
+  std::string near;
+  if (dotted.find('.') != std::string::npos) near = nearest_word(dotted, keys);
+  if (near.empty()) near = nearest_key(dotted, "", catalog.config());
   throw Error(ErrorKind::kUsage, "there is no setting \"" + key + "\"" +
                                      (near.empty() ? "" : "; did you mean \"" + near + "\"?") +
                                      " (`config explain` without a key explains all)");

@@ -11,10 +11,16 @@ namespace {
 
 using Type = JsonNode::Type;
 
+constexpr size_t kMaxParts = 16;
+
 std::string label_of(const std::string& override) {
   constexpr size_t kLongest = 100;
   std::string shown = is_utf8(override) ? override : "(not UTF-8)";
-  if (shown.size() > kLongest) shown = shown.substr(0, shown.find('=') + 1) + "...";
+  if (shown.size() > kLongest) {
+    size_t cut = kLongest;
+    while (!is_utf8(shown.substr(0, cut))) --cut;
+    shown = shown.substr(0, cut) + "...";
+  }
   return "--set " + shown;
 }
 
@@ -97,6 +103,10 @@ void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
     const std::vector<std::string> parts = split(key);
     if (equals == std::string::npos || std::find(parts.begin(), parts.end(), "") != parts.end()) {
       problems.push_back(label + ": expected key=value, for example --set optimizer.lr=3e-4");
+      continue;
+    }
+    if (parts.size() > kMaxParts) {
+      problems.push_back(str(label, ": a key of ", parts.size(), " parts; no setting has as many"));
       continue;
     }
     const size_t before = problems.size();

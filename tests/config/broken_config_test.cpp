@@ -1,0 +1,212 @@
+// What a person sees for each kind of broken configuration: the place, the JSON pointer, what is
+// allowed, the cure.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
+#include "config_text.h"
+
+namespace lmtrain {
+namespace {
+
+struct BrokenConfig {
+  const char* name;
+  const char* members;  // beside "data", on line 2
+  const char* line;     // of the error
+  const char* pointer;
+  const char* hint;
+};
+
+class Broken : public testing::TestWithParam<BrokenConfig> {};
+
+TEST_P(Broken, NamesPlacePointerAndCure) {
+  const BrokenConfig& param = GetParam();
+  const std::vector<std::string> problems = problems_of(config_text(param.members));
+  ASSERT_EQ(problems.size(), 1U) << join(problems, "\n");
+  EXPECT_TRUE(
+      problems[0].starts_with(std::string("run.json:") + param.line + ": " + param.pointer + ": "))
+      << problems[0];
+  EXPECT_NE(problems[0].find(param.hint), std::string::npos) << problems[0];
+}
+
+const BrokenConfig kBroken[] = {
+    {"unknown_section", R"("sequnce": {})", "2", "/sequnce", "did you mean \"sequence\"?"},
+    {"unknown_key", R"("optimizer": {"lrr": 1})", "2", "/optimizer/lrr", "\"optimizer.lr\"?"},
+    {"key_of_another_section", R"("lr": 1)", "2", "/lr", "did you mean \"optimizer.lr\"?"},
+    {"key_of_hf_trainer", R"("learning_rate": 1)", "2", "/learning_rate", "\"optimizer.lr\"?"},
+    {"key_in_capitals", R"("Batch": {})", "2", "/Batch", "did you mean \"batch\"?"},
+    {"key_with_dash", R"("run-dir": "x")", "2", "/run-dir", "did you mean \"run_dir\"?"},
+    {"key_with_dots", R"("optimizer.lr": 1)", "2", "/optimizer.lr", "\"optimizer.lr\"?"},
+    {"key_like_nothing", R"("clip": {"zzzzzzzz": 1})", "2", "/clip/zzzzzzzz", "known here: type"},
+    {"key_with_slash", R"("a/b~zzzzzzz": 1)", "2", "/a~1b~0zzzzzzz", "unknown key"},
+    {"key_twice", "\"seed\": 1,\n\"seed\": 2", "3", "/seed",
+     "twice in one object, first at run.json:2"},
+    {"text_for_number", R"("optimizer": {"lr": "fast"})", "2", "/optimizer/lr",
+     "\"fast\" is not a number; allowed: a number above 0"},
+    {"value_on_a_later_line", "\"optimizer\": {\"lr\":\n\n0}", "4", "/optimizer/lr", "0 is out of"},
+    {"number_for_text", R"("name": 5)", "2", "/name", "5 is not text"},
+    {"number_for_choice", R"("precision": 16)", "2", "/precision", "auto | fp32 | bf16"},
+    {"text_for_bool", R"("deterministic": "yes")", "2", "/deterministic", "true or false"},
+    {"number_for_bool", R"("tokenizer": {"add_bos": 1})", "2", "/tokenizer/add_bos",
+     "true or false"},
+    {"null_for_number", R"("seed": null)", "2", "/seed", "null is not an integer"},
+    {"null_for_text", R"("device": null)", "2", "/device", "null is not text"},
+    {"null_for_section", R"("model": null)", "2", "/model", "null is not an object"},
+    {"list_for_section", R"("model": [1])", "2", "/model", "[1] is not an object"},
+    {"fraction_for_integer", R"("seed": 1.5)", "2", "/seed", "1.5 is not an integer"},
+    {"integer_too_large", R"("seed": 9223372036854775808)", "2", "/seed", "is too large"},
+    {"overflow", R"("optimizer": {"lr": 1e999})", "2", "/optimizer/lr", "does not fit"},
+    {"huge_integer_overflow", R"("seed": 1e999)", "2", "/seed", "is too large"},
+    {"negative", R"("seed": -1)", "2", "/seed", "of at least 0"},
+    {"too_large", R"("threads": 5000)", "2", "/threads", "from 1 to 4096, or \"auto\""},
+    {"unknown_choice", R"("lr_schedule": {"type": "cosin"})", "2", "/lr_schedule/type",
+     "did you mean \"cosine\"?"},
+    {"unknown_device", R"("device": "gpu")", "2", "/device", "cuda:N"},
+    {"device_index", R"("device": "cuda:x")", "2", "/device", "cuda:N"},
+    {"wrong_unit", R"("train": {"tokens": "10X"})", "2", "/train/tokens", "\"10M\" \"2B\""},
+    {"bytes_for_tokens", R"("train": {"tokens": "10MB"})", "2", "/train/tokens", "tokens"},
+    {"tokens_for_bytes", R"("tokenizer": {"train": {"sample": "10M"}})", "2",
+     "/tokenizer/train/sample", "\"100MB\""},
+    {"no_unit", R"("eval": {"every": "500"})", "2", "/eval/every", "\"500 steps\""},
+    {"percent_above_100", R"("eval": {"every": "101%"})", "2", "/eval/every", "\"2%\""},
+    {"negative_every", R"("log": {"every": -1})", "2", "/log/every", "whole number of at least 0"},
+    {"time_for_warmup", R"("lr_schedule": {"warmup": "90s"})", "2", "/lr_schedule/warmup",
+     "unit that this key does not take"},
+    {"steps_for_trial", R"("restart": {"tokens": "5 steps"})", "2", "/restart/tokens", "unit"},
+    {"wrong_time", R"("train": {"max_time": "2 days"})", "2", "/train/max_time", "\"30min\""},
+    {"units_where_none_are", R"("seed": "10K")", "2", "/seed", "is not an integer"},
+    {"name_is_path", R"("name": "a/b")", "2", "/name", "no \"/\""},
+    {"name_empty", R"("name": "")", "2", "/name", "cannot name a folder"},
+    {"path_empty", R"("run_dir": "")", "2", "/run_dir", "empty path"},
+    {"variable_unset", R"("run_dir": "${LMTRAIN_NOT_SET}/x")", "2", "/run_dir", "LMTRAIN_NOT_SET"},
+    {"variable_open", R"("run_dir": "${HOME")", "2", "/run_dir", "${ without }"},
+    {"beta_of_one", R"("optimizer": {"betas": [0.9, 1.0]})", "2", "/optimizer/betas/1",
+     "from 0 to below 1"},
+    {"betas_not_a_list", R"("optimizer": {"betas": 0.9})", "2", "/optimizer/betas", "a list of"},
+    {"betas_too_many", R"("optimizer": {"betas": [0.9, 0.95, 0.99]})", "2", "/optimizer/betas",
+     "allowed: 2 for optimizer.type adamw"},
+    {"betas_of_ademamix", R"("optimizer": {"type": "ademamix", "betas": [0.9, 0.95]})", "2",
+     "/optimizer/betas", "allowed: 3"},
+    {"other_variant_is_checked", R"("optimizer": {"momentum": 2})", "2", "/optimizer/momentum",
+     "below 1"},
+    {"group_without_pattern", R"("optimizer": {"groups": [{"lr": 1}]})", "2", "/optimizer/groups/0",
+     "\"pattern\" is missing"},
+    {"group_unknown_key", R"("optimizer": {"groups": [{"pattern": "*", "weigth_decay": 1}]})", "2",
+     "/optimizer/groups/0/weigth_decay", "\"weight_decay\"?"},
+    {"two_lengths_of_run", R"("train": {"steps": 5, "epochs": 1})", "2", "/train/steps",
+     "train.steps (run.json:2) and train.epochs (run.json:2) are both given"},
+    {"no_length_of_run", R"("train": {"tokens": null})", "2", "/train", "none of train.steps"},
+    {"min_above_max", R"("sequence": {"min_length": 2048})", "2", "/sequence/min_length",
+     "above sequence.max_length 1024"},
+    {"max_below_min", R"("sequence": {"max_length": 32})", "2", "/sequence/max_length",
+     "min_length 64 is above"},
+    {"no_power_of_two", R"("sequence": {"min_length": 100})", "2", "/sequence/min_length",
+     "nearest: 64 and 128"},
+    {"natural_with_concat",
+     R"("sequence": {"batching": "concat", "schedule": {"type": "natural"}})", "2",
+     "/sequence/schedule/type", "sequence.batching concat"},
+    {"step_without_lengths", R"("sequence": {"schedule": {"type": "step"}})", "2",
+     "/sequence/schedule/lengths", "needs sequence.schedule.lengths"},
+    {"batch_no_multiple", R"("batch": {"tokens": 65537})", "2", "/batch/tokens", "nearest: 66560"},
+    {"micro_no_multiple", R"("batch": {"tokens": 3072, "micro_tokens": 1536})", "2",
+     "/batch/micro_tokens", "not a multiple of sequence.max_length 1024"},
+    {"micro_no_divisor", R"("batch": {"tokens": 3072, "micro_tokens": 2048})", "2",
+     "/batch/micro_tokens", "does not divide batch.tokens 3072"},
+    {"heads_and_kv_heads", R"("model": {"num_key_value_heads": 3})", "2",
+     "/model/num_key_value_heads", "num_attention_heads 4 is not a multiple"},
+    {"hidden_and_heads", R"("model": {"hidden_size": 250})", "2", "/model/hidden_size",
+     "not a multiple of model.num_attention_heads 4"},
+    {"odd_head", R"("model": {"head_dim": 63})", "2", "/model/head_dim", "an even number"},
+    {"vocabulary_too_small", R"("model": {"vocab_size": 100})", "2", "/model/vocab_size",
+     "below tokenizer.train.vocab_size 8192"},
+    {"no_room_for_bytes", R"("tokenizer": {"train": {"vocab_size": 256}})", "2",
+     "/tokenizer/train/vocab_size", "at least 260"},
+    {"wsd_too_long", R"("lr_schedule": {"type": "wsd", "warmup": "60%", "decay": "50%"})", "2",
+     "/lr_schedule/decay", "more than the run"},
+    {"activation", R"("model": {"hidden_act": "gelu"})", "2", "/model/hidden_act",
+     "\"gelu\" is not what lmtrain computes; allowed: \"silu\""},
+    {"bias", R"("model": {"attention_bias": true})", "2", "/model/attention_bias",
+     "allowed: false"},
+    {"dropout", R"("model": {"attention_dropout": 0.1})", "2", "/model/attention_dropout", "0"},
+    {"architecture", R"("model": {"model_type": "mistral"})", "2", "/model/model_type",
+     "\"llama\""},
+    {"rope_unknown", R"("model": {"rope_scaling": {"type": "yarn", "factor": 2}})", "2",
+     "/model/rope_scaling/rope_type", "default | llama3"},
+    {"rope_without_type", R"("model": {"rope_scaling": {"factor": 2}})", "2", "/model/rope_scaling",
+     "no \"rope_type\""},
+    {"rope_types_differ",
+     R"("model": {"rope_scaling": {"type": "llama3", "rope_type": "default"}})", "2",
+     "/model/rope_scaling", "another \"rope_type\""},
+    {"rope_key", R"("model": {"rope_scaling": {"rope_type": "llama3", "factr": 2}})", "2",
+     "/model/rope_scaling/factr", "\"factor\"?"},
+    {"rope_factors", R"("model": {"rope_scaling": {"rope_type": "llama3", "low_freq_factor": 4}})",
+     "2", "/model/rope_scaling", "not below high_freq_factor"},
+    {"rope_twice", R"("model": {"rope_theta": 1, "rope_parameters": {"rope_theta": 2}})", "2",
+     "/model/rope_parameters/rope_theta", "contradicts rope_theta at run.json:2"},
+    {"rope_parameters_kind", R"("model": {"rope_parameters": 3})", "2", "/model/rope_parameters",
+     "is not an object"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Broken, testing::ValuesIn(kBroken),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(BrokenData, NamesTheSource) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {R"({})", "run.json:1: /data/train: data.train is missing"},
+      {R"({"data": {}})", "run.json:1: /data/train: data.train is missing"},
+      {R"({"data": {"train": []}})", "run.json:1: /data/train: [] names no data"},
+      {R"({"data": {"train": 5}})", "run.json:1: /data/train: 5 is not a list of paths"},
+      {R"({"data": {"train": null}})", "run.json:1: /data/train: null is not a list"},
+      {R"({"data": {"train": [5]}})", "run.json:1: /data/train/0: 5 is neither a path nor"},
+      {R"({"data": {"train": [{"weight": 1}]}})", "run.json:1: /data/train/0: \"path\" is missing"},
+      {R"({"data": {"train": ["a", {"path": "b", "weight": 0}]}})",
+       "run.json:1: /data/train/1/weight: 0 is out of range; allowed: a number above 0"},
+      {R"({"data": {"train": [{"path": "b", "wieght": 1}]}})",
+       "run.json:1: /data/train/0/wieght: unknown key; did you mean \"weight\"?"},
+  };
+  for (const auto& [text, expected] : kCases) {
+    const std::vector<std::string> problems = problems_of(text);
+    ASSERT_FALSE(problems.empty()) << text;
+    EXPECT_TRUE(problems[0].starts_with(expected)) << problems[0];
+  }
+}
+
+TEST(BrokenConfigs, AllErrorsComeAtOnceEachWithItsLine) {
+  const std::vector<std::string> problems = problems_of(R"({
+  // a comment
+  "sequnce": {},
+  "optimizer": {
+    "lr": "fast", /* and
+    another */ "eps": 0
+  },
+  "batch": {"tokens": 1000}
+})",
+                                                        {"seed=x"});
+  const std::vector<std::string> starts = {
+      "run.json:3: /sequnce", "run.json:5: /optimizer/lr", "run.json:6: /optimizer/eps",
+      "--set seed=x: /seed",  "run.json:1: /data/train",   "run.json:8: /batch/tokens"};
+  ASSERT_EQ(problems.size(), starts.size()) << join(problems, "\n");
+  for (size_t i = 0; i < starts.size(); ++i) {
+    EXPECT_TRUE(problems[i].starts_with(starts[i])) << problems[i];
+  }
+}
+
+TEST(BrokenConfigs, TrialsNeedHeldOutText) {
+  const std::string text = R"({"data": {"train": ["x"], "eval_fraction": 0},
+ "restart": {"seeds": 2}})";
+  const std::vector<std::string> problems = problems_of(text);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_TRUE(problems[0].starts_with("run.json:2: /restart/seeds: restart.seeds 2 ranks trials"))
+      << problems[0];
+  EXPECT_TRUE(problems_of(text, {"data.eval=[\"held-out\"]"}).empty());
+}
+
+TEST(BrokenConfigs, ARuleIsLeftOutWhereAKeyInItIsWrongItself) {
+  EXPECT_EQ(
+      problems_of(config_text(R"("sequence": {"max_length": "x", "min_length": 4096})")).size(),
+      1U);
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,106 @@
+#include "config/init_from.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "config_text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class InitFromTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        fs::path(testing::TempDir()) /
+        (std::string("init_from_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    write_file_atomic(folder_ / "config.json",
+                      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": 300, "rms_norm_eps": 1e-6, "tie_word_embeddings": false,
+        "max_position_embeddings": 2048})");
+    write_file_atomic(folder_ / "tokenizer.model", "not read here");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string members(const std::string& model) const {
+    return "\"init_from\": \"" + folder_.string() + "\"" +
+           (model.empty() ? "" : ",\n\"model\": {" + model + "}");
+  }
+  fs::path folder_;
+};
+
+TEST_F(InitFromTest, GivesTheModelAndTheTokenizer) {
+  const Config config = parsed(members(""));
+  EXPECT_EQ(config.model.hidden_size, 64);
+  EXPECT_EQ(config.model.num_key_value_heads, 2);
+  EXPECT_EQ(config.model.rms_norm_eps, 1e-6);
+  EXPECT_FALSE(config.model.tie_word_embeddings);
+  EXPECT_EQ(config.tokenizer.model, (folder_ / "tokenizer.model").string());
+}
+
+TEST_F(InitFromTest, EqualKeysAndMaxPositionsDoNotContradict) {
+  const Config config = parsed(members(
+      R"("hidden_size": 64, "head_dim": 16, "max_position_embeddings": 5, "vocab_size": null,
+               "activation_checkpointing": true)"));
+  EXPECT_EQ(config.sequence.max_length, 1024);
+  EXPECT_TRUE(config.model.activation_checkpointing);
+}
+
+TEST_F(InitFromTest, ContradictionsNameBothValues) {
+  const std::vector<std::string> problems = problems_of(
+      config_text(members("\"hidden_size\": 128,\n\"rope_theta\": 5, \"num_key_value_heads\": 4")));
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_TRUE(problems[0].starts_with("run.json:3: /model/hidden_size: 128 contradicts 64 in " +
+                                      (folder_ / "config.json").string()))
+      << problems[0];
+  EXPECT_TRUE(problems[2].starts_with("run.json:4: /model/rope_theta: 5.0 contradicts 10000.0"))
+      << problems[2];
+}
+
+TEST_F(InitFromTest, AGivenTokenizerStays) {
+  EXPECT_EQ(parsed(members(""), {"tokenizer.model=/other.model"}).tokenizer.model, "/other.model");
+}
+
+TEST_F(InitFromTest, AMissingFolderIsAUsageError) {
+  try {
+    parsed("\"init_from\": \"/nowhere\"");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_TRUE(
+        std::string(error.what()).starts_with("run.json:2: /init_from: \"/nowhere\" does not"));
+  }
+}
+
+TEST_F(InitFromTest, ARunAndAnEmptyFolderAreNamed) {
+  fs::create_directories(folder_ / "checkpoints");
+  EXPECT_NE(problems_of(config_text(members("")))[0].find("is a run; give one of the checkpoints"),
+            std::string::npos);
+  fs::remove_all(folder_ / "checkpoints");
+  fs::remove(folder_ / "config.json");
+  EXPECT_NE(problems_of(config_text(members("")))[0].find("has no config.json"), std::string::npos);
+}
+
+TEST_F(InitFromTest, ErrorsInItsConfigComeWithTheRest) {
+  write_file_atomic(folder_ / "config.json", R"({"model_type": "llama", "mlp_bias": true})");
+  const std::vector<std::string> problems = problems_of(config_text(members("\"hidden_siz\": 1")));
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_TRUE(problems[1].starts_with((folder_ / "config.json").string() + ":1: /mlp_bias: true"))
+      << problems[1];
+}
+
+TEST_F(InitFromTest, ARunsOwnConfigDoesNotNeedTheFolder) {
+  const Config config = parsed(members(""));
+  fs::remove_all(folder_);
+  EXPECT_EQ(parse_config(show_config(config), "config.json", {}, InitFrom::kSkip), config);
+}
+
+}  // namespace
+}  // namespace lmtrain

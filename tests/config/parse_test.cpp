@@ -1,0 +1,179 @@
+#include "config/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/random.h"
+#include "config_text.h"
+
+namespace lmtrain {
+namespace {
+
+TEST(Parse, DefaultsAreTheStructs) {
+  Config expected;
+  expected.name = "run";
+  expected.data.train = {{"corpus", 1.0}};
+  EXPECT_EQ(parsed(""), expected);
+}
+
+TEST(Parse, NameIsTheStemOfTheFile) {
+  EXPECT_EQ(parse_config(config_text(), "configs/tiny.v2.json", {}).name, "tiny.v2");
+  EXPECT_EQ(parse_config(config_text(), "x/\xFF.json", {}).name, "run");
+}
+
+TEST(Parse, CommentsAreAllowedTrailingCommasAreNot) {
+  EXPECT_TRUE(problems_of("/* a */ {\"data\": // b\n{\"train\": [\"c//d\"]}} // e").empty());
+  EXPECT_EQ(problems_of("{\"data\": {\"train\": [\"c\"]},}").size(), 1U);
+}
+
+TEST(Parse, IntegersMayBeWrittenAsFloats) {
+  EXPECT_EQ(parsed(R"("train": {"steps": 1e6})").train.steps, 1'000'000);
+  EXPECT_EQ(parsed(R"("seed": 7.0)").seed, 7);
+}
+
+TEST(Parse, AutoAndNull) {
+  EXPECT_EQ(parsed(R"("threads": "auto")").threads, std::nullopt);
+  EXPECT_EQ(parsed(R"("threads": null)").threads, std::nullopt);
+  EXPECT_EQ(parsed(R"("threads": 2)").threads, 2);
+  EXPECT_EQ(parsed(R"("batch": {"micro_tokens": "auto"})").batch.micro_tokens, std::nullopt);
+  EXPECT_EQ(parsed(R"("batch": {"micro_tokens": "4Ki"})").batch.micro_tokens, 4096);
+}
+
+TEST(Parse, ALengthOfTheRunReplacesTheDefault) {
+  EXPECT_EQ(parsed("").train.tokens, 20'000'000);
+  const TrainConfig train = parsed(R"("train": {"epochs": 0.5, "max_time": "90s"})").train;
+  EXPECT_EQ(train.tokens, std::nullopt);
+  EXPECT_EQ(train.epochs, 0.5);
+  EXPECT_EQ(train.max_time, 90);
+  EXPECT_EQ(parsed(R"("train": {"steps": 3, "tokens": null, "epochs": null})").train.steps, 3);
+}
+
+TEST(Parse, BareNumbersHaveTheUnitOfTheirKey) {
+  using Unit = Span::Unit;
+  const Config config = parsed(
+      R"("eval": {"every": 50, "tokens": 5}, "lr_schedule": {"warmup": 7}, "restart": {"tokens": 9},
+         "checkpoint": {"every": "30min"}, "log": {"every": 0}, "train": {"max_time": 12.5},
+         "tokenizer": {"train": {"sample": 1000}})");
+  EXPECT_EQ(config.eval.every, (Span{50, Unit::kSteps}));
+  EXPECT_EQ(config.eval.tokens, 5);
+  EXPECT_EQ(config.lr_schedule.warmup, (Span{7, Unit::kSteps}));
+  EXPECT_EQ(config.restart.tokens, (Span{9, Unit::kTokens}));
+  EXPECT_EQ(config.checkpoint.every, (Span{1800, Unit::kSeconds}));
+  EXPECT_EQ(config.log.every, (Span{0, Unit::kSteps}));
+  EXPECT_EQ(config.train.max_time, 12.5);
+  EXPECT_EQ(config.tokenizer.train.sample, 1000);
+}
+
+TEST(Parse, DefaultsFollowTheVariant) {
+  using Betas = std::vector<double>;
+  EXPECT_EQ(parsed(R"("optimizer": {"type": "lion"})").optimizer.betas, (Betas{0.9, 0.99}));
+  EXPECT_EQ(parsed(R"("optimizer": {"type": "soap"})").optimizer.betas, (Betas{0.95, 0.95}));
+  EXPECT_EQ(parsed("", {"optimizer.type=ademamix"}).optimizer.betas, (Betas{0.9, 0.999, 0.9999}));
+  EXPECT_EQ(parsed(R"("optimizer": {"type": "muon"})").optimizer.betas, (Betas{0.9, 0.95}));
+  EXPECT_EQ(parsed(R"("sequence": {"batching": "concat"})").sequence.schedule.type, "constant");
+  EXPECT_EQ(parsed(R"("sequence": {"batching": "pad"})").sequence.schedule.type, "grow_p2");
+  EXPECT_EQ(parsed(R"("model": {"num_attention_heads": 8})").model.num_key_value_heads, 8);
+  EXPECT_EQ(parsed(R"("model": {"num_attention_heads": 8, "num_key_value_heads": null})")
+                .model.num_key_value_heads,
+            8);
+}
+
+TEST(Parse, SourcesAreStringsOrObjects) {
+  const Config config = parse_config(
+      R"({"data": {"train": ["a", {"path": "b", "weight": 2}], "eval": "c"}})", "r.json", {});
+  EXPECT_EQ(config.data.train, (std::vector<DataSourceConfig>{{"a", 1.0}, {"b", 2.0}}));
+  EXPECT_EQ(*config.data.eval, (std::vector<DataSourceConfig>{{"c", 1.0}}));
+}
+
+TEST(Parse, VariablesInPathsAreExpanded) {
+  ::setenv("LMTRAIN_TEST_DIR", "/some where", 1);
+  const Config config = parse_config(R"({"data": {"train": ["${LMTRAIN_TEST_DIR}/*.txt"],
+      "cache_dir": "a/${LMTRAIN_TEST_DIR}${LMTRAIN_TEST_DIR}", "text_field": "${X}"}})",
+                                     "r.json", {});
+  EXPECT_EQ(config.data.train[0].path, "/some where/*.txt");
+  EXPECT_EQ(config.data.cache_dir, "a//some where/some where");
+  EXPECT_EQ(config.data.text_field, "${X}") << "no path";
+}
+
+TEST(Parse, APastedLlamaConfigIsAccepted) {
+  const Config config = parsed(R"("model": {
+    "_name_or_path": "x", "architectures": ["LlamaForCausalLM"], "attention_bias": false,
+    "attention_dropout": 0.0, "bos_token_id": 1, "dtype": "bfloat16", "eos_token_id": [2, 3],
+    "hidden_act": "silu", "hidden_size": 512, "max_position_embeddings": 4096, "mlp_bias": false,
+    "model_type": "llama", "pad_token_id": null, "pretraining_tp": 1, "rope_theta": 500000.0,
+    "rope_scaling": {"type": "llama3", "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0, "original_max_position_embeddings": 2048},
+    "torch_dtype": "bfloat16", "transformers_version": "4.57.6", "use_cache": true})");
+  EXPECT_EQ(config.model.hidden_size, 512);
+  EXPECT_EQ(config.model.rope_theta, 500000.0);
+  EXPECT_EQ(config.model.rope_scaling, (RopeScalingConfig{"llama3", 4.0, 1.0, 4.0, 2048}));
+  const Config v5 = parsed(R"("model": {"hidden_size": 512, "rope_parameters": {
+    "rope_type": "llama3", "rope_theta": 500000.0, "factor": 4.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 2048}})");
+  EXPECT_EQ(v5.model, config.model);
+  EXPECT_EQ(parsed(R"("model": {"rope_scaling": {"rope_type": "default"}})").model.rope_scaling,
+            std::nullopt);
+  EXPECT_EQ(parsed(R"("model": {"rope_parameters": {"rope_theta": 5}})").model.rope_theta, 5);
+}
+
+TEST(Parse, OriginsSayWhereAKeyStands) {
+  const Config config = parsed("\"optimizer\":\n {\"lr\": 1}", {"seed=5"});
+  EXPECT_EQ(config.origins.place("optimizer.lr"), "run.json:3");
+  EXPECT_EQ(config.origins.place("seed"), "--set seed=5");
+  EXPECT_EQ(config.origins.place("optimizer.eps"), "run.json:3") << "the section";
+  EXPECT_EQ(config.origins.place("model.hidden_size"), "run.json:1") << "the file";
+  EXPECT_TRUE(config.origins.given("optimizer.lr"));
+  EXPECT_FALSE(config.origins.given("optimizer.eps"));
+}
+
+TEST(LoadConfig, AMissingFileIsAUsageError) {
+  for (const char* path : {"/nowhere/run.json", "/"}) {
+    try {
+      load_config(path, {});
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_TRUE(std::string(error.what()).starts_with(path)) << error.what();
+    }
+  }
+}
+
+// A file damaged anywhere gives an Error or a configuration, nothing else.
+TEST(Parse, DamagedFilesNeverCrash) {
+  const std::string whole = show_config(parsed(
+      R"("optimizer": {"groups": [{"pattern": "*.norm", "lr": 1e-3}]},
+         "model": {"rope_scaling": {"rope_type": "llama3"}}, "train": {"max_time": "2h"})"));
+  ASSERT_TRUE(problems_of(whole).empty());
+  const std::string kBytes = std::string("{}[]\",:/*\\\n0-9eE.+tfn$ \xFF\xC3\x80", 25) + '\0';
+  for (uint64_t i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    const auto draw = [&](uint64_t n, size_t size) {
+      return static_cast<size_t>(random_bits(1, RandomStream::kSample, 8 * i + n) % size);
+    };
+    for (uint64_t change = 0; change <= draw(7, 3); ++change) {
+      const size_t at = draw(2 * change, text.size());
+      const char byte = kBytes[draw(2 * change + 1, kBytes.size())];
+      if (i % 3 == 0) {
+        text[at] = byte;
+      } else if (i % 3 == 1) {
+        text.insert(at, 1, byte);
+      } else {
+        text.erase(at, 1 + draw(6, 20));
+      }
+    }
+    try {
+      parse_config(text, "run.json", {});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      for (const std::string& line : lines_of(error.what())) {
+        EXPECT_TRUE(line.starts_with("run.json:")) << line;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "config_text.h"
+
+namespace lmtrain {
+namespace {
+
+std::string unsupported(const Config& config) {
+  try {
+    check_supported(config);
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    return error.what();
+  }
+}
+
+TEST(Supported, TheDefaultsAre) { EXPECT_EQ(unsupported(parsed("")), ""); }
+
+TEST(Supported, EachUnbuiltSettingIsNamedWithItsLine) {
+  const Config config = parsed(
+      "\"precision\": \"fp8\",\n\"optimizer\": {\"type\": \"lion\"},"
+      "\"loss\": {\"z_loss\": 1e-4}",
+      {"restart.seeds=3", "data.train.0={\"path\":\"a\",\"weight\":2}"});
+  const std::vector<std::string> lines = lines_of(unsupported(config));
+  const std::vector<std::string> expected = {
+      "run.json:2: /precision: fp8 is not built yet; this version supports: auto | fp32 | bf16",
+      "run.json:3: /optimizer/type: lion is not built yet; this version supports: adamw",
+      "run.json:3: /loss/z_loss: 0.0001 is not built yet; this version supports: 0.0",
+      "--set restart.seeds=3: /restart/seeds: 3 is not built yet; this version supports: 1",
+      "run.json:1: /data/train/0/weight: 2 is not built yet; this version supports: 1"};
+  EXPECT_EQ(lines, expected) << join(lines, "\n");
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,79 @@
+#include "config/units.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "base/random.h"
+
+namespace lmtrain {
+namespace {
+
+using Unit = Span::Unit;
+
+TEST(Units, Tokens) {
+  EXPECT_EQ(parse_tokens("10B"), 10'000'000'000);
+  EXPECT_EQ(parse_tokens("64Ki"), 65536);
+  EXPECT_EQ(parse_tokens("1.5M"), 1'500'000);
+  EXPECT_EQ(parse_tokens("2Gi tokens"), int64_t{2} << 30);
+  EXPECT_EQ(parse_tokens("12345 tokens"), 12345);
+  EXPECT_EQ(parse_tokens("1T"), 1'000'000'000'000);
+  for (const char* text : {"", "M", "-1M", "+1M", "1m", "1KB", "1.0001K", "1e3M", "0x10", "inf",
+                           "nan", "1 M M", "99999999999T", "1.M M", " 1M", "1M "}) {
+    EXPECT_EQ(parse_tokens(text), std::nullopt) << text;
+  }
+}
+
+TEST(Units, BytesAndTime) {
+  EXPECT_EQ(parse_bytes("100MB"), 100'000'000);
+  EXPECT_EQ(parse_bytes("1GiB"), int64_t{1} << 30);
+  EXPECT_EQ(parse_bytes("512B"), 512);
+  EXPECT_EQ(parse_bytes("512"), std::nullopt);
+  EXPECT_EQ(parse_bytes("1M"), std::nullopt);
+  EXPECT_EQ(parse_duration("90s"), 90);
+  EXPECT_EQ(parse_duration("30min"), 1800);
+  EXPECT_EQ(parse_duration("1.5h"), 5400);
+  EXPECT_EQ(parse_duration("1 day"), std::nullopt);
+}
+
+TEST(Units, Spans) {
+  EXPECT_EQ(parse_span("500 steps"), (Span{500, Unit::kSteps}));
+  EXPECT_EQ(parse_span("1 step"), (Span{1, Unit::kSteps}));
+  EXPECT_EQ(parse_span("2%"), (Span{2, Unit::kPercent}));
+  EXPECT_EQ(parse_span("0.5%"), (Span{0.5, Unit::kPercent}));
+  EXPECT_EQ(parse_span("10M"), (Span{1e7, Unit::kTokens}));
+  EXPECT_EQ(parse_span("2h"), (Span{7200, Unit::kSeconds}));
+  for (const char* text : {"", "500", "101%", "1.5 steps", "2 %%", "MB", "100MB", "five steps"}) {
+    EXPECT_EQ(parse_span(text), std::nullopt) << text;
+  }
+}
+
+TEST(Units, WhatIsWrittenParsesBackToTheSameValue) {
+  for (uint64_t i = 0; i < 4000; ++i) {
+    const auto draw = [&](uint64_t n) {
+      return random_uniform(7, RandomStream::kSample, 4 * i + n);
+    };
+    Span span;
+    span.unit = static_cast<Unit>(i % 4);
+    span.value = span.unit == Unit::kPercent   ? 100 * draw(1)
+                 : span.unit == Unit::kSeconds ? 1e6 * draw(1) * draw(2)
+                                               : std::floor(std::pow(2.0, 53 * draw(1)));
+    const std::string text = write_span(span);
+    EXPECT_EQ(parse_span(text), span) << text;
+    EXPECT_TRUE(std::regex_match(text, std::regex(span_pattern({span.unit})))) << text;
+  }
+}
+
+TEST(Units, WritesWhatPeopleWrite) {
+  EXPECT_EQ(write_span({20e6, Unit::kTokens}), "20M");
+  EXPECT_EQ(write_span({65536, Unit::kTokens}), "64Ki");
+  EXPECT_EQ(write_span({1e12, Unit::kTokens}), "1T");
+  EXPECT_EQ(write_span({12345, Unit::kTokens}), "12345 tokens");
+  EXPECT_EQ(write_span({0, Unit::kTokens}), "0 tokens");
+  EXPECT_EQ(write_duration(7200), "2h");
+  EXPECT_EQ(write_duration(90), "90s");
+  EXPECT_EQ(write_duration(1800), "30min");
+}
+
+}  // namespace
+}  // namespace lmtrain

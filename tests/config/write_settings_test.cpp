@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "config/settings.h"
+#include "config_text.h"
+
+namespace lmtrain {
+namespace {
+
+// Fills every setting of the table with a random value of its kind and range.
+class RandomFiller {
+ public:
+  explicit RandomFiller(uint64_t seed) : seed_(seed) {}
+
+  uint64_t below(uint64_t size) { return bits() % size; }
+  double uniform() { return random_uniform(seed_, RandomStream::kSample, count_++); }
+
+  void fill(const Setting& setting) {
+    setting_ = &setting;
+    std::visit(*this, setting.slot);
+  }
+
+  void operator()(std::monostate) {}
+  void operator()(bool* slot) { *slot = below(2) == 0; }
+  void operator()(double* slot) { *slot = number(); }
+  void operator()(int64_t* slot) { *slot = integer(); }
+  void operator()(std::string* slot) {
+    const auto& choices = setting_->choices;
+    *slot = choices.empty() ? text() : choices[below(choices.size())];
+    if (setting_->kind == SettingKind::kDevice) *slot = "cuda:" + std::to_string(below(8));
+  }
+  void operator()(Span* slot) { *slot = span(); }
+  void operator()(std::vector<double>* slot) { *slot = {number(), number()}; }
+  void operator()(std::vector<int64_t>* slot) { *slot = {integer(), integer()}; }
+  void operator()(std::vector<Span>* slot) { *slot = {span(), span()}; }
+  template <class T>
+  void operator()(std::optional<T>* slot) {
+    slot->reset();
+    if (below(2) == 0) (*this)(&slot->emplace());
+  }
+  void operator()(RopeScalingConfig* slot) {
+    *slot = {"llama3", 1 + uniform(), uniform() + 0.1, 2 + uniform(), 1 + integer_below(4096)};
+  }
+  void operator()(std::vector<DataSourceConfig>* slot) {
+    slot->clear();
+    for (uint64_t i = 0; i <= below(3); ++i) slot->push_back({text(), uniform() + 0.1});
+  }
+  void operator()(std::vector<OptimizerGroupConfig>* slot) {
+    slot->clear();
+    for (uint64_t i = 0; i < below(3); ++i) {
+      slot->push_back({text(), std::nullopt, std::optional(uniform())});
+    }
+  }
+
+ private:
+  uint64_t bits() { return random_bits(seed_, RandomStream::kSample, count_++); }
+  int64_t integer_below(uint64_t size) { return static_cast<int64_t>(below(size)); }
+  int64_t integer() {
+    const double low = std::max(setting_->bounds.low, 0.0);
+    const double high = std::min(setting_->bounds.high, 0x1p53);
+    const double value = low + (high - low) * std::pow(uniform(), 8.0);
+    return static_cast<int64_t>(std::floor(value));
+  }
+  double number() {
+    const double low = std::max(setting_->bounds.low, 0.0);
+    const double high = std::min(setting_->bounds.high, low + std::pow(10.0, 12 * uniform() - 6));
+    return low + (high - low) * (1 - uniform()) * 0.999;
+  }
+  Span span() {
+    const Span::Unit unit = setting_->units[below(setting_->units.size())];
+    if (unit == Span::Unit::kPercent) return {49 * uniform(), unit};
+    if (unit == Span::Unit::kSeconds) return {1e5 * uniform(), unit};
+    return {static_cast<double>(below(uint64_t{1} << below(50))), unit};
+  }
+  std::string text() {
+    static const std::vector<std::string> kTexts = {"a",
+                                                    "with space",
+                                                    "quote\"back\\slash",
+                                                    "*.py",
+                                                    "h\xC3\xA9\xF0\x9F\x98\x80",
+                                                    "tab\tnew\nline",
+                                                    "auto",
+                                                    "null",
+                                                    "// no comment",
+                                                    "/* no */"};
+    return kTexts[below(kTexts.size())];
+  }
+
+  uint64_t seed_;
+  uint64_t count_ = 0;
+  const Setting* setting_ = nullptr;
+};
+
+// A valid configuration with every setting drawn at random.
+Config random_config(uint64_t seed) {
+  Config c;
+  RandomFiller random(seed);
+  const SettingTable table = config_settings(c);
+  for (const Setting& setting : table.settings()) random.fill(setting);
+  // What must hold across settings.
+  c.name = "name " + std::to_string(seed);
+  c.sequence.min_length = int64_t{1} << random.below(8);
+  c.sequence.max_length = c.sequence.min_length << random.below(8);
+  if (c.sequence.batching == "pack" || c.sequence.batching == "concat") {
+    c.sequence.schedule.type = "linear";
+  }
+  const auto micro = static_cast<int64_t>(1 + random.below(5)) * c.sequence.max_length;
+  if (c.batch.micro_tokens) c.batch.micro_tokens = micro;
+  c.batch.tokens = micro * static_cast<int64_t>(1 + random.below(9));
+  c.model.num_key_value_heads = 1 + static_cast<int64_t>(random.below(4));
+  c.model.num_attention_heads = c.model.num_key_value_heads * 2;
+  c.model.hidden_size =
+      c.model.num_attention_heads * 2 * (1 + static_cast<int64_t>(random.below(64)));
+  if (c.model.head_dim) c.model.head_dim = 64;
+  c.tokenizer.train.vocab_size += 260;
+  c.tokenizer.train.vocab_size = std::min<int64_t>(c.tokenizer.train.vocab_size, 4'000'000);
+  if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;
+  c.optimizer.betas.resize(c.optimizer.type == "ademamix" ? 3 : 2, 0.5);
+  const uint64_t length = random.below(3);
+  c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
+  c.train.tokens = length == 1 ? std::optional<int64_t>(12345) : std::nullopt;
+  c.train.epochs = length == 2 ? std::optional(0.1 + random.uniform()) : std::nullopt;
+  return c;
+}
+
+TEST(WriteSettings, AResolvedConfigParsesBackToAnEqualOne) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Config config = random_config(seed);
+    try {
+      const std::string json = config_to_json(config).dump(2);
+      ASSERT_EQ(parse_config(json, "x.json", {}, InitFrom::kSkip), config) << json;
+      const std::string shown = show_config(config);
+      ASSERT_EQ(parse_config(shown, "x.json", {}, InitFrom::kSkip), config) << shown;
+      ASSERT_EQ(config_to_json(parse_config(json, "x.json", {}, InitFrom::kSkip)).dump(2), json);
+    } catch (const Error& error) {
+      FAIL() << error.what() << "\n" << show_config(config);
+    }
+  }
+}
+
+TEST(WriteSettings, EveryKeyIsThere) {
+  Config config = parsed("");
+  const SettingTable table = config_settings(config);
+  const nlohmann::ordered_json json = config_to_json(config);
+  for (const Setting& setting : table.settings()) {
+    const bool has_value = !std::holds_alternative<std::monostate>(setting.slot);
+    EXPECT_EQ(json.contains(nlohmann::json::json_pointer(pointer_of(setting.key))), has_value)
+        << setting.key;
+  }
+}
+
+TEST(ShowConfig, MarksWhatAnotherVariantUses) {
+  const std::string shown =
+      show_config(parsed(R"("optimizer": {"momentum": 0.9}, "tokenizer": {"model": "t.model"})"));
+  const auto has = [&](const std::string& line) {
+    EXPECT_NE(shown.find(line), std::string::npos) << line << " in\n" << shown;
+  };
+  has("\"momentum\": 0.9,  // unused: optimizer.type is adamw\n");
+  has("\"vocab_size\": 8192,  // unused: tokenizer.model is given\n");
+  has("\"decay\": \"20%\",  // unused: lr_schedule.type is cosine\n");
+  has("\"lr\": 0.001,\n");
+  EXPECT_EQ(show_config(parsed(R"("optimizer": {"type": "muon"})"))
+                .find("unused: optimizer.type is adamw"),
+            std::string::npos);
+}
+
+TEST(MakePathsAbsolute, GlobsToo) {
+  const std::string here = std::filesystem::current_path().string();
+  Config config =
+      parse_config(R"({"data": {"train": ["corpus/**/*.py", "/abs/*", "./x", "s3://b/k"],
+      "eval": ["../e"]}, "run_dir": "r", "tokenizer": {"model": "t.model"}})",
+                   "r.json", {});
+  make_paths_absolute(config);
+  EXPECT_EQ(config.data.train[0].path, here + "/corpus/**/*.py");
+  EXPECT_EQ(config.data.train[1].path, "/abs/*");
+  EXPECT_EQ(config.data.train[2].path, here + "/x");
+  EXPECT_EQ(config.data.train[3].path, "s3://b/k");
+  EXPECT_EQ((*config.data.eval)[0].path, here + "/../e");
+  EXPECT_EQ(config.run_dir, here + "/r");
+  EXPECT_EQ(config.tokenizer.model, here + "/t.model");
+  EXPECT_EQ(config.data.cache_dir, here + "/cache");
+  EXPECT_EQ(config.init_from, std::nullopt);
+  const Config once = config;
+  make_paths_absolute(config);
+  EXPECT_EQ(config, once);
+}
+
+}  // namespace
+}  // namespace lmtrain
