@@ -132,8 +132,8 @@ int available_processors() {
 
 void configure_runtime(int num_threads) {
   // Activations of a step are freed and asked for again in the next: keep them in the heap instead of giving the pages
-  // back to the system and faulting them in anew.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  // back to the system and faulting them in anew. (A threshold for mmap cannot be set above 32 MiB, so it is turned off.)
+  mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
   at::set_num_threads(num_threads);
