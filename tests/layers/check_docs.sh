@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# What the pages say exists must exist. Prints file:line: message; exit status 1 when something does not.
+#   tests/layers/check_docs.sh links [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
+#                                             path in backticks that begins with a folder of the tree or names a script
+#   tests/layers/check_docs.sh map [ROOT]     docs/architecture.md has a line for every file of src, and no other
+# A path may hold * and ?, and a name in capitals (src/FOLDER) stands for any.
+set -euo pipefail
+what=${1:?links or map}
+cd "${2:-$(dirname "${BASH_SOURCE[0]}")/../..}"
+problems=0
+complain() { printf '%s\n' "$*"; problems=$((problems + 1)); }
+
+# headings PAGE: the anchors of its headings as GitHub makes them.
+headings() {
+  sed -n 's/^##* *//p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+# Lines `number<TAB>kind<TAB>text` for the links and the code spans outside fenced blocks.
+spans() {
+  awk '
+    /^ *```/ { fenced = !fenced; next }
+    fenced { next }
+    {
+      rest = $0
+      while (match(rest, /`[^`]+`/)) {
+        print FNR "\tcode\t" substr(rest, RSTART + 1, RLENGTH - 2)
+        rest = substr(rest, 1, RSTART - 1) " " substr(rest, RSTART + RLENGTH)
+      }
+      while (match(rest, /\]\([^)]*\)/)) {
+        print FNR "\tlink\t" substr(rest, RSTART + 2, RLENGTH - 3)
+        rest = substr(rest, RSTART + RLENGTH)
+      }
+    }' "$1"
+}
+
+check_links() {
+  local page line kind text target anchor
+  local pages=()
+  mapfile -t pages < <(find . -maxdepth 1 -name '*.md' -printf '%f\n' | LC_ALL=C sort; find docs data tests -name '*.md' | LC_ALL=C sort)
+  for page in "${pages[@]}"; do
+    while IFS=$'\t' read -r line kind text; do
+      if [ "$kind" = link ]; then
+        case $text in *://* | mailto:*) continue ;; esac
+        anchor=''
+        case $text in *'#'*) anchor=${text#*#} ;; esac
+        target=${text%%#*}
+        target=${target:+$(dirname "$page")/$target}
+        target=${target:-$page}
+        if [ ! -e "$target" ]; then
+          complain "$page:$line: the link $text leads nowhere"
+        elif [ -n "$anchor" ] && ! headings "$target" | grep -qxF -- "$anchor"; then
+          complain "$page:$line: the link $text: $target has no such heading"
+        fi
+        continue
+      fi
+      # The first word is the path: what follows are arguments.
+      target=${text%% *}
+      case $target in src/* | tests/* | scripts/* | docs/* | configs/* | data/* | .ci/*) ;; *) continue ;; esac
+      target=${target%[,.:;]}
+      [[ $target =~ ^[A-Za-z0-9_./*?-]+$ ]] || continue
+      [ -e "$target" ] || target=$(sed -E 's/[A-Z]{2,}/*/g' <<<"$target")
+      compgen -G "$target" >/dev/null || complain "$page:$line: there is no $target"
+    done < <(spans "$page")
+  done
+  echo "${#pages[@]} pages looked at"
+}
+
+check_map() {
+  local page=docs/architecture.md folder name file
+  local -A listed=()
+  while IFS=' ' read -r folder name; do
+    file=''
+    for file in "src/$folder/$name" "src/$folder/$name".{h,cpp,cu,cuh}; do
+      if [ -f "$file" ]; then listed[$file]=1; fi
+    done
+    [ -f "src/$folder/$name" ] || compgen -G "src/$folder/$name.*" >/dev/null || complain "$page: src/$folder/$name is listed and not there"
+  done < <(awk -F'`' '/^### `src\// { split($2, part, "/"); folder = part[2]; next } /^##/ { folder = "" } folder && /^\| `/ { print folder, $2 }' "$page")
+  while read -r file; do
+    [ -n "${listed[$file]:-}" ] || complain "$page: no line for $file"
+  done < <(find src -mindepth 2 -type f ! -name CMakeLists.txt | LC_ALL=C sort)
+  echo "${#listed[@]} files of src are on the map"
+}
+
+case $what in
+  links) check_links ;;
+  map) check_map ;;
+  *) echo "links or map, not $what" >&2; exit 2 ;;
+esac
+[ "$problems" -eq 0 ] || { echo "$problems problems"; exit 1; }

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# check_layers.sh and check_docs.sh must see what they are for: each fault below is put alone into a copy of the tree, and must be
+# the one thing reported.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect NAME FILE TEXT MESSAGE: with TEXT at the end of FILE, MESSAGE is the one complaint.
+expect() {
+  local name=$1 file=$2 text=$3 message=$4 report
+  rm -rf "$work/tree"
+  mkdir "$work/tree"
+  cp -r "$root/src" "$work/tree/src"
+  mkdir "$work/tree/docs"
+  cp "$root/docs/architecture.md" "$work/tree/docs/"
+  mkdir -p "$(dirname "$work/tree/$file")"
+  printf '%s' "$text" >>"$work/tree/$file"
+  if report=$("$here/check_layers.sh" "$work/tree" 2>&1); then
+    echo "FAIL $name: not noticed"
+  elif [ "$(grep -c -v '^[0-9]* violations' <<<"$report")" -ne 1 ] || ! grep -qF "$message" <<<"$report"; then
+    printf 'FAIL %s: expected "%s" alone, got\n%s\n' "$name" "$message" "$report"
+  else
+    echo "ok   $name"
+    return
+  fi
+  failures=$((failures + 1))
+}
+
+expect "an include upwards" src/base/fault.cpp $'#pragma once\n#include "train/state.h"\n' \
+  'src/base/fault.cpp:2: base may not include train (train/state.h)'
+expect "an include sideways" src/corpus/fault.h $'#include "schedule/span.h"\n' 'src/corpus/fault.h:1: corpus may not include schedule (schedule/span.h)'
+expect "an include in angle brackets" src/ops/fault.cu $'#include <model/llama.h>\n' 'src/ops/fault.cu:1: ops may not include model (model/llama.h)'
+expect "an include with spaces" src/formats/fault.cpp $'\n  #  include   "config/config.h"  // why not\n' \
+  'src/formats/fault.cpp:2: formats may not include config (config/config.h)'
+expect "an include of cli" src/train/fault.cpp $'#include "cli/commands.h"\n' 'src/train/fault.cpp:1: train may not include cli (cli/commands.h)'
+expect "ATen in a folder without libtorch" src/batching/fault.h $'#include <ATen/core/Tensor.h>\n' \
+  'src/batching/fault.h:1: batching may not include libtorch (ATen/core/Tensor.h)'
+expect "torch in quotes" src/config/fault.cpp $'#include "torch/torch.h"\n' 'src/config/fault.cpp:1: config may not include libtorch (torch/torch.h)'
+expect "c10" src/schedule/fault.cpp $'#include <c10/core/ScalarType.h>\n' 'src/schedule/fault.cpp:1: schedule may not include libtorch (c10/core/ScalarType.h)'
+expect "sentencepiece in another folder" src/train/fault.cpp $'#include <sentencepiece_processor.h>\n' \
+  'src/train/fault.cpp:1: train may not include sentencepiece (sentencepiece_processor.h)'
+expect "sentencepiece in another file of corpus" src/corpus/encode_fault.cpp $'#include <sentencepiece_processor.h>\n' \
+  'src/corpus/encode_fault.cpp:1: sentencepiece is for corpus/tokenizer*.cpp alone'
+expect "sentencepiece in the tokenizer's header" src/corpus/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
+  'src/corpus/tokenizer_fault.h:1: sentencepiece is for corpus/tokenizer*.cpp alone'
+expect "nlohmann_json in base" src/base/fault.h $'#include <nlohmann/json.hpp>\n' 'src/base/fault.h:1: base may not include nlohmann_json'
+expect "CLI11 outside cli" src/train/fault.h $'#include <CLI/CLI.hpp>\n' 'src/train/fault.h:1: train may not include CLI11'
+expect "a path that is not from src" src/base/fault.cpp $'#include "../train/state.h"\n' 'src/base/fault.cpp:1: not a path from the root of src'
+expect "a link upwards" src/base/CMakeLists.txt $'target_link_libraries(lmtrain_base PUBLIC lmtrain_config)\n' 'base may not link config'
+expect "a folder without a row" src/extra/fault.cpp $'int x;\n' 'docs/architecture.md: no row for src/extra'
+
+# A table that cannot be read is no permission.
+rm -rf "$work/tree"
+mkdir -p "$work/tree/docs"
+cp -r "$root/src" "$work/tree/src"
+sed 's/layers: begin//' "$root/docs/architecture.md" >"$work/tree/docs/architecture.md"
+if "$here/check_layers.sh" "$work/tree" >/dev/null; then
+  echo "FAIL a page without the table: not noticed"
+  failures=$((failures + 1))
+else
+  echo "ok   a page without the table"
+fi
+
+# A table that describes a cycle is refused.
+sed '/layers: begin/,/layers: end/s/^| `base` | |/| `base` | `train` |/' "$root/docs/architecture.md" >"$work/tree/docs/architecture.md"
+report=$("$here/check_layers.sh" "$work/tree" || true)
+if grep -qF 'base may include train, which is no row above it' <<<"$report"; then
+  echo "ok   a table with a cycle"
+else
+  echo "FAIL a table with a cycle: not noticed"
+  failures=$((failures + 1))
+fi
+
+# expect_in_docs NAME MODE TEXT MESSAGE: a README with TEXT in a small tree of its own gives MESSAGE; an empty one: no complaint.
+expect_in_docs() {
+  rm -rf "$work/docs"
+  mkdir -p "$work/docs/docs" "$work/docs/data" "$work/docs/tests" "$work/docs/src/base"
+  printf '# Map\n### `src/base/`: ground\n| file | |\n| `file` | files |\n' >"$work/docs/docs/architecture.md"
+  touch "$work/docs/src/base/file.h" "$work/docs/src/base/file.cpp"
+  printf '%s' "$3" >"$work/docs/README.md"
+  [ "$2" = links ] || rm "$work/docs/src/base/file."*
+  [ "$2" = links ] || touch "$work/docs/src/base/other.h"
+  local passes=no
+  report=$("$here/check_docs.sh" "$2" "$work/docs") && passes=yes
+  if [ -z "$4" ] && [ "$passes" = yes ] || { [ -n "$4" ] && [ "$passes" = no ] && grep -qF "$4" <<<"$report"; }; then
+    echo "ok   $1"
+    return
+  fi
+  printf 'FAIL %s: expected "%s", got\n%s\n' "$1" "$4" "$report"
+  failures=$((failures + 1))
+}
+expect_in_docs "a link to nowhere" links $'# A\nsee [b](docs/b.md)\n' 'README.md:2: the link docs/b.md leads nowhere'
+expect_in_docs "a link to no heading" links $'[b](docs/architecture.md#mop)\n' 'README.md:1: the link docs/architecture.md#mop: ./docs/architecture.md has no such heading'
+expect_in_docs "a path in backticks" links $'`src/base/none.h`\n' 'README.md:1: there is no src/base/none.h'
+expect_in_docs "good links" links $'[b](docs/architecture.md#map) `src/base/file.cpp` `src/FOLDER/*.h` [w](https://example.org)\n' ''
+expect_in_docs "a file that is not on the map" map '' 'no line for src/base/other.h'
+expect_in_docs "a file that is only on the map" map '' 'src/base/file is listed and not there'
+[ "$failures" -eq 0 ] || { echo "$failures faults were not noticed"; exit 1; }
