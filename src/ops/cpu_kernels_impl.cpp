@@ -37,8 +37,9 @@ inline float exp_approx(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  const uint32_t exponent = (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound)) << 23;
-  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, p) + exponent);
+  // Times 2^n in floating point: adding n to the exponent's bits would turn some NaNs into numbers.
+  const uint32_t power = (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 127U) << 23;
+  return p * __builtin_bit_cast(float, power);
 }
 
 template <class T>

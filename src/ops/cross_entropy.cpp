@@ -25,7 +25,7 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& targets, double scale) {
     const at::Tensor loss = sum_row_losses(logits, targets, scale, static_cast<float>(scale));
-    context->saved_data["d_logits"] = logits.detach();
+    context->saved_data["d_logits"] = scale == 0 ? at::zeros_like(logits) : logits.detach();
     return loss;
   }
 
@@ -50,7 +50,7 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale) {
   if (!has_cpu_kernel(logits)) return cross_entropy_reference(logits, targets, scale);
   if (at::GradMode::is_enabled() && logits.requires_grad()) {
-    return CrossEntropyFunction::apply(logits, targets.contiguous(), scale);
+    return CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale);
   }
   return sum_row_losses(logits.contiguous(), targets.contiguous(), scale, 0.0F);
 }

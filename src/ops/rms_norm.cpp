@@ -10,9 +10,10 @@ constexpr int64_t kWeightGradBlocks = 32;
 
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, const at::Tensor& weight,
-                            double eps) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& input_weight, double eps) {
     const at::Tensor x = input.contiguous();
+    const at::Tensor weight = input_weight.contiguous();
     const int64_t dim = x.size(-1);
     const int64_t rows = x.numel() / dim;
     at::Tensor y = at::empty_like(x);

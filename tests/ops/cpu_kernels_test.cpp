@@ -1,0 +1,374 @@
+// Every instruction set's kernels this processor can run, against plain loops in double.
+#include "ops/cpu_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+
+namespace lmtrain {
+
+#define LMTRAIN_DECLARE_TABLES(isa)      \
+  namespace isa {                        \
+  extern const CpuKernels<float> kFloat; \
+  extern const CpuKernels<Bf16> kBf16;   \
+  }
+LMTRAIN_DECLARE_TABLES(baseline)
+LMTRAIN_DECLARE_TABLES(avx2)
+LMTRAIN_DECLARE_TABLES(avx512)
+#undef LMTRAIN_DECLARE_TABLES
+
+namespace {
+
+// What decides which of the tables this processor can run is the choice under test, so it is asked
+// here again in the compiler's own words for the two levels.
+bool runs(const std::string& isa) {
+  if (isa == "avx512") return __builtin_cpu_supports("x86-64-v4") != 0;
+  if (isa == "avx2") return __builtin_cpu_supports("x86-64-v3") != 0;
+  return true;
+}
+
+double value(float x) { return x; }
+double value(Bf16 x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
+void set(float& element, double x) { element = static_cast<float>(x); }
+// Truncates: the inputs need only be bf16 numbers.
+void set(Bf16& element, double x) {
+  element.bits = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(x)) >> 16);
+}
+
+template <class T>
+const CpuKernels<T>& table(const std::string& isa);
+template <>
+const CpuKernels<float>& table<float>(const std::string& isa) {
+  return isa == "avx512" ? avx512::kFloat : isa == "avx2" ? avx2::kFloat : baseline::kFloat;
+}
+template <>
+const CpuKernels<Bf16>& table<Bf16>(const std::string& isa) {
+  return isa == "avx512" ? avx512::kBf16 : isa == "avx2" ? avx2::kBf16 : baseline::kBf16;
+}
+
+template <class T>
+std::vector<T> normals(int64_t count, uint64_t seed, double spread = 1.0) {
+  std::vector<T> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    set(values[i], spread * random_normal(seed, RandomStream::kBench, i));
+  }
+  return values;
+}
+
+// Odd counts and those around the widest vector.
+constexpr int64_t kSizes[] = {1, 2, 7, 15, 16, 17, 31, 33, 64, 129, 1000};
+
+class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
+  }
+
+  template <class T>
+  static constexpr double tolerance() {
+    return std::is_same_v<T, float> ? 1e-5 : 8e-3;  // half of a bf16's last bit is 2^-9
+  }
+
+  template <class T>
+  static void expect_near(T actual, double expected, const std::string& what) {
+    EXPECT_NEAR(value(actual), expected, tolerance<T>() * std::max(1.0, std::abs(expected)))
+        << what;
+  }
+
+  template <class T>
+  void check_rms_norm() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    constexpr int64_t kRows = 3;
+    constexpr float kEps = 1e-3F;
+    for (const int64_t dim : kSizes) {
+      const auto count = static_cast<size_t>(kRows * dim);
+      const std::vector<T> x = normals<T>(kRows * dim, 1), dy = normals<T>(kRows * dim, 2);
+      const std::vector<T> w = normals<T>(dim, 3);
+      std::vector<T> y(count), dx(count);
+      std::vector<float> rstd(kRows), dw(static_cast<size_t>(dim), 5.0F);  // backward adds to dw
+      kernels.rms_norm_forward(x.data(), w.data(), y.data(), rstd.data(), kRows, dim, kEps);
+      kernels.rms_norm_backward(dy.data(), x.data(), w.data(), rstd.data(), dx.data(), dw.data(),
+                                kRows, dim);
+      std::vector<double> expected_dw(static_cast<size_t>(dim), 5.0);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const auto at = [&](const std::vector<T>& of, int64_t i) {
+          return value(of[static_cast<size_t>(row * dim + i)]);
+        };
+        const auto weight = [&](int64_t i) { return value(w[static_cast<size_t>(i)]); };
+        double squares = 0, dot = 0;
+        for (int64_t i = 0; i < dim; ++i) {
+          squares += at(x, i) * at(x, i);
+          dot += at(dy, i) * weight(i) * at(x, i);
+        }
+        const double mean = squares / static_cast<double>(dim) + static_cast<double>(kEps);
+        const double r = 1 / std::sqrt(mean);
+        EXPECT_NEAR(rstd[static_cast<size_t>(row)], r, 1e-6 * r);
+        for (int64_t i = 0; i < dim; ++i) {
+          const auto place = static_cast<size_t>(row * dim + i);
+          expect_near(y[place], at(x, i) * r * weight(i), "y");
+          expect_near(
+              dx[place],
+              r * (at(dy, i) * weight(i) - at(x, i) * dot / (mean * static_cast<double>(dim))),
+              "dx");
+          expected_dw[static_cast<size_t>(i)] += at(dy, i) * at(x, i) * r;
+        }
+      }
+      for (size_t i = 0; i < expected_dw.size(); ++i) {
+        EXPECT_NEAR(dw[i], expected_dw[i], 1e-5 * std::max(1.0, std::abs(expected_dw[i])));
+      }
+    }
+  }
+
+  template <class T>
+  void check_rope() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    constexpr int64_t kHeads = 3;
+    for (const int64_t half : kSizes) {
+      const int64_t stride = 2 * half + 5;  // both strides larger than a head
+      const std::vector<T> in = normals<T>(kHeads * stride, 4);
+      const std::vector<float> angle = normals<float>(half, 5);
+      std::vector<float> cos(angle.size()), sin(angle.size());
+      for (size_t i = 0; i < angle.size(); ++i) {
+        cos[i] = std::cos(angle[i]);
+        sin[i] = std::sin(angle[i]);
+      }
+      for (const double sign : {1.0, -1.0}) {
+        std::vector<T> out(static_cast<size_t>(kHeads * (stride + 1)));
+        kernels.rope(in.data(), stride, out.data(), stride + 1, cos.data(), sin.data(), kHeads,
+                     half, static_cast<float>(sign));
+        for (int64_t head = 0; head < kHeads; ++head) {
+          for (int64_t i = 0; i < half; ++i) {
+            const double a = value(in[static_cast<size_t>(head * stride + i)]);
+            const double b = value(in[static_cast<size_t>(head * stride + half + i)]);
+            const double c = cos[static_cast<size_t>(i)];
+            const double s = sign * static_cast<double>(sin[static_cast<size_t>(i)]);
+            const auto place = static_cast<size_t>(head * (stride + 1) + i);
+            expect_near(out[place], a * c - b * s, "first half");
+            expect_near(out[place + static_cast<size_t>(half)], b * c + a * s, "second half");
+          }
+        }
+      }
+    }
+  }
+
+  template <class T>
+  void check_swiglu() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    constexpr int64_t kRows = 2;
+    for (const int64_t dim : kSizes) {
+      const std::vector<T> gate_up = normals<T>(kRows * 2 * dim, 6, 4.0);
+      const std::vector<T> dy = normals<T>(kRows * dim, 7);
+      std::vector<T> y(dy.size()), d_gate_up(gate_up.size());
+      kernels.swiglu_forward(gate_up.data(), y.data(), kRows, dim);
+      kernels.swiglu_backward(dy.data(), gate_up.data(), d_gate_up.data(), kRows, dim);
+      for (int64_t row = 0; row < kRows; ++row) {
+        for (int64_t i = 0; i < dim; ++i) {
+          const auto at_gate = static_cast<size_t>(row * 2 * dim + i);
+          const auto at_up = at_gate + static_cast<size_t>(dim);
+          const auto at_y = static_cast<size_t>(row * dim + i);
+          const double gate = value(gate_up[at_gate]), up = value(gate_up[at_up]);
+          const double s = 1 / (1 + std::exp(-gate)), g = value(dy[at_y]);
+          expect_near(y[at_y], gate * s * up, "y");
+          expect_near(d_gate_up[at_gate], g * up * (s + gate * s * (1 - s)), "d_gate");
+          expect_near(d_gate_up[at_up], g * gate * s, "d_up");
+        }
+      }
+    }
+  }
+
+  template <class T>
+  void check_cross_entropy() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    constexpr int64_t kRows = 3;
+    constexpr float kGradScale = 0.5F;
+    for (const int64_t vocab : kSizes) {
+      const std::vector<T> logits = normals<T>(kRows * vocab, 8, 5.0);
+      const std::vector<int64_t> targets = {vocab - 1, -100, 0};
+      std::vector<float> losses(kRows, -1.0F), losses_alone(kRows, -1.0F);
+      std::vector<T> gradient = logits, untouched = logits;
+      kernels.cross_entropy(gradient.data(), targets.data(), losses.data(), kRows, vocab,
+                            kGradScale);
+      kernels.cross_entropy(untouched.data(), targets.data(), losses_alone.data(), kRows, vocab, 0);
+      EXPECT_EQ(losses, losses_alone);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const int64_t target = targets[static_cast<size_t>(row)];
+        const auto logit = [&](int64_t i) {
+          return value(logits[static_cast<size_t>(row * vocab + i)]);
+        };
+        double sum = 0;
+        for (int64_t i = 0; i < vocab; ++i) sum += std::exp(logit(i));
+        const double loss = target < 0 ? 0 : std::log(sum) - logit(target);
+        EXPECT_NEAR(losses[static_cast<size_t>(row)], loss, 1e-5 * std::max(1.0, loss));
+        for (int64_t i = 0; i < vocab; ++i) {
+          const auto place = static_cast<size_t>(row * vocab + i);
+          EXPECT_EQ(value(untouched[place]), logit(i));
+          const double p = std::exp(logit(i)) / sum - (i == target ? 1 : 0);
+          expect_near(gradient[place], target < 0 ? 0 : p * static_cast<double>(kGradScale), "d");
+        }
+      }
+    }
+  }
+
+  template <class T>
+  void check_adamw() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    AdamWConstants c{};
+    c.lr = 0.01F;
+    c.beta1 = 0.9F;
+    c.beta2 = 0.95F;
+    c.eps = 1e-3F;
+    c.weight_decay = 0.1F;
+    c.bias_correction1 = 0.3F;
+    c.sqrt_bias_correction2 = 0.4F;
+    c.grad_scale = 0.25F;
+    for (const int64_t count : kSizes) {
+      const std::vector<float> w = normals<float>(count, 9), m = normals<float>(count, 10);
+      const std::vector<float> g = normals<float>(count, 12);
+      std::vector<float> v = normals<float>(count, 11);
+      for (float& x : v) x = x * x;
+      std::vector<float> master = w, exp_avg = m, exp_avg_sq = v;
+      std::vector<T> working(w.size());
+      kernels.adamw(master.data(), exp_avg.data(), exp_avg_sq.data(), g.data(), working.data(),
+                    count, c);
+      for (size_t i = 0; i < w.size(); ++i) {
+        const double lr = c.lr, b1 = c.beta1, b2 = c.beta2;
+        const double grad = static_cast<double>(g[i]) * static_cast<double>(c.grad_scale);
+        const double new_m = b1 * static_cast<double>(m[i]) + (1 - b1) * grad;
+        const double new_v = b2 * static_cast<double>(v[i]) + (1 - b2) * grad * grad;
+        const double new_w =
+            static_cast<double>(w[i]) * (1 - lr * static_cast<double>(c.weight_decay)) -
+            lr * (new_m / static_cast<double>(c.bias_correction1)) /
+                (std::sqrt(new_v) / static_cast<double>(c.sqrt_bias_correction2) +
+                 static_cast<double>(c.eps));
+        expect_near(exp_avg[i], new_m, "m");
+        expect_near(exp_avg_sq[i], new_v, "v");
+        expect_near(master[i], new_w, "w");
+        expect_near(working[i], static_cast<double>(master[i]), "working");
+      }
+    }
+  }
+
+  template <class T>
+  void check_sums() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    for (const int64_t count : kSizes) {
+      const std::vector<T> x = normals<T>(count, 13);
+      const std::vector<float> before = normals<float>(count, 14);
+      std::vector<float> sum = before, first(x.size(), std::nanf(""));
+      kernels.accumulate(x.data(), sum.data(), count, false);
+      kernels.accumulate(x.data(), first.data(), count, true);
+      double squares = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        EXPECT_EQ(sum[i], before[i] + static_cast<float>(value(x[i])));
+        EXPECT_EQ(first[i], static_cast<float>(value(x[i])));
+        squares += value(x[i]) * value(x[i]);
+      }
+      EXPECT_NEAR(kernels.sum_of_squares(x.data(), count), squares, 1e-13 * squares);
+    }
+    EXPECT_EQ(kernels.sum_of_squares(nullptr, 0), 0.0);
+  }
+};
+
+TEST_P(CpuKernelsTest, RmsNorm) {
+  check_rms_norm<float>();
+  check_rms_norm<Bf16>();
+}
+TEST_P(CpuKernelsTest, Rope) {
+  check_rope<float>();
+  check_rope<Bf16>();
+}
+TEST_P(CpuKernelsTest, Swiglu) {
+  check_swiglu<float>();
+  check_swiglu<Bf16>();
+}
+TEST_P(CpuKernelsTest, CrossEntropy) {
+  check_cross_entropy<float>();
+  check_cross_entropy<Bf16>();
+}
+TEST_P(CpuKernelsTest, AdamW) {
+  check_adamw<float>();
+  check_adamw<Bf16>();
+}
+TEST_P(CpuKernelsTest, AccumulateAndSumOfSquares) {
+  check_sums<float>();
+  check_sums<Bf16>();
+}
+
+// Large gradients' squares overflow fp32, 1e20^2 * n; small ones vanish beside large ones in it.
+TEST_P(CpuKernelsTest, SumOfSquaresIsInDouble) {
+  const CpuKernels<float>& kernels = table<float>(GetParam());
+  const std::vector<float> large(100, 1e25F);
+  EXPECT_NEAR(kernels.sum_of_squares(large.data(), 100), 1e52, 1e46);
+  std::vector<float> mixed(10001, 1e-3F);
+  mixed[0] = 1e3F;
+  EXPECT_NEAR(kernels.sum_of_squares(mixed.data(), 10001), 1e6 + 1e-2, 1e-6);
+}
+
+TEST_P(CpuKernelsTest, RoundsToTheNearestBf16AndToEvenBetween) {
+  const CpuKernels<Bf16>& kernels = table<Bf16>(GetParam());
+  struct Case {
+    uint32_t fp32;
+    uint16_t bf16;
+  };
+  // AdamW with lr 0 stores the masters unchanged.
+  const Case cases[] = {{0x3F800000, 0x3F80}, {0x3F808000, 0x3F80}, {0x3F818000, 0x3F82},
+                        {0x3F808001, 0x3F81}, {0x3F807FFF, 0x3F80}, {0xBF818000, 0xBF82},
+                        {0x7F7FFFFF, 0x7F80}, {0x7F800000, 0x7F80}, {0xFF800000, 0xFF80},
+                        {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x00018000, 0x0002}};
+  AdamWConstants c{};
+  c.bias_correction1 = c.sqrt_bias_correction2 = c.eps = 1;
+  for (const Case& one : cases) {
+    // As many as fill a vector, and one more.
+    std::vector<float> master(17, __builtin_bit_cast(float, one.fp32)), zeros(17), zeros2(17);
+    const std::vector<float> grad(17);
+    std::vector<Bf16> working(17);
+    kernels.adamw(master.data(), zeros.data(), zeros2.data(), grad.data(), working.data(), 17, c);
+    for (const Bf16& x : working) EXPECT_EQ(x.bits, one.bf16) << std::hex << one.fp32;
+  }
+  std::vector<float> master(17, std::numeric_limits<float>::quiet_NaN()), zeros(17), zeros2(17);
+  const std::vector<float> grad(17);
+  std::vector<Bf16> working(17);
+  kernels.adamw(master.data(), zeros.data(), zeros2.data(), grad.data(), working.data(), 17, c);
+  for (const Bf16& x : working) EXPECT_TRUE(std::isnan(value(x)));
+}
+
+TEST_P(CpuKernelsTest, NaNIsNotLost) {
+  const CpuKernels<float>& kernels = table<float>(GetParam());
+  for (const size_t place : {0U, 5U, 20U, 36U}) {  // in the vector part and in the rest
+    std::vector<float> x = normals<float>(37, 15);
+    x[place] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(kernels.sum_of_squares(x.data(), 37)));
+    std::vector<float> sum(37);
+    kernels.accumulate(x.data(), sum.data(), 37, false);
+    EXPECT_TRUE(std::isnan(sum[place]));
+    float loss = 0;
+    const int64_t target = 10;
+    std::vector<float> logits = x;
+    kernels.cross_entropy(logits.data(), &target, &loss, 1, 37, 1.0F);
+    EXPECT_TRUE(std::isnan(loss));
+    AdamWConstants c{};
+    c.lr = c.bias_correction1 = c.sqrt_bias_correction2 = c.eps = c.grad_scale = 1;
+    std::vector<float> master(37), exp_avg(37), exp_avg_sq(37), working(37);
+    kernels.adamw(master.data(), exp_avg.data(), exp_avg_sq.data(), x.data(), working.data(), 37,
+                  c);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, CpuKernelsTest, ::testing::Values("baseline", "avx2", "avx512"),
+                         [](const auto& isa) { return isa.param; });
+
+TEST(CpuKernels, TheTableInUseIsTheBestThatRuns) {
+  const std::string isa = cpu_kernels_isa();
+  EXPECT_EQ(isa, runs("avx512") ? "avx512" : runs("avx2") ? "avx2" : "baseline");
+  EXPECT_EQ(&cpu_kernels<float>(), &table<float>(isa));
+  EXPECT_EQ(&cpu_kernels<Bf16>(), &table<Bf16>(isa));
+}
+
+}  // namespace
+}  // namespace lmtrain

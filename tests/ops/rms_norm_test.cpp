@@ -1,0 +1,85 @@
+#include "operator_check.h"
+#include "ops/operators.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::check_gradient;
+using testing::check_operator;
+using testing::check_thread_independence;
+using testing::Operator;
+using testing::random_tensor;
+
+constexpr double kEps = 1e-5;
+
+Operator of(at::Tensor (*function)(const at::Tensor&, const at::Tensor&, double),
+            double eps = kEps) {
+  return [function, eps](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{function(in[0], in[1], eps)};
+  };
+}
+
+TEST(RmsNorm, EqualsItsReferenceOverShapes) {
+  const std::vector<std::vector<int64_t>> shapes = {{1, 1, 1},     {1, 1, 16},  {3, 5, 7},
+                                                    {2, 33, 64},   {7, 1, 129}, {4, 9, 31},
+                                                    {1, 300, 256}, {70, 48}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(at::str(at::IntArrayRef(shapes[i])));
+    check_operator(of(rms_norm), of(rms_norm_reference),
+                   {random_tensor(shapes[i], i), random_tensor({shapes[i].back()}, 100 + i)});
+  }
+}
+
+TEST(RmsNorm, EpsilonCountsWhereInputsAreSmall) {
+  const std::vector<at::Tensor> inputs = {random_tensor({4, 24}, 1) * 1e-3, random_tensor({24}, 2)};
+  check_operator(of(rms_norm, 1e-2), of(rms_norm_reference, 1e-2), inputs);
+  EXPECT_GT(testing::largest_difference(rms_norm(inputs[0], inputs[1], 1e-2),
+                                        rms_norm(inputs[0], inputs[1], 1e-6)),
+            0.1);
+}
+
+TEST(RmsNorm, ReadsInputsThatAreNotContiguous) {
+  const auto transposed = [](at::Tensor (*function)(const at::Tensor&, const at::Tensor&, double)) {
+    return [function](const std::vector<at::Tensor>& in) {
+      // x as a transpose, the weight as every second element, the output's gradient transposed too.
+      return std::vector<at::Tensor>{
+          function(in[0].transpose(0, 1), in[1].slice(0, 0, std::nullopt, 2), kEps)
+              .transpose(0, 1)};
+    };
+  };
+  // [24, 9] -> rows of 24 would be [9, 24].
+  check_operator(transposed(rms_norm), transposed(rms_norm_reference),
+                 {random_tensor({24, 9}, 3), random_tensor({48}, 4)});
+}
+
+TEST(RmsNorm, ReferenceHasTheGradientOfItsValue) {
+  check_gradient(of(rms_norm_reference), {random_tensor({3, 5}, 5), random_tensor({5}, 6)});
+}
+
+TEST(RmsNorm, NaNStaysInItsRow) {
+  at::Tensor x = random_tensor({3, 17}, 7);
+  x[1][4] = std::numeric_limits<float>::quiet_NaN();
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto outcome = testing::run_operator(of(rms_norm), {x, at::ones({17})}, dtype);
+    const at::Tensor y = outcome.outputs[0];
+    EXPECT_TRUE(y[1].isnan().all().item<bool>());
+    EXPECT_FALSE(y[0].isnan().any().item<bool>());
+    EXPECT_FALSE(y[2].isnan().any().item<bool>());
+    EXPECT_TRUE(outcome.gradients[0][1].isnan().all().item<bool>());
+    EXPECT_FALSE(outcome.gradients[0][0].isnan().any().item<bool>());
+    EXPECT_TRUE(outcome.gradients[1].isnan().all().item<bool>());
+  }
+}
+
+TEST(RmsNorm, BitsDoNotDependOnThreads) {
+  check_thread_independence(of(rms_norm),
+                            {random_tensor({3, 123, 257}, 8), random_tensor({257}, 9)});
+}
+
+TEST(RmsNorm, KeepsDoubleThroughTheReference) {
+  const at::Tensor x = random_tensor({2, 3}, 10, at::kDouble);
+  EXPECT_EQ(rms_norm(x, at::ones({3}, at::kDouble), kEps).scalar_type(), at::kDouble);
+}
+
+}  // namespace
+}  // namespace lmtrain
