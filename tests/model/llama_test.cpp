@@ -1,0 +1,236 @@
+// Our Llama against transformers' LlamaForCausalLM: tests/reference/llama.
+#include "model/llama.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/support.h"
+#include "support/llama_case.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::largest_difference;
+using testing::LlamaCase;
+using testing::part;
+using testing::same_bits;
+using testing::Threads;
+
+// Case and `compile`.
+class LlamaParityTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  LlamaCase golden_{std::get<0>(GetParam())};
+  Llama llama_ = golden_.llama(std::get<1>(GetParam()));
+};
+
+TEST_P(LlamaParityTest, LogitsAreThoseOfTransformers) {
+  const at::Tensor logits = llama_.logits(golden_.tensor("input_ids"));
+  const at::Tensor expected = golden_.tensor("logits");
+  EXPECT_TRUE(at::allclose(logits, expected, /*rtol=*/1.3e-6, /*atol=*/1e-5));
+  const double difference = largest_difference(logits, expected);
+  EXPECT_LE(difference, 2e-6);
+  testing::record_difference("difference", difference);
+}
+
+TEST_P(LlamaParityTest, LossAndEveryGradientAreThoseOfTransformers) {
+  const at::Tensor ids = golden_.tensor("input_ids");
+  const at::Tensor labels = golden_.tensor("labels");
+  const at::Tensor gradient = golden_.new_gradient();
+  const double loss =
+      llama_.loss_and_gradient(ids, labels, golden_.mean_scale(), gradient, true).item<double>();
+  EXPECT_NEAR(loss, golden_.golden.at("loss").get<double>(), 1e-6 * std::max(1.0, loss));
+  double largest = 0;
+  for (const ParameterSpec& spec : golden_.parameters.layout().parameters()) {
+    const at::Tensor expected = golden_.tensor("grad." + spec.name);
+    EXPECT_GT(expected.abs().max().item<double>(), 1e-4) << spec.name << ": nothing to compare";
+    const double difference = largest_difference(part(gradient, spec), expected);
+    EXPECT_LE(difference, 1e-6) << spec.name;
+    largest = std::max(largest, difference);
+  }
+  testing::record_difference("difference", largest);
+  // Without a gradient the loss is the same number.
+  EXPECT_EQ(llama_.loss(ids, labels, golden_.mean_scale()).item<double>(), loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, LlamaParityTest,
+                         ::testing::Combine(::testing::ValuesIn(testing::llama_cases()),
+                                            ::testing::Values("eager", "script")),
+                         [](const auto& one) {
+                           return std::get<0>(one.param) + "_" + std::get<1>(one.param);
+                         });
+
+TEST(Llama, EagerAndScriptGiveTheSameBits) {
+  for (const std::string& name : testing::llama_cases()) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      LlamaCase golden(name, dtype);
+      const at::Tensor ids = golden.tensor("input_ids");
+      std::vector<at::Tensor> results[2];
+      for (const size_t i : {0U, 1U}) {
+        Llama llama = golden.llama(i == 0 ? "eager" : "script");
+        at::Tensor gradient = golden.new_gradient();
+        results[i] = {llama.logits(ids),
+                      llama.loss_and_gradient(ids, golden.tensor("labels"), 1.0, gradient, true)};
+        results[i].push_back(gradient);
+      }
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << name << " result " << i;
+      }
+    }
+  }
+}
+
+TEST(Llama, CallsBeforeDoNotChangeTheBits) {
+  LlamaCase golden("gqa_untied");
+  const at::Tensor ids = golden.tensor("input_ids");
+  const at::Tensor labels = golden.tensor("labels");
+  for (const char* compile : {"eager", "script"}) {
+    Llama llama = golden.llama(compile);
+    const at::Tensor first = golden.new_gradient(), later = golden.new_gradient();
+    const at::Tensor loss = llama.loss_and_gradient(ids, labels, 1.0, first, true);
+    for (const int64_t length : {1, 3, 9}) {
+      llama.loss_and_gradient(ids.narrow(1, 0, length), labels.narrow(1, 0, length), 1.0, later,
+                              true);
+    }
+    EXPECT_TRUE(same_bits(llama.loss_and_gradient(ids, labels, 1.0, later, true), loss));
+    EXPECT_TRUE(same_bits(first, later));
+  }
+}
+
+// Large enough that every operator shares its work; twice with the same threads gives the same
+// bits.
+TEST(Llama, RunsTwiceToTheSameBits) {
+  ModelConfig config;
+  config.hidden_size = 128;
+  config.intermediate_size = 352;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  const Threads scope(2);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    Parameters parameters(ParameterLayout(config, 503), dtype, at::kCPU);
+    parameters.initialize(1, 0.02);
+    Llama llama(config, parameters, 256, "script");
+    const at::Tensor ids = testing::random_integers(0, 503, {4, 256}, 1);
+    const at::Tensor labels = testing::random_integers(-1, 503, {4, 256}, 2);
+    const at::Tensor first = at::zeros_like(parameters.master());
+    const at::Tensor again = at::zeros_like(parameters.master());
+    const at::Tensor loss = llama.loss_and_gradient(ids, labels, 1e-3, first, true);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(same_bits(llama.loss_and_gradient(ids, labels, 1e-3, again, true), loss));
+      EXPECT_TRUE(same_bits(first, again));
+    }
+  }
+}
+
+TEST(Llama, MicroBatchesAddUpToTheBatch) {
+  LlamaCase golden("gqa_untied");  // four ragged rows
+  const at::Tensor ids = golden.tensor("input_ids");
+  const at::Tensor labels = golden.tensor("labels");
+  ASSERT_EQ(ids.size(0), 4);
+  const double scale = golden.mean_scale();
+  Llama llama = golden.llama("script");
+  const at::Tensor whole = golden.new_gradient();
+  const double loss = llama.loss_and_gradient(ids, labels, scale, whole, true).item<double>();
+  for (const int64_t parts : {1, 2, 4}) {
+    const at::Tensor gradient = at::full_like(whole, 7.0);  // `first` puts, whatever was there
+    double sum = 0;
+    const int64_t rows = 4 / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      sum += llama
+                 .loss_and_gradient(ids.narrow(0, i * rows, rows), labels.narrow(0, i * rows, rows),
+                                    scale, gradient, i == 0)
+                 .item<double>();
+    }
+    EXPECT_NEAR(sum, loss, 1e-6);
+    for (const ParameterSpec& spec : golden.parameters.layout().parameters()) {
+      EXPECT_LE(largest_difference(part(gradient, spec), part(whole, spec)), 1e-6) << spec.name;
+    }
+  }
+  // The mean of the rows' means, what a loop that forgets the weights computes, is another number.
+  const at::Tensor wrong = golden.new_gradient();
+  double mean_of_means = 0;
+  for (int64_t i = 0; i < 4; ++i) {
+    const at::Tensor row = labels.narrow(0, i, 1);
+    const double targets = (row >= 0).sum().item<double>();
+    mean_of_means +=
+        llama.loss_and_gradient(ids.narrow(0, i, 1), row, 0.25 / targets, wrong, i == 0)
+            .item<double>();
+  }
+  EXPECT_GT(std::abs(mean_of_means - loss), 1e-4);
+  EXPECT_GT((wrong - whole).abs().max().item<double>(), 1e-4);
+}
+
+TEST(Llama, PaddingRowsAndPositionsCountNothing) {
+  LlamaCase golden("mqa_tied");
+  const at::Tensor ids = golden.tensor("input_ids");
+  const at::Tensor labels = golden.tensor("labels");
+  Llama llama = golden.llama();
+  const at::Tensor plain = golden.new_gradient(), padded = golden.new_gradient();
+  const double loss = llama.loss_and_gradient(ids, labels, 0.1, plain, true).item<double>();
+  const at::Tensor more_ids = at::constant_pad_nd(ids, {0, 5, 0, 2}, 3);
+  const at::Tensor more_labels = at::constant_pad_nd(labels, {0, 5, 0, 2}, -100);
+  EXPECT_NEAR(llama.loss_and_gradient(more_ids, more_labels, 0.1, padded, true).item<double>(),
+              loss, 1e-6 * loss);
+  EXPECT_LE(largest_difference(padded, plain), 1e-6);
+}
+
+TEST(Llama, Bf16IsNearFp32) {
+  for (const std::string& name : testing::llama_cases()) {
+    LlamaCase golden(name, at::kBFloat16);
+    Llama llama = golden.llama("script");
+    const at::Tensor logits = llama.logits(golden.tensor("input_ids"));
+    EXPECT_EQ(logits.scalar_type(), at::kBFloat16);
+    EXPECT_LE(largest_difference(logits, golden.tensor("logits")), 5e-2) << name;
+    const at::Tensor gradient = golden.new_gradient();
+    const at::Tensor loss = llama.loss_and_gradient(
+        golden.tensor("input_ids"), golden.tensor("labels"), golden.mean_scale(), gradient, true);
+    EXPECT_EQ(loss.scalar_type(), at::kFloat);
+    EXPECT_NEAR(loss.item<double>(), golden.golden.at("loss").get<double>(), 2e-2) << name;
+    for (const ParameterSpec& spec : golden.parameters.layout().parameters()) {
+      const at::Tensor expected = golden.tensor("grad." + spec.name).flatten();
+      const at::Tensor actual = part(gradient, spec).flatten();
+      const double cosine = at::cosine_similarity(actual, expected, 0).item<double>();
+      EXPECT_GT(cosine, 0.995) << name << " " << spec.name;
+    }
+  }
+}
+
+TEST(Llama, LaterTokensDoNotReachBack) {
+  LlamaCase golden("head_dim");
+  Llama llama = golden.llama();
+  const at::Tensor ids = golden.tensor("input_ids");
+  at::Tensor changed = ids.clone();
+  changed.select(1, 7).fill_(5);
+  const at::Tensor before = llama.logits(ids), after = llama.logits(changed);
+  EXPECT_LE(largest_difference(before.narrow(1, 0, 7), after.narrow(1, 0, 7)), 1e-6);
+  EXPECT_GT(largest_difference(before.narrow(1, 7, 1), after.narrow(1, 7, 1)), 1e-2);
+}
+
+// The leaves are views of the working weights: an update in place is seen by the next call.
+TEST(Llama, SeesWeightsThatWereUpdatedInPlace) {
+  LlamaCase golden("mha_tied", at::kBFloat16);
+  Llama llama = golden.llama("script");
+  const at::Tensor ids = golden.tensor("input_ids");
+  const at::Tensor before = llama.logits(ids);
+  {
+    const at::NoGradGuard no_grad;
+    golden.parameters.master().mul_(0.5);
+    EXPECT_TRUE(same_bits(llama.logits(ids), before));
+    golden.parameters.refresh_working();
+  }
+  EXPECT_GT(largest_difference(llama.logits(ids), before), 1e-2);
+}
+
+TEST(Llama, RefusesARowLongerThanItsTables) {
+  LlamaCase golden("mha_tied");
+  Llama llama(golden.config, golden.parameters, 8, "eager");
+  EXPECT_EQ(llama.max_length(), 8);
+  llama.logits(at::zeros({1, 8}, at::kLong));
+  const std::string message = testing::error_of(ErrorKind::kInternal, [&] {
+    llama.logits(at::zeros({1, 9}, at::kLong));
+  });
+  EXPECT_NE(message.find("9 positions in a model of 8"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,86 @@
+#include "optim/clip.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/tensors.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_tensor;
+using testing::same_bits;
+using testing::Threads;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(GradientNorm, IsTheRootOfTheSumOfSquares) {
+  for (const int64_t size : {1, 2, 17, 65535, 65536, 65537, 200001}) {
+    const at::Tensor grad = random_tensor({size}, static_cast<uint64_t>(size));
+    double squares = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const double x = grad.data_ptr<float>()[i];
+      squares += x * x;
+    }
+    EXPECT_NEAR(gradient_norm(grad), std::sqrt(squares), 1e-12 * std::sqrt(squares)) << size;
+  }
+  EXPECT_EQ(gradient_norm(at::zeros({100})), 0.0);
+}
+
+TEST(GradientNorm, DoesNotOverflowWhereSquaresLeaveFp32) {
+  EXPECT_NEAR(gradient_norm(at::full({100}, 1e30F)), 1e31, 1e25);
+}
+
+TEST(GradientNorm, BitsDoNotDependOnThreads) {
+  const at::Tensor grad = random_tensor({700001}, 1);
+  const Threads one(1);
+  const double expected = gradient_norm(grad);
+  for (const int threads : {2, 3}) {
+    const Threads more(threads);
+    EXPECT_EQ(gradient_norm(grad), expected);
+  }
+}
+
+TEST(GradientNorm, IsNotFiniteWhereTheGradientIsNot) {
+  for (const int64_t place : {0, 65536, 99999}) {
+    at::Tensor grad = random_tensor({100000}, 2);
+    grad[place] = kNaN;
+    EXPECT_TRUE(std::isnan(gradient_norm(grad)));
+    for (const double infinity : {kInfinity, -kInfinity}) {
+      grad[place] = infinity;
+      EXPECT_EQ(gradient_norm(grad), kInfinity);
+    }
+  }
+}
+
+TEST(ClipGradient, ByNormGivesPyTorchsFactorAndLeavesTheGradient) {
+  const ClipConfig config{"norm", 0.5};
+  const at::Tensor grad = random_tensor({9}, 3), before = grad.clone();
+  EXPECT_DOUBLE_EQ(clip_gradient(config, grad, 2.0), 0.5 / (2.0 + 1e-6));
+  EXPECT_DOUBLE_EQ(clip_gradient(config, grad, 0.5), 0.5 / (0.5 + 1e-6));
+  EXPECT_EQ(clip_gradient(config, grad, 0.4), 1.0);
+  EXPECT_EQ(clip_gradient(config, grad, 0.0), 1.0);
+  EXPECT_EQ(clip_gradient(config, grad, kInfinity), 0.0);
+  EXPECT_TRUE(same_bits(grad, before));
+}
+
+TEST(ClipGradient, ByValueClampsInPlace) {
+  at::Tensor grad = at::tensor({-3.0F, -0.5F, 0.0F, 0.25F, 0.5F, 7.0F});
+  EXPECT_EQ(clip_gradient({"value", 0.5}, grad, 8.0), 1.0);
+  EXPECT_TRUE(same_bits(grad, at::tensor({-0.5F, -0.5F, 0.0F, 0.25F, 0.5F, 0.5F})));
+  grad[1] = kNaN;
+  clip_gradient({"value", 0.5}, grad, kNaN);
+  EXPECT_TRUE(grad[1].isnan().item<bool>());
+}
+
+TEST(ClipGradient, NoneChangesNothing) {
+  const at::Tensor grad = 100 * random_tensor({9}, 4), before = grad.clone();
+  EXPECT_EQ(clip_gradient({"none", 0.5}, grad, 300.0), 1.0);
+  EXPECT_TRUE(same_bits(grad, before));
+}
+
+}  // namespace
+}  // namespace lmtrain
