@@ -127,8 +127,8 @@ uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
 void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   if (begin < 0 || count > num_tokens_ || begin > num_tokens_ - count) {
-    throw Error(ErrorKind::kInternal, str("tokens ", begin, " to ", begin + count, " of ",
-                                          num_tokens_, " of a token shard"));
+    throw Error(ErrorKind::kInternal,
+                str(count, " tokens from ", begin, " on, of ", num_tokens_, " of a token shard"));
   }
   const char* from = tokens_ + begin * bytes_per_token_;
   if (bytes_per_token_ == 2) {

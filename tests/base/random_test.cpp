@@ -46,7 +46,7 @@ TEST(Random, UniformCoversTheUnitInterval) {
     ++bins[static_cast<size_t>(u * 10)];
   }
   EXPECT_NEAR(sum / kCount, 0.5, 0.005);
-  for (const int bin : bins) EXPECT_NEAR(bin, kCount / 10, 500);
+  for (const int bin : bins) EXPECT_NEAR(bin, kCount * 0.1, 500);
 }
 
 TEST(Random, NormalHasItsMoments) {

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace lmtrain {
 namespace {
@@ -67,8 +68,9 @@ TEST(Text, FormatDuration) {
 }
 
 TEST(Text, UtcTimestamp) {
-  const std::regex iso(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z)");
-  EXPECT_TRUE(std::regex_match(utc_timestamp(), iso)) << utc_timestamp();
+  std::string shape = utc_timestamp();
+  for (char& c : shape) c = c >= '0' && c <= '9' ? '0' : c;
+  EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
 }
 
 }  // namespace

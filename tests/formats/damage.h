@@ -37,7 +37,7 @@ inline void for_each_damage(
   const auto check_cut = [&](size_t size) {
     if (size < whole.size()) check(whole.substr(0, size), str("cut to ", size, " bytes"));
   };
-  for (const size_t size : {0, 1, 7, 8, 9}) check_cut(size);
+  for (const size_t size : {0U, 1U, 7U, 8U, 9U}) check_cut(size);
   check_cut(whole.size() - 1);
   for (int i = 0; i < 50; ++i) check_cut(random() % whole.size());
 

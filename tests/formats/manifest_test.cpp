@@ -35,7 +35,7 @@ std::string sealed(json fields) {
 }
 
 std::string refusal(const std::string& text) {
-  const std::string message =
+  std::string message =
       error_of(ErrorKind::kCheckpoint, [&] { parse_manifest(text, "manifest.json"); });
   EXPECT_TRUE(message.starts_with("manifest.json: ")) << message;
   return message;

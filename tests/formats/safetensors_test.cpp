@@ -42,6 +42,7 @@ TEST(Safetensors, FilesMoveWithTheirViews) {
   const OwnedTensors tensors = {{"a", {DType::kU8, {3}, "abc"}}};
   write_tensors(folder / "file", tensors);
   std::vector<SafetensorsFile> files;
+  files.reserve(3);  // so that some have to move
   for (int i = 0; i < 10; ++i) files.emplace_back(folder / "file");
   for (const SafetensorsFile& file : files) testing::expect_equal(file.tensors(), tensors);
 }

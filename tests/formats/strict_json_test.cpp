@@ -16,8 +16,7 @@ std::string refusal(const std::string& text) {
                           .origin = "file.json",
                           .advice = "write it again",
                           .max_depth = 3};
-  const std::string message =
-      error_of(ErrorKind::kCheckpoint, [&] { parse_strict_json(text, source); });
+  std::string message = error_of(ErrorKind::kCheckpoint, [&] { parse_strict_json(text, source); });
   EXPECT_TRUE(message.starts_with("file.json: ") && message.ends_with("; write it again"))
       << message;
   return message;
@@ -41,7 +40,7 @@ TEST(StrictJson, WhatNlohmannLetsPass) {
   refusal(std::string("{}\0garbage", 10));
   refusal("\xEF\xBB\xBF{}");
   refusal("[[[[[]]]]]");
-  refusal(std::string(10'000'000, '['));
+  refusal(std::string(500'000, '['));
   parse_strict_json("[[[[]]]]", {.max_depth = 3});
 }
 

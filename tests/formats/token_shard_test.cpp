@@ -63,7 +63,7 @@ TEST(TokenShard, RandomDocumentsRoundTrip) {
   std::mt19937_64 random(4);
   for (const int64_t vocab_size :
        {int64_t{1}, int64_t{300}, int64_t{65'536}, int64_t{65'537}, int64_t{1} << 31}) {
-    for (const size_t count : {0, 1, 2, 3, 50}) {
+    for (const size_t count : {0U, 1U, 2U, 3U, 50U}) {
       const Documents documents = random_documents(random, count, vocab_size);
       write_shard(folder / "shard", documents, vocab_size);
       const TokenShard shard(folder / "shard", true);
