@@ -36,6 +36,8 @@ constexpr uint64_t kAddDummyPrefix = 3;
 constexpr uint64_t kRemoveExtraWhitespaces = 4;
 constexpr uint64_t kEscapeWhitespaces = 5;
 
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+
 class Message {
  public:
   Message& add_integer(uint64_t field, uint64_t value) {
@@ -123,10 +125,17 @@ class Fields {
   std::string_view bytes_;
 };
 
+// A space, in either spelling, after something else.
+bool has_space_inside(std::string_view piece) {
+  while (piece.starts_with(kSpaceMark)) piece.remove_prefix(kSpaceMark.size());
+  return piece.find(kSpaceMark) != std::string_view::npos ||
+         piece.find(' ') != std::string_view::npos;
+}
+
 // sentencepiece's spelling: every space is U+2581.
 std::string with_space_marks(std::string_view text) {
   std::string marked;
-  for (const char c : text) marked += c == ' ' ? "\xE2\x96\x81" : std::string(1, c);
+  for (const char c : text) marked += c == ' ' ? kSpaceMark : std::string_view(&c, 1);
   return marked;
 }
 
@@ -176,15 +185,33 @@ std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double covera
   return model.bytes();
 }
 
-bool is_unigram_model(std::string_view model) {
+ModelTraits read_model_traits(std::string_view model) {
   uint64_t type = kUnigram;
+  bool has_inner_space = false;
+  // What holds where a field is absent.
+  bool changes_text = false;
+  bool adds_prefix = true;
+  bool removes_spaces = true;
   for (Fields fields(model); fields.next();) {
-    if (fields.number() != kTrainerSpec) continue;
-    for (Fields spec(fields.bytes()); spec.next();) {
-      if (spec.number() == kModelType) type = spec.value();
+    if (fields.number() == kPieces) {
+      for (Fields piece(fields.bytes()); piece.next();) {
+        if (piece.number() == kPiece)
+          has_inner_space = has_inner_space || has_space_inside(piece.bytes());
+      }
+    } else if (fields.number() == kTrainerSpec) {
+      for (Fields spec(fields.bytes()); spec.next();) {
+        if (spec.number() == kModelType) type = spec.value();
+      }
+    } else if (fields.number() == kNormalizerSpec) {
+      for (Fields spec(fields.bytes()); spec.next();) {
+        if (spec.number() == kCharsMap) changes_text = !spec.bytes().empty();
+        if (spec.number() == kAddDummyPrefix) adds_prefix = spec.value() != 0;
+        if (spec.number() == kRemoveExtraWhitespaces) removes_spaces = spec.value() != 0;
+      }
     }
   }
-  return type == kUnigram;
+  return {type == kUnigram,
+          type == kBpe && !has_inner_space && !changes_text && !adds_prefix && !removes_spaces};
 }
 
 }  // namespace lmtrain

@@ -15,7 +15,14 @@ namespace lmtrain {
 // normalisation, no dummy prefix, all whitespace kept.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
-// Whether a model is of type unigram (TrainerSpec.model_type; also when the field is absent).
-bool is_unigram_model(std::string_view model);
+struct ModelTraits {
+  bool is_unigram = false;
+  // Text may be cut before a space that follows something else, and the parts encoded one by one,
+  // with the same ids: BPE, no normalisation that reaches across, and no piece with a space after
+  // something else (a merge is always a piece).
+  bool splits_before_spaces = false;
+};
+// Of a model that sentencepiece has loaded.
+ModelTraits read_model_traits(std::string_view model);
 
 }  // namespace lmtrain

@@ -311,6 +311,7 @@ void tokenize_paths(const std::vector<std::string>& paths, const std::string& fo
                     const std::string& text_field, const fs::path& tokenizer_model, bool add_bos,
                     bool add_eos, const fs::path& shard, int num_threads) {
   std::vector<DataSourceConfig> sources;
+  sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back({path, 1.0});
   const Corpus corpus{list_source_files(sources, ""), format, text_field};
   for (const SourceFile& file : corpus.files) resolve_format(file.path, format);

@@ -99,7 +99,9 @@ std::string parse_problem(const nlohmann::json::parse_error& error) {
   const std::string_view message = error.what();
   const size_t place = message.find("column");
   const size_t colon = place == std::string_view::npos ? place : message.find(": ", place);
-  return std::string(colon == std::string_view::npos ? message : message.substr(colon + 2));
+  constexpr size_t kLongest = 200;  // it quotes the text, which may be long
+  return std::string(
+      (colon == std::string_view::npos ? message : message.substr(colon + 2)).substr(0, kLongest));
 }
 
 std::string field_problem(const nlohmann::json& object, const std::string& field) {

@@ -23,7 +23,26 @@ void check(const sentencepiece::util::Status& status, std::string_view action) {
 struct Tokenizer::Impl {
   sentencepiece::SentencePieceProcessor processor;
   std::string origin;
+  ModelTraits traits;
 };
+
+namespace {
+
+// sentencepiece keeps some hundred bytes a character of the text it works on, and gets slower with
+// its length.
+constexpr size_t kSegmentBytes = size_t{1} << 11;
+
+// The size of the first part of a text that is encoded by itself: at least kSegmentBytes, up to a
+// space after something else.
+size_t segment_size(std::string_view text) {
+  for (size_t i = kSegmentBytes; i < text.size(); ++i) {
+    // U+2581 ends in the byte 0x81; taken for a space here, whatever character it ends.
+    if (text[i] == ' ' && text[i - 1] != ' ' && text[i - 1] != '\x81') return i;
+  }
+  return text.size();
+}
+
+}  // namespace
 
 Tokenizer::Tokenizer(std::string model, const std::string& origin)
     : model_(std::move(model)), impl_(std::make_unique<Impl>()) {
@@ -37,6 +56,7 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin)
                 str(origin, " is not a sentencepiece model (", status.error_message(),
                     "); give a .model file, or leave tokenizer.model null to train one"));
   }
+  impl_->traits = read_model_traits(model_);
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
@@ -54,7 +74,16 @@ int32_t Tokenizer::pad_id() const { return impl_->processor.pad_id(); }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
-  check(impl_->processor.Encode(text, &ids), "encode");
+  if (!impl_->traits.splits_before_spaces || text.size() <= kSegmentBytes) {
+    check(impl_->processor.Encode(text, &ids), "encode");
+    return ids;
+  }
+  for (std::vector<int32_t> part; !text.empty();) {
+    const size_t size = segment_size(text);
+    check(impl_->processor.Encode(text.substr(0, size), &part), "encode");
+    ids.insert(ids.end(), part.begin(), part.end());
+    text.remove_prefix(size);
+  }
   return ids;
 }
 
@@ -96,7 +125,7 @@ std::string Tokenizer::hf_tokenizer_config(bool add_bos, int64_t model_max_lengt
   const bool has_prefix = !pieces.empty() && pieces.front().starts_with("\xE2\x96\x81");
   nlohmann::ordered_json config;
   // With the class named, transformers 5 reads a unigram model as BPE.
-  if (!is_unigram_model(model_)) config["tokenizer_class"] = "LlamaTokenizer";
+  if (!impl_->traits.is_unigram) config["tokenizer_class"] = "LlamaTokenizer";
   const auto add_piece = [&](const char* key, int32_t id) {
     if (id >= 0) config[key] = processor.IdToPiece(id);
   };

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <map>
 
 #include "base/file.h"
+#include "base/signal.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "corpus/folder.h"
 #include "corpus/tokenizer.h"
@@ -358,6 +361,31 @@ TEST_F(Prepare, WrongTokenizers) {
   expect_contains(error_of(ErrorKind::kUsage, [&] { prepare(); }), "/tokenizer/model");
   config_.tokenizer.model = folder_.write("bad.model", "bad").native();
   expect_contains(error_of(ErrorKind::kData, [&] { prepare(); }), "bad.model");
+}
+
+TEST_F(Prepare, ASignalStopsItAndTheNextStartSucceeds) {
+  EXPECT_EQ(testing::exit_code_of([&] {
+              install_signal_handlers();
+              ::raise(SIGTERM);
+              try {
+                prepare();
+              } catch (const StopRequested& stop) {
+                return stop.signal == SIGTERM ? 0 : 1;
+              }
+              return 2;
+            }),
+            0);
+  EXPECT_EQ(prepare().train_documents + prepare().eval_documents, 60);
+}
+
+TEST_F(Prepare, InvalidUtf8IsReadAsReplacementCharacters) {
+  folder_.write(name(0), "bad \xFF byte");
+  config_.data.eval_fraction = 0;
+  const TokenShard shard(prepare().train_shard, true);
+  EXPECT_EQ(shard.raw_bytes(0), 10U) << "bytes of the text as it is";
+  std::vector<int32_t> ids(static_cast<size_t>(shard.document_size(0)));
+  shard.read_tokens(0, ids);
+  EXPECT_EQ(tokenizer_.decode({ids.begin() + 1, ids.end() - 1}), "bad \xEF\xBF\xBD byte");
 }
 
 TEST_F(Prepare, TokenizePaths) {

@@ -1,6 +1,7 @@
 #include "corpus/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
@@ -203,6 +204,30 @@ TEST(Tokenizer, GivesTheIdsOfTheReference) {
     }
   }
   EXPECT_GT(compared, 40);
+}
+
+TEST(Tokenizer, LongTextsEncodedInPartsGiveTheIdsOfTheWhole) {
+  sentencepiece::SentencePieceProcessor whole;
+  const std::string mark = "\xE2\x96\x81";
+  std::mt19937_64 random(3);
+  for (const std::string& bytes :
+       {read_file(kReference / "tokenizer.model"), train(small(), sample_texts()),
+        train(small("unigram"), sample_texts())}) {
+    ASSERT_TRUE(whole.LoadFromSerializedProto(bytes).ok());
+    const Tokenizer tokenizer(bytes, "model");
+    std::vector<std::string> texts = {std::string(10'000, ' '), std::string(10'000, 'a'), ""};
+    for (const std::string& text : sample_texts()) texts.back() += text;
+    for (int i = 0; i < 30; ++i) {
+      texts.emplace_back();
+      while (texts.back().size() < 9000)
+        texts.back() += random_text(random) + (random() % 20 == 0 ? mark + " \xFF \xE2 " : "");
+    }
+    for (const std::string& text : texts) {
+      Ids expected;
+      ASSERT_TRUE(whole.Encode(text, &expected).ok());
+      ASSERT_EQ(tokenizer.encode(text), expected);
+    }
+  }
 }
 
 TEST(Tokenizer, EncodeDocumentAddsWhatIsAskedFor) {
