@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the pages say exists must exist. Prints file:line: message; exit status 1 when something does not.
 #   tests/layers/check_docs.sh links [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
-#                                             path in backticks that begins with a folder of the tree or names a script
+#                                             path (src/base/file.h) and every test (Suite.Test) in backticks
 #   tests/layers/check_docs.sh map [ROOT]     docs/architecture.md has a line for every file of src, and no other
 # A path may hold * and ?, and a name in capitals (src/FOLDER) stands for any.
 set -euo pipefail
@@ -51,6 +51,11 @@ check_links() {
         elif [ -n "$anchor" ] && ! headings "$target" | grep -qxF -- "$anchor"; then
           complain "$page:$line: the link $text: $target has no such heading"
         fi
+        continue
+      fi
+      # The name of a test: Suite.Test, or Instance/Suite.Test.
+      if [[ $text =~ ^([A-Za-z0-9]+/)?([A-Z][A-Za-z0-9]*)\.([A-Z][A-Za-z0-9]*)$ ]]; then
+        grep -rqE --include='*_test.cpp' "^TEST(_F|_P)?\(${BASH_REMATCH[2]}, *${BASH_REMATCH[3]}\)" tests || complain "$page:$line: there is no test $text"
         continue
       fi
       # The first word is the path: what follows are arguments.

@@ -95,6 +95,7 @@ expect_in_docs() {
 expect_in_docs "a link to nowhere" links $'# A\nsee [b](docs/b.md)\n' 'README.md:2: the link docs/b.md leads nowhere'
 expect_in_docs "a link to no heading" links $'[b](docs/architecture.md#mop)\n' 'README.md:1: the link docs/architecture.md#mop: ./docs/architecture.md has no such heading'
 expect_in_docs "a path in backticks" links $'`src/base/none.h`\n' 'README.md:1: there is no src/base/none.h'
+expect_in_docs "a test that is not there" links $'`Suite.Test` `Other/Suite.Test`\n' 'README.md:1: there is no test Other/Suite.Test'
 expect_in_docs "good links" links $'[b](docs/architecture.md#map) `src/base/file.cpp` `src/FOLDER/*.h` [w](https://example.org)\n' ''
 expect_in_docs "a file that is not on the map" map '' 'no line for src/base/other.h'
 expect_in_docs "a file that is only on the map" map '' 'src/base/file is listed and not there'
