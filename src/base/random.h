@@ -25,7 +25,7 @@ enum class RandomStream : uint64_t {
 };
 
 constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {
-  return hash_combine(hash_combine(mix64(seed), static_cast<uint64_t>(stream)), index);
+  return hash_combine(hash_combine(seed, static_cast<uint64_t>(stream)), index);
 }
 
 // Uniform in [0, 1), 53 bits.

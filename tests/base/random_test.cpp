@@ -10,8 +10,8 @@ namespace lmtrain {
 namespace {
 
 TEST(Random, NeverChanges) {
-  EXPECT_EQ(random_bits(1337, RandomStream::kOrder, 0), 0x770310AC64D3213EU);
-  EXPECT_EQ(random_bits(1337, RandomStream::kOrder, 1), 0xDE95A88B2B946A31U);
+  EXPECT_EQ(random_bits(1337, RandomStream::kOrder, 0), 15542127797817347525U);
+  EXPECT_EQ(random_bits(1337, RandomStream::kOrder, 1), 13321747013162479522U);
   const Permutation permutation(10, 7);
   std::vector<uint64_t> order;
   for (uint64_t i = 0; i < 10; ++i) order.push_back(permutation(i));
@@ -32,7 +32,7 @@ TEST(Random, DiffersBySeedStreamAndIndex) { EXPECT_EQ(num_distinct(1337), 30'000
 
 // Fails: random_bits combines mix64(seed) with mix64(stream) by XOR, so seed 1 stream 2 is seed 2
 // stream 1, and every seed that equals its stream's number gives the same values.
-TEST(Random, DISABLED_DiffersAlsoForSeedsAsSmallAsStreams) { EXPECT_EQ(num_distinct(0), 30'000U); }
+TEST(Random, DiffersAlsoForSeedsAsSmallAsStreams) { EXPECT_EQ(num_distinct(0), 30'000U); }
 
 TEST(Random, UniformCoversTheUnitInterval) {
   constexpr int kCount = 100'000;
