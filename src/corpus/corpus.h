@@ -3,7 +3,6 @@
 // memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -72,13 +72,15 @@ Request make_request(const Config& config) {
   return request;
 }
 
-// The text is read more than once; what was counted and split must be what is tokenized.
+[[noreturn]] void fail_changed(const std::string& pointer) {
+  throw Error(ErrorKind::kData, str(pointer,
+                                    ": the text changed while it was prepared; run the command "
+                                    "again once it is complete"));
+}
+
+// The text is read more than once; what was counted and split must be what is used afterwards.
 void require_unchanged(const CorpusScan& scan, const Hash128& content, const std::string& pointer) {
-  if (scan.content == content) return;
-  throw Error(ErrorKind::kData,
-              str(pointer,
-                  ": the text changed while it was prepared; run the command again once it is "
-                  "complete"));
+  if (scan.content != content) fail_changed(pointer);
 }
 
 void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloat, fraction)); }
@@ -196,12 +198,16 @@ class Preparation {
     uint64_t left = static_cast<uint64_t>(settings.sample);
     return train_tokenizer(settings, [&](const TextSink& add) {
       Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
+      Hasher content;
       request_.train.for_each(progress, [&](std::string_view text) {
-        const uint64_t hash = text_hash(hash128(text));
+        const Hash128 full_hash = hash128(text);
+        content.add(full_hash.low).add(full_hash.high);
+        const uint64_t hash = text_hash(full_hash);
         if (split_.is_eval(hash) || !sample.selects(hash)) return;
         add(text.substr(0, left));
         left -= std::min<uint64_t>(left, text.size());
       });
+      require_unchanged(train_scan_, content.digest(), "/data/train");
     });
   }
 
@@ -238,6 +244,7 @@ void Preparation::write_shards(const Tokenizer& tokenizer, PreparedData& data) c
   const DocumentEncoder encoder{tokenizer, request_.tokenizer.add_bos, request_.tokenizer.add_eos,
                                 num_threads_};
   const auto add_eval = [&](const EncodedDocument& document) {
+    if (!eval) fail_changed("/data/train");  // the scan saw nothing to hold out
     eval->add_document(document);
     data.eval_bytes += static_cast<int64_t>(document.bytes);
   };
