@@ -19,6 +19,11 @@ struct Options {
   bool go_on = false;
 };
 
+[[noreturn]] void refuse_existing_run(const RunFolder& run) {
+  throw Error(ErrorKind::kUsage, str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+                                     run.path().string(), "; or choose another folder with --run-dir"));
+}
+
 int train(const Options& options) {
   Config config = load_config(options.config, options.overrides);
   check_supported(config);
@@ -28,14 +33,14 @@ int train(const Options& options) {
   const RunFolder run(*config.run_dir);
   if (run.holds_run() && !options.dry_run) {
     if (options.go_on) return resume_run(run, options.overrides);
-    throw Error(ErrorKind::kUsage, str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
-                                       run.path().string(), "; or choose another folder with --run-dir"));
+    refuse_existing_run(run);
   }
   if (options.dry_run) {
     std::cout << make_trainer(config, run, std::nullopt).summary() << std::endl;
     return 0;
   }
   const FileLock lock = run.lock();
+  if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   Trainer trainer = make_trainer(config, run, std::nullopt);
   write_run_config(run, config);
   log_note(trainer.summary());

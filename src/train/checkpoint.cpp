@@ -39,48 +39,26 @@ uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
   return bytes;
 }
 
-// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for whole.
-void prune(const RunFolder& run, int64_t keep) {
-  const std::vector<int64_t> steps = run.checkpoint_steps();
+// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for whole. Later steps than
+// the one just saved are damaged, or of a future that a resume has left: they do not count among those that are kept.
+void prune(const RunFolder& run, int64_t newest, int64_t keep) {
+  std::vector<int64_t> steps = run.checkpoint_steps();
+  std::erase_if(steps, [&](int64_t step) { return step > newest; });
   for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
     remove_tree(run.checkpoint(steps[i]) / kManifestFile);
     remove_tree(run.checkpoint(steps[i]));
   }
 }
 
-}  // namespace
+// All files of a checkpoint, synced, the manifest last.
+void write_files(const fs::path& folder, const CheckpointTexts& texts, const ParameterLayout& layout,
+                 const CheckpointSnapshot& snapshot) {
+  require_free_space(folder, snapshot_bytes(snapshot), "a checkpoint");
 
-CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
-  const nlohmann::ordered_json generation = {
-      {"_from_model_config", true}, {"bos_token_id", tokenizer.bos_id()}, {"eos_token_id", tokenizer.eos_id()}};
-  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length, tokenizer.bos_id(),
-                               tokenizer.eos_id(), tokenizer.pad_id())
-                  .dump(2) +
-              "\n",
-          generation.dump(2) + "\n", tokenizer.model_bytes(),
-          tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.tokenizer.add_eos)};
-}
-
-CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters, const Optimizer& optimizer) {
-  CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
-  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
-    snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
-  }
-  return snapshot;
-}
-
-void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
-                      const CheckpointSnapshot& snapshot, int64_t keep) {
   const TrainingState& state = snapshot.state;
-  const fs::path unfinished = run.unfinished_checkpoint(state.step);
-  const fs::path published = run.checkpoint(state.step);
-  remove_tree(unfinished);
-  lmtrain::create_directories(unfinished);
-  require_free_space(unfinished, snapshot_bytes(snapshot), "a checkpoint");
-
   Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
   const auto add_file = [&](const char* name, const std::function<void(FileWriter&)>& write) {
-    FileWriter writer(unfinished / name);
+    FileWriter writer(folder / name);
     write(writer);
     writer.finish();
     manifest.files[name] = {writer.size(), writer.crc()};
@@ -99,12 +77,49 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const 
   add_text("tokenizer.model", texts.tokenizer_model);
   add_text("tokenizer_config.json", texts.tokenizer_config);
   add_text(kStateFile, state_to_text(state));
-  write_manifest(unfinished, manifest);
+  write_manifest(folder, manifest);
+}
+
+}  // namespace
+
+CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
+  const nlohmann::ordered_json generation = {
+      {"_from_model_config", true}, {"bos_token_id", tokenizer.bos_id()}, {"eos_token_id", tokenizer.eos_id()}};
+  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length, tokenizer.bos_id(),
+                               tokenizer.eos_id(), tokenizer.pad_id())
+                  .dump(2) +
+              "\n",
+          generation.dump(2) + "\n", tokenizer.model_bytes(),
+          tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)};
+}
+
+CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters, const Optimizer& optimizer) {
+  CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
+    snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
+  }
+  return snapshot;
+}
+
+void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
+                      const CheckpointSnapshot& snapshot, int64_t keep) {
+  const int64_t step = snapshot.state.step;
+  const fs::path unfinished = run.unfinished_checkpoint(step);
+  const fs::path published = run.checkpoint(step);
+  remove_tree(unfinished);
+  lmtrain::create_directories(unfinished);
+  try {
+    write_files(unfinished, texts, layout, snapshot);
+  } catch (...) {
+    std::error_code ignored;  // where the disk is full, the half-written files are in the way
+    fs::remove_all(unfinished, ignored);
+    throw;
+  }
 
   // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be in the way.
   remove_tree(published);
   publish_rename(unfinished, published);
-  prune(run, keep);
+  prune(run, step, keep);
 }
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters, const Optimizer& optimizer) {

@@ -5,8 +5,8 @@
 namespace lmtrain {
 
 CheckpointSaver::CheckpointSaver(const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
-                                 const ParameterLayout& layout, std::function<void(int64_t, double)> on_saved,
-                                 std::function<void(int64_t, const std::exception_ptr&)> on_failed)
+                                 const ParameterLayout& layout, std::function<void(const TrainingState&, double)> on_saved,
+                                 std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed)
     : run_(run),
       config_(config),
       texts_(texts),
@@ -20,7 +20,7 @@ CheckpointSaver::~CheckpointSaver() {
 
 void CheckpointSaver::save(CheckpointSnapshot snapshot) {
   wait();
-  step_ = snapshot.state.step;
+  state_ = snapshot.state;
   const auto policy = config_.async ? std::launch::async : std::launch::deferred;
   writing_ = std::async(policy, [this, held = std::move(snapshot)] {
     const auto begin = std::chrono::steady_clock::now();
@@ -47,9 +47,9 @@ void CheckpointSaver::report() {
     failure = std::current_exception();
   }
   if (failure) {
-    on_failed_(step_, failure);
+    on_failed_(state_, failure);
   } else {
-    on_saved_(step_, seconds);
+    on_saved_(state_, seconds);
   }
 }
 

@@ -13,10 +13,10 @@ namespace lmtrain {
 class CheckpointSaver {
  public:
   // The layout and texts must outlive the saver. `on_saved` and `on_failed` are called by the thread that owns the saver, in
-  // save() and wait(); on_failed decides whether the run goes on, by throwing or not.
+  // save(), poll() and wait(), with the state that was saved; on_failed decides whether the run goes on, by throwing or not.
   CheckpointSaver(const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
-                  const ParameterLayout& layout, std::function<void(int64_t step, double seconds)> on_saved,
-                  std::function<void(int64_t step, const std::exception_ptr&)> on_failed);
+                  const ParameterLayout& layout, std::function<void(const TrainingState&, double seconds)> on_saved,
+                  std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed);
   ~CheckpointSaver();
 
   void save(CheckpointSnapshot snapshot);
@@ -32,9 +32,9 @@ class CheckpointSaver {
   CheckpointConfig config_;
   const CheckpointTexts& texts_;
   const ParameterLayout& layout_;
-  std::function<void(int64_t, double)> on_saved_;
-  std::function<void(int64_t, const std::exception_ptr&)> on_failed_;
-  int64_t step_ = 0;
+  std::function<void(const TrainingState&, double)> on_saved_;
+  std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed_;
+  TrainingState state_;          // of the save under way
   std::future<double> writing_;  // seconds it took
 };
 

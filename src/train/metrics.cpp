@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <fstream>
 
 #include "base/text.h"
 #include "formats/json_lines.h"
@@ -24,6 +25,27 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+// Where the lines end that `state` stands on. An evaluation that is still to come, as that of step 0 always is, is made
+// again: its line goes.
+uint64_t metrics_end(const std::filesystem::path& path, const TrainingState& state) {
+  if (state.step == 0) return 0;
+  if (!state.eval_pending) return json_lines_end_of_step(path, state.step);
+  uint64_t kept = 0;
+  for_each_json_line(path, [&](const nlohmann::json& line, uint64_t end) {
+    const int64_t step = line.value("step", state.step + 1);
+    if (step < state.step || (step == state.step && !line.contains("eval_loss"))) kept = end;
+  });
+  return kept;
+}
+
+// A crash of the machine may leave half a line; what follows begins on a line of its own.
+void end_torn_line(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return;
+  file.seekg(-1, std::ios::end);
+  if (file.get() != '\n') append_file(path, "\n", /*sync=*/false);
+}
+
 }  // namespace
 
 double EvalResult::loss() const { return tokens > 0 ? nats / static_cast<double>(tokens) : NAN; }
@@ -32,12 +54,11 @@ double EvalResult::bits_per_byte() const {
   return bytes > 0 ? nats / (std::log(2.0) * static_cast<double>(bytes)) : NAN;
 }
 
-RunLog::RunLog(const RunFolder& run, int64_t step, bool tensorboard) : run_(run) {
-  if (std::filesystem::exists(run.metrics())) {
-    // Before the first checkpoint nothing is kept, an evaluation of step 0 included: it is made again.
-    truncate_file(run.metrics(), step > 0 ? json_lines_end_of_step(run.metrics(), step) : 0);
-  }
-  if (tensorboard) tensorboard_.emplace(run.tensorboard(), step > 0 ? std::optional<int64_t>(step) : std::nullopt);
+RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard) : run_(run) {
+  if (std::filesystem::exists(run.metrics())) truncate_file(run.metrics(), metrics_end(run.metrics(), state));
+  end_torn_line(run.events());
+  const bool resumed = state.step > 0;
+  if (tensorboard) tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
 }
 
 void RunLog::append_metrics(const Json& line) { append_file(run_.metrics(), dump_line(line) + "\n", /*sync=*/false); }
@@ -87,7 +108,8 @@ void RunLog::event(const std::string& name, const TrainingState& state, const st
 
 std::string write_status(const RunFolder& run, const std::string& state, const TrainingState& training,
                          std::optional<int> exit_code) {
-  const std::vector<int64_t> checkpoints = run.checkpoint_steps();
+  std::vector<int64_t> checkpoints = run.checkpoint_steps();
+  std::erase_if(checkpoints, [&](int64_t step) { return step > training.step; });  // damaged ones that were passed over
   const Json status = {
       {"state", state},
       {"step", training.step},

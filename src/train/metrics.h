@@ -34,8 +34,8 @@ struct EvalResult {
 
 class RunLog {
  public:
-  // Cuts metrics.jsonl back to `step` and begins a TensorBoard file.
-  RunLog(const RunFolder& run, int64_t step, bool tensorboard);
+  // Cuts metrics.jsonl back to the state that the run goes on from, and begins a TensorBoard file.
+  RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard);
 
   void update(const UpdateMetrics& metrics);
   void evaluation(int64_t step, int64_t tokens, const EvalResult& result);

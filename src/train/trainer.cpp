@@ -129,6 +129,9 @@ std::string Trainer::summary() const {
 }
 
 RunOutcome Trainer::run() {
+  if (finished()) {
+    if (std::optional<RunOutcome> outcome = already_done()) return *outcome;
+  }
   try {
     train();
   } catch (const std::exception& error) {
@@ -144,7 +147,7 @@ RunOutcome Trainer::run() {
     }
     throw;
   }
-  const bool done = finished();
+  const bool done = finished() && !state_.eval_pending;
   const int signal = stop_signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
@@ -155,29 +158,29 @@ RunOutcome Trainer::run() {
   return {code, write_status(run_, done ? "done" : "stopped", state_, code)};
 }
 
+std::optional<RunOutcome> Trainer::already_done() {
+  std::string status;
+  if (std::filesystem::exists(run_.status())) status = read_file(run_.status());
+  const auto json = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
+  const bool said = json.is_object() && json.value("state", "") == "done" && json.value("step", int64_t{-1}) == state_.step;
+  if (!said && state_.eval_pending) return std::nullopt;  // the last evaluation is still to come
+  log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ", state_.tokens, " tokens"));
+  run_.remove_unfinished();
+  // A run that was killed in its last moment has not said that it is done.
+  return RunOutcome{0, said ? status.substr(0, status.find('\n')) : write_status(run_, "done", state_, 0)};
+}
+
 void Trainer::train() {
   const bool resumed = checkpoint_.has_value();
   run_.remove_unfinished();
   lmtrain::create_directories(run_.checkpoints());
-  log_.emplace(run_, state_.step, config_.log.tensorboard);
+  log_.emplace(run_, state_, config_.log.tensorboard);
   saver_ = std::make_unique<CheckpointSaver>(
       run_, config_.checkpoint, texts_, parameters_.layout(),
-      [this](int64_t step, double seconds) {
-        log_->event("save", state_, "", {{"checkpoint", run_.checkpoint(step).string()}, {"seconds", seconds}});
+      [this](const TrainingState& saved, double seconds) {
+        log_->event("save", saved, "", {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
       },
-      [this](int64_t step, const std::exception_ptr& failure) {
-        try {
-          std::rethrow_exception(failure);
-        } catch (const Error& error) {
-          log_->event("save_failed", state_, error.what(), {{"checkpoint", run_.checkpoint(step).string()}});
-          if (config_.checkpoint.on_save_error == "stop") throw;
-          log_warning(str("checkpoint of step ", step, " not saved, the run goes on: ", error.what()));
-        }
-      });
-  if (finished()) {
-    log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ", state_.tokens, " tokens"));
-    return;
-  }
+      [this](const TrainingState& lost, const std::exception_ptr& failure) { save_failed(lost, failure); });
   log_->event(resumed ? "resume" : "start", state_, "",
               {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
   if (resumed) {
@@ -201,8 +204,9 @@ void Trainer::train() {
     if (seconds_since(status_written_) > 10) write_running_status();
   }
   log_progress_done();
-  if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
+  ending_ = true;
   if (finished()) evaluate_now();
+  if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
   save_checkpoint();
   saver_->wait();
 }
@@ -292,6 +296,18 @@ void Trainer::save_checkpoint() {
   saver_->save(take_snapshot(state_, parameters_, *optimizer_));
   saved_step_ = state_.step;
   write_running_status();
+}
+
+void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    log_->event("save_failed", lost, error.what(), {{"checkpoint", run_.checkpoint(lost.step).string()}});
+    // Without its last checkpoint a run has not ended well, whatever was asked for.
+    if (config_.checkpoint.on_save_error == "stop" || (ending_ && lost.step == state_.step)) throw;
+    log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", error.what()));
+    if (saved_step_ == lost.step) saved_step_.reset();
+  }
 }
 
 void Trainer::write_running_status() {

@@ -43,10 +43,13 @@ class Trainer {
 
  private:
   void train();
+  // The outcome of a run whose every step and evaluation is there already; nothing when there is something left to do.
+  std::optional<RunOutcome> already_done();
   void train_batch();
   void skip_batch(const Batch& batch, double loss, double grad_norm);
   void evaluate_now();
   void save_checkpoint();
+  void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   void report_update(const UpdateMetrics& metrics, const Progress& before);
   bool finished() const;
   Progress progress() const;
@@ -83,6 +86,7 @@ class Trainer {
   double elapsed_at_start_ = 0;
   std::optional<int64_t> saved_step_;
   std::optional<int64_t> evaluated_step_;
+  bool ending_ = false;  // no step follows
 };
 
 }  // namespace lmtrain
