@@ -45,7 +45,7 @@ std::string describe_default(const Setting& setting) {
   if (setting.required) return "none, it must be given";
   if (!setting.default_note.empty()) return setting.default_note;
   if (std::holds_alternative<std::monostate>(setting.slot)) return "none";
-  const std::string value = setting_value(setting).dump();
+  std::string value = setting_value(setting).dump();
   const bool is_null = value == "null" || value == "\"" + setting.null_name + "\"";
   if (is_null && !setting.null_meaning.empty()) return value + ": " + setting.null_meaning;
   return value;

@@ -106,6 +106,7 @@ void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& 
     if (reader.origins().given(key)) given.emplace_back(key);
   }
   std::vector<std::string> places;
+  places.reserve(given.size());
   for (const std::string& key : given) {
     places.push_back(key + " (" + reader.origins().place(key) + ")");
   }

@@ -48,9 +48,22 @@ std::string quote_json(const JsonNode& node) {
   return text.substr(0, cut) + "...";
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      const std::string quoted = nlohmann::json(std::string(1, c)).dump();
+      out += quoted.substr(1, quoted.size() - 2);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 std::string pointer_component(std::string_view key) {
   std::string out;
-  for (const char c : key) {
+  for (const char c : printable(key)) {
     if (c == '~') {
       out += "~0";
     } else if (c == '/') {

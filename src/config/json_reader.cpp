@@ -102,7 +102,8 @@ class Reader {
       member.key_where = where();
       member.key = string();
       skip_space();
-      if (!take(':')) fail_in("object", opened, "expected \":\" after key \"" + member.key + "\"");
+      if (!take(':'))
+        fail_in("object", opened, "expected \":\" after key \"" + printable(member.key) + "\"");
       skip_space();
       const size_t outer = pointer_.size();
       pointer_ += "/" + pointer_component(member.key);

@@ -51,7 +51,9 @@ JsonReadResult read_json_argument(std::string_view text, const std::string& labe
 // The value as compact JSON, cut to a length that fits a message.
 std::string quote_json(const JsonNode& node);
 nlohmann::ordered_json to_json(const JsonNode& node);
-// One component of a JSON pointer (RFC 6901): ~ and / escaped.
+// Control characters as JSON escapes, so that a message stays on its line.
+std::string printable(std::string_view text);
+// One component of a JSON pointer (RFC 6901), printable: ~ and / escaped.
 std::string pointer_component(std::string_view key);
 
 }  // namespace lmtrain

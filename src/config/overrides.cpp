@@ -15,7 +15,7 @@ constexpr size_t kMaxParts = 16;
 
 std::string label_of(const std::string& override) {
   constexpr size_t kLongest = 100;
-  std::string shown = is_utf8(override) ? override : "(not UTF-8)";
+  std::string shown = is_utf8(override) ? printable(override) : "(not UTF-8)";
   if (shown.size() > kLongest) {
     size_t cut = kLongest;
     while (!is_utf8(shown.substr(0, cut))) --cut;
@@ -117,8 +117,9 @@ void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
     for (const std::string& part : parts) {
       JsonNode* next = child(*node, part, label);
       if (next == nullptr) {
-        problems.push_back(label + ": " + (pointer.empty() ? "the configuration" : pointer) + ": " +
-                           quote_json(*node) + " has no \"" + part + "\" that could be set");
+        problems.push_back(str(label, ": ", pointer.empty() ? "the configuration" : pointer, ": ",
+                               quote_json(*node), " has no \"", printable(part),
+                               "\" that could be set"));
         break;
       }
       node = next;

@@ -56,11 +56,11 @@ std::optional<std::string> expand_variables(const std::string& text, std::string
     const std::string name = text.substr(open + 2, close - open - 2);
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) {
-      *problem = "names the environment variable " + name + ", which is not set";
+      *problem = "names the environment variable " + printable(name) + ", which is not set";
       return std::nullopt;
     }
     if (!is_utf8(value)) {
-      *problem = "names the environment variable " + name + ", whose value is not UTF-8";
+      *problem = "names the environment variable " + printable(name) + ", whose value is not UTF-8";
       return std::nullopt;
     }
     out += value;

@@ -267,7 +267,7 @@ bool SettingTable::is_section(const std::string& key) const {
 }
 
 std::string describe_allowed(const Setting& setting) {
-  const std::string allowed = allowed_without_null(setting);
+  std::string allowed = allowed_without_null(setting);
   if (!setting.nullable) return allowed;
   return allowed + ", or " + (setting.null_name.empty() ? "null" : "\"" + setting.null_name + "\"");
 }
@@ -289,7 +289,7 @@ std::string why_unused(const Setting& setting, const SettingTable& table) {
 
 std::string nearest_key(const std::string& unknown, const std::string& section,
                         const SettingTable& table) {
-  const std::string word = lower_snake(unknown);
+  std::string word = lower_snake(unknown);
   std::vector<std::string> siblings;
   std::vector<std::string> leaves;
   std::string same_leaf;

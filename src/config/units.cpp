@@ -72,6 +72,7 @@ constexpr const char* kNumberPattern = R"(^[0-9]+(\.[0-9]+)? ?)";
 template <size_t kCount>
 std::string alternatives(const std::array<UnitName, kCount>& units) {
   std::vector<std::string> names;
+  names.reserve(kCount);
   for (const UnitName& unit : units) names.emplace_back(unit.name);
   return "(" + join(names, "|") + ")";
 }

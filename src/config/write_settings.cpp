@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/json_reader.h"
 #include "config/parse.h"
 #include "config/settings.h"
@@ -103,8 +104,9 @@ class Printer {
     out_ += "{\n";
     size_t left = node.size();
     for (const auto& [name, value] : node.items()) {
-      const std::string key = section.empty() ? name : section + "." + name;
-      out_ += std::string(2 * depth + 2, ' ') + Json(name).dump() + ": ";
+      const std::string key = section.empty() ? name : str(section, '.', name);
+      out_.append(2 * depth + 2, ' ');
+      out_ += Json(name).dump() + ": ";
       if (table_.is_section(key)) {
         object(value, key, depth + 1);
       } else {

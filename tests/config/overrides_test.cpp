@@ -61,6 +61,7 @@ TEST(Overrides, ErrorsNameTheOverride) {
       {"seed={\"a\":1,\"a\":2}", "--set seed={\"a\":1,\"a\":2}: /a: key stands twice"},
       {"data.train.7=x", "--set data.train.7=x: /data/train: [\"corpus\"] has no \"7\""},
       {"data.train.0.weight=2", "--set data.train.0.weight=2: /data/train/0: \"corpus\" has no"},
+      {"a\nb=1", "--set a\\nb=1: /a\\nb: unknown key"},
       {"name=\xFF", "--set (not UTF-8): is not UTF-8"},
       {"model.rope_scaling.factor=8", "--set model.rope_scaling.factor=8: /model/rope_scaling: "},
   };
