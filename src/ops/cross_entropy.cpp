@@ -9,6 +9,9 @@ namespace {
 at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale, float grad_scale) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
+  for (const int64_t* target = elements<int64_t>(targets); target != elements<int64_t>(targets) + rows; ++target) {
+    TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ", vocab);
+  }
   const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
   with_element_type(logits, [&]<class T>(T) {
     at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {

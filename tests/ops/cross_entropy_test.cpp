@@ -76,6 +76,14 @@ TEST(CrossEntropy, MaskedRowsCountNothing) {
   EXPECT_TRUE(testing::same_bits(clean.gradients[0], dirty.gradients[0]));
 }
 
+// It would be written past the row's end.
+TEST(CrossEntropy, RefusesATargetBeyondTheVocabulary) {
+  const at::Tensor logits = random_tensor({2, 11}, 25).requires_grad_(true);
+  EXPECT_THROW(fused(logits, at::tensor({3, 11}, at::kLong), 1.0), c10::IndexError);
+  const at::NoGradGuard no_grad;
+  EXPECT_THROW(fused(logits, at::tensor({11, 3}, at::kLong), 1.0), c10::IndexError);
+}
+
 TEST(CrossEntropy, ExtremeLogitsStayFinite) {
   at::Tensor logits = random_tensor({6, 37}, 12);
   logits[0][3] = 1e4;  // the target: loss 0
