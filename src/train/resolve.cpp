@@ -1,5 +1,6 @@
 #include "train/resolve.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -17,6 +18,14 @@ namespace {
 // fill it. A function of the device's kind alone, never of free memory.
 constexpr int64_t kCpuMicroTokens = 8192;
 constexpr int64_t kGpuMicroTokens = 32768;
+
+// The largest number of positions within `preferred` that rows of every length fill, and that divides the batch.
+int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
+  const int64_t longest_rows = batch_tokens / max_length;
+  int64_t rows = std::clamp<int64_t>(preferred / max_length, 1, longest_rows);
+  while (longest_rows % rows != 0) --rows;
+  return rows * max_length;
+}
 
 }  // namespace
 
@@ -36,8 +45,8 @@ void resolve_runtime(Config& config) {
   config.precision = precision_name(resolve_precision(config.precision, device));
   if (config.compile == "auto") config.compile = "script";
   if (!config.batch.micro_tokens) {
-    const int64_t preferred = device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens;
-    config.batch.micro_tokens = std::min(config.batch.tokens, std::max(preferred, config.sequence.max_length));
+    config.batch.micro_tokens = fitted_micro_tokens(config.batch.tokens, config.sequence.max_length,
+                                                    device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens);
   }
 }
 
