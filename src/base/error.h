@@ -21,17 +21,24 @@ enum class ErrorKind {
   kInternal,    // a bug of ours
 };
 
-// The process's exit code for a failure of this kind (docs/cli.md). 0 is done, 75 stopped by max_time, 128+n by signal n.
+// The process's exit code for a failure of this kind (docs/cli.md). 0 is done, 75 stopped by
+// max_time, 128+n by signal n.
 constexpr int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:
-    case ErrorKind::kConfig: return 2;
+    case ErrorKind::kConfig:
+      return 2;
     case ErrorKind::kData:
-    case ErrorKind::kCheckpoint: return 3;
-    case ErrorKind::kNumeric: return 4;
-    case ErrorKind::kIo: return 5;
-    case ErrorKind::kMemory: return 6;
-    case ErrorKind::kInternal: break;
+    case ErrorKind::kCheckpoint:
+      return 3;
+    case ErrorKind::kNumeric:
+      return 4;
+    case ErrorKind::kIo:
+      return 5;
+    case ErrorKind::kMemory:
+      return 6;
+    case ErrorKind::kInternal:
+      break;
   }
   return 70;
 }

@@ -1,9 +1,9 @@
-// One function a command. Each adds its options to `app` and leaves in `action` what to do when the command is chosen:
-// a function that returns the exit code. Errors are thrown; main turns them into messages and exit codes.
+// One function a command. Each adds its options to `app` and leaves in `action` what to do when the
+// command is chosen: a function that returns the exit code. Errors are thrown; main turns them into
+// messages and exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>
-
 #include <functional>
 
 namespace lmtrain {

@@ -33,7 +33,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "lmtrain-eval-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::kIo, str("cannot create a folder ", name));
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorKind::kIo, str("cannot create a folder ", name));
     path_ = name;
   }
   ~TemporaryFolder() {
@@ -50,7 +51,8 @@ class TemporaryFolder {
 
 int evaluate_target(const Options& options) {
   const Target target = open_target(options.target);
-  ModelTarget loaded(target, {options.device, options.precision, options.max_length, options.tokenizer});
+  ModelTarget loaded(target,
+                     {options.device, options.precision, options.max_length, options.tokenizer});
 
   // The run's own held-out documents, or those given.
   EvalOptions eval{loaded.max_length(), options.batch_tokens, 0};
@@ -59,23 +61,28 @@ int evaluate_target(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    tokenize_paths(options.data, "auto", "text", loaded.tokenizer_path(), loaded.add_bos(), loaded.add_eos(), shard_path,
-                   loaded.num_threads());
+    tokenize_paths(options.data, "auto", "text", loaded.tokenizer_path(), loaded.add_bos(),
+                   loaded.add_eos(), shard_path, loaded.num_threads());
   } else if (target.run) {
-    const Config config = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
+    const Config config =
+        load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
     const PreparedData data = prepare_data(config, loaded.num_threads());
     if (!data.eval_shard) {
-      throw Error(ErrorKind::kUsage, "the run has no held-out text; give documents with --data PATH");
+      throw Error(ErrorKind::kUsage,
+                  "the run has no held-out text; give documents with --data PATH");
     }
     shard_path = *data.eval_shard;
     eval.token_budget = config.eval.tokens;
   } else {
-    throw Error(ErrorKind::kUsage, str(options.target, " has no held-out text of its own; give documents with --data PATH"));
+    throw Error(
+        ErrorKind::kUsage,
+        str(options.target, " has no held-out text of its own; give documents with --data PATH"));
   }
   const TokenShard shard(shard_path, /*verify_tokens=*/false);
   const auto result = evaluate(loaded.model(), shard, eval, [] { return stop_signal() == 0; });
   if (!result) throw StopRequested{stop_signal()};
-  if (result->tokens == 0) throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
+  if (result->tokens == 0)
+    throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 
   if (options.json) {
     const nlohmann::ordered_json json = {{"loss", result->loss()},
@@ -88,8 +95,9 @@ int evaluate_target(const Options& options) {
     std::cout << json.dump() << std::endl;
   } else {
     std::cout << "loss           " << result->loss() << "\nperplexity     " << result->perplexity()
-              << "\nbits per byte  " << result->bits_per_byte() << "\ntokens         " << result->tokens
-              << "\nbytes          " << result->bytes << "\ndocuments      " << result->documents << std::endl;
+              << "\nbits per byte  " << result->bits_per_byte() << "\ntokens         "
+              << result->tokens << "\nbytes          " << result->bytes << "\ndocuments      "
+              << result->documents << std::endl;
   }
   return 0;
 }
@@ -98,21 +106,33 @@ int evaluate_target(const Options& options) {
 
 void add_eval_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("eval", "Loss of a model over documents, every target once");
-  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")->required();
-  command->add_option("--data", options->data, "Documents: files, folders, globs (default: the run's held-out text)")
+  CLI::App* command =
+      app.add_subcommand("eval", "Loss of a model over documents, every target once");
+  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
+      ->required();
+  command
+      ->add_option("--data", options->data,
+                   "Documents: files, folders, globs (default: the run's held-out text)")
       ->type_name("PATH")
       ->allow_extra_args(false);
-  command->add_option("--max-length", options->max_length, "Targets of a window (default: the model's)")
+  command
+      ->add_option("--max-length", options->max_length,
+                   "Targets of a window (default: the model's)")
       ->check(CLI::PositiveNumber);
-  command->add_option("--precision", options->precision, "auto, fp32 or bf16")->capture_default_str();
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--batch-tokens", options->batch_tokens, "Positions of a batch; changes no result")
+  command->add_option("--precision", options->precision, "auto, fp32 or bf16")
+      ->capture_default_str();
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
+  command
+      ->add_option("--batch-tokens", options->batch_tokens,
+                   "Positions of a batch; changes no result")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--tokenizer", options->tokenizer, "A sentencepiece .model (default: the folder's)");
+  command->add_option("--tokenizer", options->tokenizer,
+                      "A sentencepiece .model (default: the folder's)");
   command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options, &action] { action = [options] { return evaluate_target(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return evaluate_target(*options); }; });
 }
 
 }  // namespace lmtrain

@@ -21,12 +21,13 @@ struct Options {
 int generate_text(Options options) {
   ModelTarget loaded(open_target(options.target), {options.device, options.precision, 0, ""});
   const Tokenizer& tokenizer = loaded.tokenizer();
-  std::vector<int32_t> ids = tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);
+  std::vector<int32_t> ids =
+      tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);
   if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
   options.sampling.stop_id = tokenizer.eos_id();
 
-  // Text appears as it is drawn. A character may be spread over several tokens, so what is printed is what the decoded
-  // whole has grown by, up to its last complete character.
+  // Text appears as it is drawn. A character may be spread over several tokens, so what is printed
+  // is what the decoded whole has grown by, up to its last complete character.
   std::cout << options.prompt << std::flush;
   std::vector<int32_t> generated;
   size_t printed = 0;
@@ -52,20 +53,27 @@ int generate_text(Options options) {
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt");
-  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")->required();
+  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
+      ->required();
   command->add_option("--prompt", options->prompt, "The text to continue")->required();
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--temperature", options->sampling.temperature, "0: always the likeliest token")
+  command
+      ->add_option("--temperature", options->sampling.temperature, "0: always the likeliest token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--top-p", options->sampling.top_p, "Sample among the likeliest tokens that reach this probability")
+  command
+      ->add_option("--top-p", options->sampling.top_p,
+                   "Sample among the likeliest tokens that reach this probability")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command->add_option("--seed", options->sampling.seed, "Another seed, another text")->capture_default_str();
-  command->add_option("--precision", options->precision, "auto, fp32 or bf16")->capture_default_str();
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--seed", options->sampling.seed, "Another seed, another text")
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "auto, fp32 or bf16")
+      ->capture_default_str();
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
   command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
 }
 

@@ -18,12 +18,14 @@ int prepare(const Options& options) {
   Config config = load_config(options.config, options.overrides);
   check_supported(config);
   make_paths_absolute(config);
-  const PreparedData data = prepare_data(config, static_cast<int>(config.threads.value_or(default_threads())));
-  std::cout << "tokenizer   " << data.tokenizer_model.string() << "\ntrain       " << data.train_shard.string() << "  "
-            << data.train_documents << " documents, " << data.train_tokens << " tokens\n";
+  const PreparedData data =
+      prepare_data(config, static_cast<int>(config.threads.value_or(default_threads())));
+  std::cout << "tokenizer   " << data.tokenizer_model.string() << "\ntrain       "
+            << data.train_shard.string() << "  " << data.train_documents << " documents, "
+            << data.train_tokens << " tokens\n";
   if (data.eval_shard) {
-    std::cout << "held out    " << data.eval_shard->string() << "  " << data.eval_documents << " documents, "
-              << data.eval_tokens << " tokens\n";
+    std::cout << "held out    " << data.eval_shard->string() << "  " << data.eval_documents
+              << " documents, " << data.eval_tokens << " tokens\n";
   }
   std::cout << "fingerprint " << data.fingerprint << std::endl;
   return 0;
@@ -33,9 +35,12 @@ int prepare(const Options& options) {
 
 void add_prepare_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("prepare", "Train the tokenizer and write the token shards, nothing else");
+  CLI::App* command =
+      app.add_subcommand("prepare", "Train the tokenizer and write the token shards, nothing else");
   command->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  command->add_option("--set", options->overrides, "Override a setting")->type_name("KEY=VALUE")->allow_extra_args(false);
+  command->add_option("--set", options->overrides, "Override a setting")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->callback([options, &action] { action = [options] { return prepare(*options); }; });
 }
 

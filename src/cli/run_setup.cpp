@@ -59,10 +59,12 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
   make_paths_absolute(config);
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
-    throw Error(ErrorKind::kConfig, str("a run cannot change ", join(changed, ", "),
-                                        " on resume; start a new run, with init_from to keep the weights"));
+    throw Error(ErrorKind::kConfig,
+                str("a run cannot change ", join(changed, ", "),
+                    " on resume; start a new run, with init_from to keep the weights"));
   }
-  const std::optional<int64_t> checkpoint = newest_valid_checkpoint(run, /*skip_training_state=*/false);
+  const std::optional<int64_t> checkpoint =
+      newest_valid_checkpoint(run, /*skip_training_state=*/false);
   Trainer trainer = make_trainer(config, run, checkpoint);
   if (!(config == before)) write_run_config(run, config);
   log_note(trainer.summary());

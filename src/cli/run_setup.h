@@ -1,4 +1,5 @@
-// What train and resume share: from a config and a run folder to a trainer that is ready, and the run itself.
+// What train and resume share: from a config and a run folder to a trainer that is ready, and the
+// run itself.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,8 @@ namespace lmtrain {
 // Resolves the config on this machine, prepares the data and builds the trainer.
 Trainer make_trainer(Config& config, const RunFolder& run, std::optional<int64_t> checkpoint);
 
-// Trains with the config already written to the run folder; prints the final status on stdout. The exit code.
+// Trains with the config already written to the run folder; prints the final status on stdout. The
+// exit code.
 int run_trainer(Trainer& trainer);
 
 // Goes on with the run in `run`; `overrides` as typed after --set become part of its config.

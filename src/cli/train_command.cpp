@@ -20,8 +20,9 @@ struct Options {
 };
 
 [[noreturn]] void refuse_existing_run(const RunFolder& run) {
-  throw Error(ErrorKind::kUsage, str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
-                                     run.path().string(), "; or choose another folder with --run-dir"));
+  throw Error(ErrorKind::kUsage,
+              str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+                  run.path().string(), "; or choose another folder with --run-dir"));
 }
 
 int train(const Options& options) {
@@ -57,8 +58,10 @@ void add_train_command(CLI::App& app, Action& action) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)");
-  command->add_flag("--dry-run", options->dry_run, "Prepare the data, say what would happen, train nothing");
-  command->add_flag("--continue", options->go_on, "Resume the run if the folder holds one, else start it");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Prepare the data, say what would happen, train nothing");
+  command->add_flag("--continue", options->go_on,
+                    "Resume the run if the folder holds one, else start it");
   command->callback([options, &action] { action = [options] { return train(*options); }; });
 }
 

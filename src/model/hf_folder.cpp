@@ -18,12 +18,17 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 at::ScalarType scalar_type(const TensorView& view, const std::string& place) {
   switch (view.dtype) {
-    case DType::kF32: return at::kFloat;
-    case DType::kBF16: return at::kBFloat16;
-    case DType::kF16: return at::kHalf;
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kBF16:
+      return at::kBFloat16;
+    case DType::kF16:
+      return at::kHalf;
     default:
-      throw Error(ErrorKind::kData, str(place, " has dtype ", dtype_name(view.dtype),
-                                        "; lmtrain reads weights in F32, BF16 and F16: save the model in one of these"));
+      throw Error(
+          ErrorKind::kData,
+          str(place, " has dtype ", dtype_name(view.dtype),
+              "; lmtrain reads weights in F32, BF16 and F16: save the model in one of these"));
   }
 }
 
@@ -41,17 +46,20 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   for (const auto& [name, view] : files.tensors()) {
     if (!known.contains(name) && !is_derived(name, !known.contains("lm_head.weight"))) {
       throw Error(ErrorKind::kData, str(files.folder().string(), ": tensor ", name,
-                                        " is not part of the model that config.json describes; is this a Llama without biases?"));
+                                        " is not part of the model that config.json describes; is "
+                                        "this a Llama without biases?"));
     }
   }
   for (const ParameterSpec& spec : layout.parameters()) {
     const TensorView& view = files.at(spec.name);
     const std::string place = str(files.folder().string(), ": tensor ", spec.name);
     if (view.shape != spec.shape) {
-      throw Error(ErrorKind::kData, str(place, " has shape ", shape_text(view.shape), ", the model needs ",
-                                        shape_text(spec.shape), "; config.json and weights do not belong together"));
+      throw Error(ErrorKind::kData,
+                  str(place, " has shape ", shape_text(view.shape), ", the model needs ",
+                      shape_text(spec.shape), "; config.json and weights do not belong together"));
     }
-    // The bytes of a file need not be aligned for their type, so they are copied before they are read as numbers.
+    // The bytes of a file need not be aligned for their type, so they are copied before they are
+    // read as numbers.
     const at::Tensor stored = at::empty(spec.shape, scalar_type(view, place));
     std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
     parameters.master_view(spec).copy_(stored);

@@ -30,12 +30,14 @@ class ModelResolver : public torch::jit::Resolver {
                    {"num_hidden_layers", model.num_hidden_layers},
                    {"rms_norm_eps", model.rms_norm_eps}} {}
 
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& method,
-                                                         const torch::jit::SourceRange& place) override {
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(
+      const std::string& name, torch::jit::GraphFunction& method,
+      const torch::jit::SourceRange& place) override {
     if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
     if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
     if (const auto constant = constants_.find(name); constant != constants_.end()) {
-      return std::make_shared<torch::jit::SimpleValue>(method.graph()->insertConstant(constant->second, place));
+      return std::make_shared<torch::jit::SimpleValue>(
+          method.graph()->insertConstant(constant->second, place));
     }
     return nullptr;
   }
@@ -64,7 +66,8 @@ void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool
   const at::Tensor flat = gradient.contiguous();
   with_element_type(flat, [&]<class T>(T) {
     at::parallel_for(0, flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin, end - begin, first);
+      cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin,
+                                  end - begin, first);
     });
   });
 }
@@ -75,23 +78,32 @@ struct Llama::Compiled {
   torch::jit::CompilationUnit unit;
 };
 
-Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, const std::string& compile)
+Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
+             const std::string& compile)
     : parameters_(parameters), max_length_(max_length), compiled_(std::make_unique<Compiled>()) {
-  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model), nullptr);
+  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model),
+                         nullptr);
   if (compile == "script") {
     for (const char* name : {"logits", "loss"}) {
-      optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name))).graph());
+      optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
+                   .graph());
     }
   }
 
   c10::Dict<std::string, at::Tensor> weights;
-  std::vector<c10::Dict<std::string, at::Tensor>> layers(static_cast<size_t>(model.num_hidden_layers));
+  std::vector<c10::Dict<std::string, at::Tensor>> layers(
+      static_cast<size_t>(model.num_hidden_layers));
   std::map<int64_t, at::Tensor> leaf_at;  // by offset: a tied head is the embedding's own leaf
   for (const WorkingSpec& spec : parameters.layout().working()) {
     at::Tensor& leaf = leaf_at[spec.offset];
     if (!leaf.defined()) {
-      const int64_t numel = std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
-      leaf = parameters.working().narrow(0, spec.offset, numel).view(spec.shape).detach().set_requires_grad(true);
+      const int64_t numel =
+          std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
+      leaf = parameters.working()
+                 .narrow(0, spec.offset, numel)
+                 .view(spec.shape)
+                 .detach()
+                 .set_requires_grad(true);
       leaves_.push_back(leaf);
       offsets_.push_back(spec.offset);
     }
@@ -106,11 +118,14 @@ Llama::~Llama() = default;
 
 at::Tensor Llama::run(const char* function, std::vector<c10::IValue> arguments, int64_t length) {
   if (length > max_length_) {
-    throw Error(ErrorKind::kInternal, str("a row of ", length, " positions in a model of ", max_length_));
+    throw Error(ErrorKind::kInternal,
+                str("a row of ", length, " positions in a model of ", max_length_));
   }
-  arguments.insert(arguments.end(), {weights_, layers_, cos_.narrow(0, 0, length), sin_.narrow(0, 0, length)});
+  arguments.insert(arguments.end(),
+                   {weights_, layers_, cos_.narrow(0, 0, length), sin_.narrow(0, 0, length)});
   const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
-  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments)).toTensor();
+  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments))
+      .toTensor();
 }
 
 at::Tensor Llama::logits(const at::Tensor& ids) {

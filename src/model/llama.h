@@ -1,8 +1,9 @@
-// A Llama that runs: the TorchScript source compiled for one configuration, bound to working weights.
+// A Llama that runs: the TorchScript source compiled for one configuration, bound to working
+// weights.
 //
-// `eager` runs the compiled graph as written; `script` first inlines it, unrolls the layers and folds constants. Either is
-// fixed before the first call and never specialised afterwards, so the bits of a step do not depend on how many came before.
-// Not thread-safe.
+// `eager` runs the compiled graph as written; `script` first inlines it, unrolls the layers and
+// folds constants. Either is fixed before the first call and never specialised afterwards, so the
+// bits of a step do not depend on how many came before. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,17 +20,20 @@ namespace lmtrain {
 
 class Llama {
  public:
-  // `compile`: "eager" or "script". The parameters must outlive the model; their buffers must not be replaced.
-  Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, const std::string& compile);
+  // `compile`: "eager" or "script". The parameters must outlive the model; their buffers must not
+  // be replaced.
+  Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
+        const std::string& compile);
   ~Llama();
 
   // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.
   at::Tensor logits(const at::Tensor& ids);
   // targets_BT int64, negative where nothing is predicted -> scale x sum of nats, a scalar in fp32.
   at::Tensor loss(const at::Tensor& ids, const at::Tensor& targets, double scale);
-  // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of the layout.
-  at::Tensor loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale, const at::Tensor& grad,
-                               bool first);
+  // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of
+  // the layout.
+  at::Tensor loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                               const at::Tensor& grad, bool first);
 
   int64_t max_length() const { return max_length_; }
   const Parameters& parameters() const { return parameters_; }
@@ -42,8 +46,8 @@ class Llama {
   Parameters& parameters_;
   int64_t max_length_;
   std::unique_ptr<Compiled> compiled_;
-  std::vector<at::Tensor> leaves_;   // working tensors with requires_grad, in the layout's order
-  std::vector<int64_t> offsets_;     // of each leaf in the flat buffer
+  std::vector<at::Tensor> leaves_;  // working tensors with requires_grad, in the layout's order
+  std::vector<int64_t> offsets_;    // of each leaf in the flat buffer
   c10::IValue weights_;
   c10::IValue layers_;
   at::Tensor cos_, sin_;

@@ -1,11 +1,13 @@
-// The Llama, written once, as TorchScript (Touvron et al., 2302.13971; names of transformers' LlamaForCausalLM).
+// The Llama, written once, as TorchScript (Touvron et al., 2302.13971; names of transformers'
+// LlamaForCausalLM).
 //
-// Compiled by model/llama.cpp, whose resolver gives the names of ModelConfig as constants and `lm` as our operators
-// (ops/operators.h). Weights come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
-// "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
+// Compiled by model/llama.cpp, whose resolver gives the names of ModelConfig as constants and `lm`
+// as our operators (ops/operators.h). Weights come as dictionaries: `layers[i]["qkv_proj"]` holds
+// q_proj, k_proj and v_proj stacked, "gate_up_proj" gate_proj and up_proj; they are adjacent in
+// memory, so stacking costs nothing.
 //
-// Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C = (H + 2K)E, F intermediate,
-// R = E/2, V vocabulary.
+// Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
+// (H + 2K)E, F intermediate, R = E/2, V vocabulary.
 #pragma once
 
 namespace lmtrain {

@@ -7,7 +7,8 @@
 namespace lmtrain {
 namespace {
 
-// Matrices begin at multiples of this many elements: 256 bytes in fp32, 128 in bf16, what matmul libraries like.
+// Matrices begin at multiples of this many elements: 256 bytes in fp32, 128 in bf16, what matmul
+// libraries like.
 constexpr int64_t kAlignment = 64;
 
 int64_t product(const std::vector<int64_t>& shape) {
@@ -27,7 +28,8 @@ int64_t ParameterLayout::add(std::string name, std::vector<int64_t> shape) {
   return offset;
 }
 
-void ParameterLayout::add_working(int64_t layer, std::string key, std::vector<int64_t> shape, int64_t offset) {
+void ParameterLayout::add_working(int64_t layer, std::string key, std::vector<int64_t> shape,
+                                  int64_t offset) {
   working_.push_back({layer, std::move(key), std::move(shape), offset});
   flat_size_ = aligned(flat_size_);
 }
@@ -75,7 +77,8 @@ int64_t ParameterLayout::num_parameters() const {
 }
 
 double ParameterLayout::flops_per_token(int64_t length) const {
-  return 6.0 * static_cast<double>(num_parameters()) + 12.0 * attention_width_ * static_cast<double>(length);
+  return 6.0 * static_cast<double>(num_parameters()) +
+         12.0 * attention_width_ * static_cast<double>(length);
 }
 
 Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device)

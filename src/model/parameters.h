@@ -1,8 +1,10 @@
-// The parameters of a Llama in flat buffers: fp32 master weights, and working weights in the precision of the run.
+// The parameters of a Llama in flat buffers: fp32 master weights, and working weights in the
+// precision of the run.
 //
-// Every tensor of transformers' LlamaForCausalLM is a range of the flat buffer, under its HF name. Tensors with weight decay
-// (two dimensions) come first, then the norms, so that each kind is one range. q_proj, k_proj, v_proj and gate_proj,
-// up_proj are adjacent: the model reads each group as one matrix.
+// Every tensor of transformers' LlamaForCausalLM is a range of the flat buffer, under its HF name.
+// Tensors with weight decay (two dimensions) come first, then the norms, so that each kind is one
+// range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent: the model reads each group as
+// one matrix.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,7 +36,9 @@ class ParameterLayout {
  public:
   ParameterLayout(const ModelConfig& model, int64_t vocab_size);
 
-  const std::vector<ParameterSpec>& parameters() const { return parameters_; }  // a tied head is not among them
+  const std::vector<ParameterSpec>& parameters() const {
+    return parameters_;
+  }  // a tied head is not among them
   const std::vector<WorkingSpec>& working() const { return working_; }
   // Elements of the flat buffer, alignment gaps included.
   int64_t flat_size() const { return flat_size_; }
@@ -61,8 +65,8 @@ class Parameters {
   // Uninitialised; working weights of dtype fp32 share the masters' memory.
   Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
 
-  // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the norms. A value is a
-  // function of (seed, tensor name, index) alone.
+  // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the
+  // norms. A value is a function of (seed, tensor name, index) alone.
   void initialize(int64_t seed, double initializer_range);
   // The same masters with themselves as working weights, for evaluation in fp32.
   Parameters in_fp32() const;

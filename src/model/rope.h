@@ -1,5 +1,6 @@
-// The angles of rotary position embeddings, as transformers computes them, in fp32: theta_r = rope_theta^(-2r/E), and
-// Llama 3's scaling of the slow frequencies (transformers, modeling_rope_utils, rope_type "llama3").
+// The angles of rotary position embeddings, as transformers computes them, in fp32: theta_r =
+// rope_theta^(-2r/E), and Llama 3's scaling of the slow frequencies (transformers,
+// modeling_rope_utils, rope_type "llama3").
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +12,7 @@
 namespace lmtrain {
 
 // cos_TR and sin_TR, fp32, for positions 0 .. length-1.
-std::pair<at::Tensor, at::Tensor> rope_tables(const ModelConfig& model, int64_t length, at::Device device);
+std::pair<at::Tensor, at::Tensor> rope_tables(const ModelConfig& model, int64_t length,
+                                              at::Device device);
 
 }  // namespace lmtrain

@@ -18,11 +18,13 @@ enum class Isa { kBaseline, kAvx2, kAvx512 };
 
 Isa best_isa() {
   static const Isa isa = [] {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd")) {
       return Isa::kAvx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2")) {
       return Isa::kAvx2;
     }
     return Isa::kBaseline;
@@ -35,9 +37,12 @@ Isa best_isa() {
 template <>
 const CpuKernels<float>& cpu_kernels<float>() {
   switch (best_isa()) {
-    case Isa::kAvx512: return avx512::kFloat;
-    case Isa::kAvx2: return avx2::kFloat;
-    case Isa::kBaseline: break;
+    case Isa::kAvx512:
+      return avx512::kFloat;
+    case Isa::kAvx2:
+      return avx2::kFloat;
+    case Isa::kBaseline:
+      break;
   }
   return baseline::kFloat;
 }
@@ -45,18 +50,24 @@ const CpuKernels<float>& cpu_kernels<float>() {
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>() {
   switch (best_isa()) {
-    case Isa::kAvx512: return avx512::kBf16;
-    case Isa::kAvx2: return avx2::kBf16;
-    case Isa::kBaseline: break;
+    case Isa::kAvx512:
+      return avx512::kBf16;
+    case Isa::kAvx2:
+      return avx2::kBf16;
+    case Isa::kBaseline:
+      break;
   }
   return baseline::kBf16;
 }
 
 const char* cpu_kernels_isa() {
   switch (best_isa()) {
-    case Isa::kAvx512: return "avx512";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kBaseline: break;
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kBaseline:
+      break;
   }
   return "baseline";
 }

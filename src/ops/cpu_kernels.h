@@ -1,8 +1,10 @@
-// The inner loops of the fused operators on a CPU: plain functions over rows, single-threaded, no torch.
+// The inner loops of the fused operators on a CPU: plain functions over rows, single-threaded, no
+// torch.
 //
-// One source (cpu_kernels_impl.cpp) is compiled for the x86-64 baseline, AVX2 and AVX-512; cpu_kernels() gives the table
-// for the best the processor has, chosen once. Elements are float or Bf16; arithmetic and sums are fp32.
-// Every function has an ATen composition as its oracle in the operator's own file.
+// One source (cpu_kernels_impl.cpp) is compiled for the x86-64 baseline, AVX2 and AVX-512;
+// cpu_kernels() gives the table for the best the processor has, chosen once. Elements are float or
+// Bf16; arithmetic and sums are fp32. Every function has an ATen composition as its oracle in the
+// operator's own file.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +26,26 @@ struct AdamWConstants {
 template <class T>
 struct CpuKernels {
   // y = x * rstd * w per row of `dim`, rstd = 1/sqrt(mean(x^2) + eps) is kept for the backward.
-  void (*rms_norm_forward)(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim, float eps);
+  void (*rms_norm_forward)(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim,
+                           float eps);
   // Writes dx; adds to dw[dim] (fp32).
-  void (*rms_norm_backward)(const T* dy, const T* x, const T* w, const float* rstd, T* dx, float* dw, int64_t rows,
-                            int64_t dim);
-  // Rotates the two halves of each of `heads` vectors of 2 x half: out = (a c - b s, b c + a s). `sign` -1 undoes it.
-  void (*rope)(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos, const float* sin,
-               int64_t heads, int64_t half, float sign);
+  void (*rms_norm_backward)(const T* dy, const T* x, const T* w, const float* rstd, T* dx,
+                            float* dw, int64_t rows, int64_t dim);
+  // Rotates the two halves of each of `heads` vectors of 2 x half: out = (a c - b s, b c + a s).
+  // `sign` -1 undoes it.
+  void (*rope)(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos,
+               const float* sin, int64_t heads, int64_t half, float sign);
   // y = silu(gate) * up for rows of [gate | up].
   void (*swiglu_forward)(const T* gate_up, T* y, int64_t rows, int64_t dim);
   void (*swiglu_backward)(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, int64_t dim);
-  // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes (softmax - onehot) * grad_scale.
-  // A negative target gives loss 0 and gradient 0.
-  void (*cross_entropy)(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab, float grad_scale);
-  // AdamW (Loshchilov & Hutter, 1711.05101) as torch.optim.AdamW computes it; writes the working weights too.
-  void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working, int64_t count,
-                const AdamWConstants& constants);
+  // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes (softmax -
+  // onehot) * grad_scale. A negative target gives loss 0 and gradient 0.
+  void (*cross_entropy)(T* logits, const int64_t* targets, float* losses, int64_t rows,
+                        int64_t vocab, float grad_scale);
+  // AdamW (Loshchilov & Hutter, 1711.05101) as torch.optim.AdamW computes it; writes the working
+  // weights too.
+  void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
+                int64_t count, const AdamWConstants& constants);
   // sum (+)= grad, fp32.
   void (*accumulate)(const T* grad, float* sum, int64_t count, bool first);
   // In fp64.

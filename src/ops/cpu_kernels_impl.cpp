@@ -1,5 +1,6 @@
-// Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt). Only headers without inline
-// functions of the standard library: the linker must not pick a copy with instructions the processor lacks.
+// Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt). Only headers
+// without inline functions of the standard library: the linker must not pick a copy with
+// instructions the processor lacks.
 #include <cstdint>
 
 #include "ops/cpu_kernels.h"
@@ -19,7 +20,8 @@ inline void store(Bf16* p, float x) {
   p->bits = static_cast<uint16_t>(x != x ? 0x7FC0U : rounded);
 }
 
-// exp to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial), 0 or large beyond; NaN stays NaN.
+// exp to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial), 0 or large
+// beyond; NaN stays NaN.
 inline float exp_approx(float x) {
   constexpr float kLog2e = 1.44269504088896341F;
   constexpr float kLn2High = 0.693359375F;
@@ -38,12 +40,14 @@ inline float exp_approx(float x) {
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
   // Times 2^n in floating point: adding n to the exponent's bits would turn some NaNs into numbers.
-  const uint32_t power = (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 127U) << 23;
+  const uint32_t power =
+      (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 127U) << 23;
   return p * __builtin_bit_cast(float, power);
 }
 
 template <class T>
-void rms_norm_forward(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim, float eps) {
+void rms_norm_forward(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim,
+                      float eps) {
   for (int64_t row = 0; row < rows; ++row, x += dim, y += dim) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -56,8 +60,8 @@ void rms_norm_forward(const T* x, const T* w, T* y, float* rstd, int64_t rows, i
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* w, const float* rstd, T* dx, float* dw, int64_t rows,
-                       int64_t dim) {
+void rms_norm_backward(const T* dy, const T* x, const T* w, const float* rstd, T* dx, float* dw,
+                       int64_t rows, int64_t dim) {
   for (int64_t row = 0; row < rows; ++row, dy += dim, x += dim, dx += dim) {
     const float scale = rstd[row];
     float dot = 0;
@@ -75,8 +79,8 @@ void rms_norm_backward(const T* dy, const T* x, const T* w, const float* rstd, T
 }
 
 template <class T>
-void rope(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos, const float* sin,
-          int64_t heads, int64_t half, float sign) {
+void rope(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos,
+          const float* sin, int64_t heads, int64_t half, float sign) {
   for (int64_t head = 0; head < heads; ++head, in += in_stride, out += out_stride) {
 #pragma omp simd
     for (int64_t i = 0; i < half; ++i) {
@@ -118,7 +122,8 @@ void swiglu_backward(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, 
 }
 
 template <class T>
-void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab, float grad_scale) {
+void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab,
+                   float grad_scale) {
   for (int64_t row = 0; row < rows; ++row, logits += vocab) {
     const int64_t target = targets[row];
     if (target < 0) {
@@ -142,14 +147,15 @@ void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t row
     if (grad_scale == 0) continue;
     const float scale = grad_scale / sum;
 #pragma omp simd
-    for (int64_t i = 0; i < vocab; ++i) store(logits + i, exp_approx(load(logits + i) - largest) * scale);
+    for (int64_t i = 0; i < vocab; ++i)
+      store(logits + i, exp_approx(load(logits + i) - largest) * scale);
     store(logits + target, (exp_approx(at_target - largest) / sum - 1.0F) * grad_scale);
   }
 }
 
 template <class T>
-void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working, int64_t count,
-           const AdamWConstants& c) {
+void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
+           int64_t count, const AdamWConstants& c) {
   const float step_size = c.lr / c.bias_correction1;
   const float keep = 1.0F - c.lr * c.weight_decay;
 #pragma omp simd
@@ -159,7 +165,8 @@ void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, 
     const float v = exp_avg_sq[i] * c.beta2 + g * g * (1.0F - c.beta2);
     exp_avg[i] = m;
     exp_avg_sq[i] = v;
-    const float updated = master[i] * keep - step_size * m / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
+    const float updated =
+        master[i] * keep - step_size * m / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
     master[i] = updated;
     store(working + i, updated);
   }
@@ -180,14 +187,16 @@ template <class T>
 double sum_of_squares(const T* x, int64_t count) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(load(x + i)) * static_cast<double>(load(x + i));
+  for (int64_t i = 0; i < count; ++i)
+    sum += static_cast<double>(load(x + i)) * static_cast<double>(load(x + i));
   return sum;
 }
 
 template <class T>
 constexpr CpuKernels<T> table() {
-  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>, swiglu_backward<T>,
-          cross_entropy<T>,    adamw<T>,             accumulate<T>, sum_of_squares<T>};
+  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>,
+          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>, accumulate<T>,
+          sum_of_squares<T>};
 }
 
 }  // namespace

@@ -5,22 +5,28 @@
 namespace lmtrain {
 namespace {
 
-// Row losses, summed in order in fp64; overwrites the logits by their gradient unless grad_scale is 0.
-at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale, float grad_scale) {
+// Row losses, summed in order in fp64; overwrites the logits by their gradient unless grad_scale is
+// 0.
+at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale,
+                          float grad_scale) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
-  for (const int64_t* target = elements<int64_t>(targets); target != elements<int64_t>(targets) + rows; ++target) {
-    TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ", vocab);
+  for (const int64_t* target = elements<int64_t>(targets);
+       target != elements<int64_t>(targets) + rows; ++target) {
+    TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
+                      vocab);
   }
   const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
   with_element_type(logits, [&]<class T>(T) {
     at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().cross_entropy(elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
-                                     elements<float>(losses) + begin, end - begin, vocab, grad_scale);
+      cpu_kernels<T>().cross_entropy(
+          elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
+          elements<float>(losses) + begin, end - begin, vocab, grad_scale);
     });
   });
   const float* row_losses = elements<float>(losses);
-  return at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale, losses.options());
+  return at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale,
+                           losses.options());
 }
 
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
@@ -43,11 +49,14 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
 
 }  // namespace
 
-at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
+                                   double scale) {
   const at::ScalarType accurate = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   constexpr int64_t kIgnored = -100;
-  const at::Tensor labels = at::where(targets < 0, at::scalar_tensor(kIgnored, targets.options()), targets);
-  return at::cross_entropy_loss(logits.to(accurate), labels, {}, at::Reduction::Sum, kIgnored) * scale;
+  const at::Tensor labels =
+      at::where(targets < 0, at::scalar_tensor(kIgnored, targets.options()), targets);
+  return at::cross_entropy_loss(logits.to(accurate), labels, {}, at::Reduction::Sum, kIgnored) *
+         scale;
 }
 
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale) {

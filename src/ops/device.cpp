@@ -3,12 +3,11 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <cpuid.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <sched.h>
 #include <torch/version.h>
-
-#include <cpuid.h>
 
 #include <algorithm>
 #include <array>
@@ -26,17 +25,21 @@ namespace {
 // Empty on success, else why CUDA cannot be used.
 std::string load_cuda() {
   static const std::string problem = []() -> std::string {
-    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr) return "no NVIDIA driver (libcuda.so.1) on this machine";
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
+      return "no NVIDIA driver (libcuda.so.1) on this machine";
     if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-      return str("libtorch_cuda.so does not load (", dlerror(), "); run scripts/setup.sh with LMTRAIN_CUDA=on");
+      return str("libtorch_cuda.so does not load (", dlerror(),
+                 "); run scripts/setup.sh with LMTRAIN_CUDA=on");
     }
-    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) return "the driver reports no usable GPU";
+    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0)
+      return "the driver reports no usable GPU";
     return "";
   }();
   return problem;
 }
 
-// The processor's bf16 instructions: avx512_bf16 is leaf 7.1 EAX bit 5, amx_bf16 leaf 7.0 EDX bit 22.
+// The processor's bf16 instructions: avx512_bf16 is leaf 7.1 EAX bit 5, amx_bf16 leaf 7.0 EDX
+// bit 22.
 bool processor_has_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 5)) != 0) return true;
@@ -55,15 +58,20 @@ std::string processor_name() {
 std::string gpu_name(const at::Device& device) {
   std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error)) {
+  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end;
+       !error && gpu != end; gpu.increment(error)) {
     std::ifstream info(gpu->path() / "information");
     for (std::string line; std::getline(info, line);) {
-      if (line.rfind("Model:", 0) == 0) names.push_back(line.substr(line.find_first_not_of(" \t", 6)));
+      if (line.rfind("Model:", 0) == 0)
+        names.push_back(line.substr(line.find_first_not_of(" \t", 6)));
     }
   }
   const auto index = static_cast<size_t>(device.index());
-  // Without the files, or where CUDA_VISIBLE_DEVICES renumbers unlike GPUs, the index is all that is sure.
-  const bool all_alike = !names.empty() && std::all_of(names.begin(), names.end(), [&](const auto& n) { return n == names[0]; });
+  // Without the files, or where CUDA_VISIBLE_DEVICES renumbers unlike GPUs, the index is all that
+  // is sure.
+  const bool all_alike =
+      !names.empty() &&
+      std::all_of(names.begin(), names.end(), [&](const auto& n) { return n == names[0]; });
   return all_alike ? names[0] : str("GPU ", index);
 }
 
@@ -74,12 +82,14 @@ at::Device resolve_device(const std::string& name) {
   const std::string problem = load_cuda();
   if (name == "auto") return problem.empty() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   if (!problem.empty()) {
-    throw Error(ErrorKind::kConfig, str("device \"", name, "\" cannot be used: ", problem, "; set device to \"cpu\" or \"auto\""));
+    throw Error(ErrorKind::kConfig, str("device \"", name, "\" cannot be used: ", problem,
+                                        "; set device to \"cpu\" or \"auto\""));
   }
   const at::Device device = name == "cuda" ? at::Device(at::kCUDA, 0) : at::Device(name);
   const int64_t count = at::detail::getCUDAHooks().deviceCount();
   if (device.index() >= count) {
-    throw Error(ErrorKind::kConfig, str("device \"", name, "\" does not exist: this machine has ", count, " GPU(s), numbered from 0"));
+    throw Error(ErrorKind::kConfig, str("device \"", name, "\" does not exist: this machine has ",
+                                        count, " GPU(s), numbered from 0"));
   }
   return device;
 }
@@ -91,18 +101,23 @@ at::ScalarType resolve_precision(const std::string& name, const at::Device& devi
   if (name == "bf16") {
     if (!has_bf16) {
       throw Error(ErrorKind::kConfig,
-                  "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or amx_bf16) and would be many "
+                  "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or "
+                  "amx_bf16) and would be many "
                   "times slower than in fp32; set precision to \"fp32\" or \"auto\"");
     }
     return at::kBFloat16;
   }
-  throw Error(ErrorKind::kConfig, str("precision \"", name, "\" is not available here; allowed: auto, fp32, bf16"));
+  throw Error(ErrorKind::kConfig,
+              str("precision \"", name, "\" is not available here; allowed: auto, fp32, bf16"));
 }
 
-std::string precision_name(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bf16" : "fp32"; }
+std::string precision_name(at::ScalarType dtype) {
+  return dtype == at::kBFloat16 ? "bf16" : "fp32";
+}
 
 std::string device_description(const at::Device& device, int num_threads) {
-  if (device.is_cpu()) return str(processor_name(), ", ", num_threads, " threads, ", cpu_kernels_isa(), " kernels");
+  if (device.is_cpu())
+    return str(processor_name(), ", ", num_threads, " threads, ", cpu_kernels_isa(), " kernels");
   return gpu_name(device);
 }
 
@@ -131,8 +146,9 @@ int available_processors() {
 }
 
 void configure_runtime(int num_threads) {
-  // Activations of a step are freed and asked for again in the next: keep them in the heap instead of giving the pages
-  // back to the system and faulting them in anew. (A threshold for mmap cannot be set above 32 MiB, so it is turned off.)
+  // Activations of a step are freed and asked for again in the next: keep them in the heap instead
+  // of giving the pages back to the system and faulting them in anew. (A threshold for mmap cannot
+  // be set above 32 MiB, so it is turned off.)
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);

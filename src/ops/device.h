@@ -1,7 +1,7 @@
 // Where a run computes and in which precision: what `auto` means on this machine, and why.
 //
-// libtorch_cuda.so is loaded at run time, from beside libtorch_cpu.so, only where an NVIDIA driver is present; the same
-// program therefore serves machines with and without a GPU.
+// libtorch_cuda.so is loaded at run time, from beside libtorch_cpu.so, only where an NVIDIA driver
+// is present; the same program therefore serves machines with and without a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,12 +11,13 @@
 
 namespace lmtrain {
 
-// "auto" | "cpu" | "cuda" | "cuda:N" as the config has it. Error(kConfig) when the device asked for is not there, saying
-// why. Loads the CUDA library if needed.
+// "auto" | "cpu" | "cuda" | "cuda:N" as the config has it. Error(kConfig) when the device asked for
+// is not there, saying why. Loads the CUDA library if needed.
 at::Device resolve_device(const std::string& name);
 
-// "auto" | "fp32" | "bf16": the dtype of the working weights and activations. auto: bf16 on a GPU that has it, and on a CPU with
-// bf16 instructions (avx512_bf16 or amx_bf16), else fp32. Error(kConfig) for bf16 on a processor that lacks them.
+// "auto" | "fp32" | "bf16": the dtype of the working weights and activations. auto: bf16 on a GPU
+// that has it, and on a CPU with bf16 instructions (avx512_bf16 or amx_bf16), else fp32.
+// Error(kConfig) for bf16 on a processor that lacks them.
 at::ScalarType resolve_precision(const std::string& name, const at::Device& device);
 std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16"
 
@@ -29,8 +30,8 @@ std::string library_versions();
 
 // The processors this process may use.
 int available_processors();
-// Sets libtorch's threads, seeds nothing; tunes malloc so that large activations are reused instead of unmapped.
-// Call once, before the first operator.
+// Sets libtorch's threads, seeds nothing; tunes malloc so that large activations are reused instead
+// of unmapped. Call once, before the first operator.
 void configure_runtime(int num_threads);
 
 }  // namespace lmtrain

@@ -12,7 +12,8 @@ inline bool has_cpu_kernel(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-// Calls f with a value of the kernels' element type for x's dtype: float or Bf16. Requires has_cpu_kernel(x).
+// Calls f with a value of the kernels' element type for x's dtype: float or Bf16. Requires
+// has_cpu_kernel(x).
 template <class F>
 void with_element_type(const at::Tensor& x, F&& f) {
   if (x.scalar_type() == at::kFloat) {

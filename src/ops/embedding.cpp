@@ -6,7 +6,8 @@ namespace {
 
 class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& ids, const at::Tensor& weight) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& ids,
+                            const at::Tensor& weight) {
     context->save_for_backward({ids});
     context->saved_data["vocab"] = weight.size(0);
     return at::embedding(weight, ids);
@@ -18,14 +19,17 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     const int64_t vocab = context->saved_data["vocab"].toInt();
     const at::Tensor& dy = grads[0];
     const at::ScalarType accurate = dy.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    const at::Tensor d_weight = at::embedding_dense_backward(dy.to(accurate), ids, vocab, /*padding_idx=*/-1,
-                                                             /*scale_grad_by_freq=*/false);
+    const at::Tensor d_weight =
+        at::embedding_dense_backward(dy.to(accurate), ids, vocab, /*padding_idx=*/-1,
+                                     /*scale_grad_by_freq=*/false);
     return {at::Tensor(), d_weight.to(dy.scalar_type())};
   }
 };
 
 }  // namespace
 
-at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight) { return EmbeddingFunction::apply(ids, weight); }
+at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight) {
+  return EmbeddingFunction::apply(ids, weight);
+}
 
 }  // namespace lmtrain

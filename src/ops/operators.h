@@ -1,9 +1,11 @@
-// The fused operators, as C++ functions and, registered, as `lm.*` in the model's TorchScript source.
+// The fused operators, as C++ functions and, registered, as `lm.*` in the model's TorchScript
+// source.
 //
-// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (cpu_kernels.h) and an ATen composition,
-// `*_reference`, which is its oracle and serves every other device and dtype under PyTorch's own autograd.
-// Shape suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value heads, E head size, V vocabulary,
-// N = B x T positions.
+// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (cpu_kernels.h) and an
+// ATen composition,
+// `*_reference`, which is its oracle and serves every other device and dtype under PyTorch's own
+// autograd. Shape suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value
+// heads, E head size, V vocabulary, N = B x T positions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,29 +14,38 @@
 
 namespace lmtrain {
 
-// RMSNorm (Zhang & Sennrich, 1910.07467): x / sqrt(mean(x^2) + eps) * w over the last dimension; statistics in fp32.
+// RMSNorm (Zhang & Sennrich, 1910.07467): x / sqrt(mean(x^2) + eps) * w over the last dimension;
+// statistics in fp32.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps);
 
-// Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al., 2104.09864, with the
-// two halves of a head paired as transformers does). cos_TR and sin_TR are fp32, R = E/2.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv, const at::Tensor& cos,
-                                                        const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads);
-std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos,
-                                                                  const at::Tensor& sin, int64_t num_heads,
+// Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
+// 2104.09864, with the two halves of a head paired as transformers does). cos_TR and sin_TR are
+// fp32, R = E/2.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
+                                                        const at::Tensor& cos,
+                                                        const at::Tensor& sin, int64_t num_heads,
+                                                        int64_t num_kv_heads);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tensor& qkv,
+                                                                  const at::Tensor& cos,
+                                                                  const at::Tensor& sin,
+                                                                  int64_t num_heads,
                                                                   int64_t num_kv_heads);
 
-// SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up]; recomputed in the backward.
+// SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up];
+// recomputed in the backward.
 at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
-// The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0 count nothing.
-// Where a gradient is wanted the logits are overwritten by it, so that only one [N, V] tensor exists.
+// The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0
+// count nothing. Where a gradient is wanted the logits are overwritten by it, so that only one [N,
+// V] tensor exists.
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale);
-at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets, double scale);
+at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
+                                   double scale);
 
-// Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a frequent token's sum
-// would otherwise stop growing.
+// Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a
+// frequent token's sum would otherwise stop growing.
 at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight);
 
 // "lm", under which the operators are registered; calling it links the registration in.

@@ -9,8 +9,9 @@ using Heads = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
  public:
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                                                const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const at::Tensor& input, const at::Tensor& cos,
+                                                const at::Tensor& sin, int64_t num_heads,
                                                 int64_t num_kv_heads) {
     const at::Tensor qkv = input.contiguous();
     const int64_t batch = qkv.size(0);
@@ -28,9 +29,11 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
           const T* in = elements<T>(qkv) + row * width;
           const float* c = elements<float>(cos) + row % length * half;
           const float* s = elements<float>(sin) + row % length * half;
-          rope(in, size, elements<T>(q) + row * num_heads * size, size, c, s, num_heads, half, 1.0F);
+          rope(in, size, elements<T>(q) + row * num_heads * size, size, c, s, num_heads, half,
+               1.0F);
           in += num_heads * size;
-          rope(in, size, elements<T>(k) + row * num_kv_heads * size, size, c, s, num_kv_heads, half, 1.0F);
+          rope(in, size, elements<T>(k) + row * num_kv_heads * size, size, c, s, num_kv_heads, half,
+               1.0F);
           in += num_kv_heads * size;
           std::copy_n(in, num_kv_heads * size, elements<T>(v) + row * num_kv_heads * size);
         }
@@ -45,9 +48,11 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& cos = saved[0];
     const at::Tensor& sin = saved[1];
-    // Any layout will do as long as a head's vector is contiguous, which is how SDPA hands its gradients back.
+    // Any layout will do as long as a head's vector is contiguous, which is how SDPA hands its
+    // gradients back.
     std::array<at::Tensor, 3> d;
-    for (size_t i = 0; i < 3; ++i) d[i] = grads[i].stride(-1) == 1 ? grads[i] : grads[i].contiguous();
+    for (size_t i = 0; i < 3; ++i)
+      d[i] = grads[i].stride(-1) == 1 ? grads[i] : grads[i].contiguous();
     const int64_t batch = d[0].size(0);
     const int64_t num_heads = d[0].size(1);
     const int64_t num_kv_heads = d[1].size(1);
@@ -84,25 +89,28 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
 
 }  // namespace
 
-Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
-                         int64_t num_kv_heads) {
+Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
+                         int64_t num_heads, int64_t num_kv_heads) {
   const int64_t half = cos.size(-1);
-  const at::Tensor heads = qkv.unflatten(-1, {num_heads + 2 * num_kv_heads, 2 * half}).transpose(1, 2);
+  const at::Tensor heads =
+      qkv.unflatten(-1, {num_heads + 2 * num_kv_heads, 2 * half}).transpose(1, 2);
   const auto rotate = [&](const at::Tensor& x) {
     const at::ScalarType accurate = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const auto halves = x.to(accurate).chunk(2, -1);
     const at::Tensor c = cos.to(accurate);
     const at::Tensor s = sin.to(accurate);
-    return at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1).to(x.scalar_type());
+    return at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1)
+        .to(x.scalar_type());
   };
   const auto parts = heads.split_with_sizes({num_heads, num_kv_heads, num_kv_heads}, 1);
   return {rotate(parts[0]), rotate(parts[1]), parts[2]};
 }
 
-Heads qkv_rope(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
-               int64_t num_kv_heads) {
+Heads qkv_rope(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
+               int64_t num_heads, int64_t num_kv_heads) {
   if (!has_cpu_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
-  auto heads = QkvRopeFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads, num_kv_heads);
+  auto heads =
+      QkvRopeFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads, num_kv_heads);
   return {heads[0], heads[1], heads[2]};
 }
 

@@ -1,10 +1,13 @@
-// Registers the operators under `lm`, with autograd inside: the model's TorchScript source calls lm.rms_norm(x, w, eps).
+// Registers the operators under `lm`, with autograd inside: the model's TorchScript source calls
+// lm.rms_norm(x, w, eps).
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
 TORCH_LIBRARY(lm, library) {
   library.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
-  library.def("qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, Tensor, Tensor)");
+  library.def(
+      "qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, "
+      "Tensor, Tensor)");
   library.def("swiglu(Tensor gate_up) -> Tensor");
   library.def("cross_entropy(Tensor(a!) logits, Tensor targets, float scale) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");

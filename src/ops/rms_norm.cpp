@@ -5,7 +5,8 @@
 namespace lmtrain {
 namespace {
 
-// The weight's gradient sums over rows in this many fixed blocks, so that it does not depend on the thread count.
+// The weight's gradient sums over rows in this many fixed blocks, so that it does not depend on the
+// thread count.
 constexpr int64_t kWeightGradBlocks = 32;
 
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
@@ -20,8 +21,9 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
     const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
     with_element_type(x, [&]<class T>(T) {
       at::parallel_for(0, rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().rms_norm_forward(elements<T>(x) + begin * dim, elements<T>(weight), elements<T>(y) + begin * dim,
-                                          elements<float>(rstd) + begin, end - begin, dim, static_cast<float>(eps));
+        cpu_kernels<T>().rms_norm_forward(
+            elements<T>(x) + begin * dim, elements<T>(weight), elements<T>(y) + begin * dim,
+            elements<float>(rstd) + begin, end - begin, dim, static_cast<float>(eps));
       });
     });
     context->save_for_backward({x, weight, rstd});
@@ -45,10 +47,10 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
         for (int64_t block = first; block < last; ++block) {
           const int64_t begin = std::min(rows, block * block_rows);
           const int64_t end = std::min(rows, begin + block_rows);
-          cpu_kernels<T>().rms_norm_backward(elements<T>(dy) + begin * dim, elements<T>(x) + begin * dim,
-                                             elements<T>(weight), elements<float>(rstd) + begin,
-                                             elements<T>(dx) + begin * dim, elements<float>(partial) + block * dim,
-                                             end - begin, dim);
+          cpu_kernels<T>().rms_norm_backward(
+              elements<T>(dy) + begin * dim, elements<T>(x) + begin * dim, elements<T>(weight),
+              elements<float>(rstd) + begin, elements<T>(dx) + begin * dim,
+              elements<float>(partial) + block * dim, end - begin, dim);
         }
       });
     });
@@ -66,7 +68,8 @@ at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, dou
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return has_cpu_kernel(x) ? RmsNormFunction::apply(x, weight, eps) : rms_norm_reference(x, weight, eps);
+  return has_cpu_kernel(x) ? RmsNormFunction::apply(x, weight, eps)
+                           : rms_norm_reference(x, weight, eps);
 }
 
 }  // namespace lmtrain

@@ -15,8 +15,8 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     const at::Tensor y = at::empty(shape, gate_up.options());
     with_element_type(y, [&]<class T>(T) {
       at::parallel_for(0, y.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().swiglu_forward(elements<T>(gate_up) + begin * 2 * dim, elements<T>(y) + begin * dim,
-                                        end - begin, dim);
+        cpu_kernels<T>().swiglu_forward(elements<T>(gate_up) + begin * 2 * dim,
+                                        elements<T>(y) + begin * dim, end - begin, dim);
       });
     });
     context->save_for_backward({gate_up});
@@ -31,8 +31,9 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     at::Tensor d_gate_up = at::empty_like(gate_up);
     with_element_type(dy, [&]<class T>(T) {
       at::parallel_for(0, dy.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().swiglu_backward(elements<T>(dy) + begin * dim, elements<T>(gate_up) + begin * 2 * dim,
-                                         elements<T>(d_gate_up) + begin * 2 * dim, end - begin, dim);
+        cpu_kernels<T>().swiglu_backward(
+            elements<T>(dy) + begin * dim, elements<T>(gate_up) + begin * 2 * dim,
+            elements<T>(d_gate_up) + begin * 2 * dim, end - begin, dim);
       });
     });
     return {d_gate_up};

@@ -13,7 +13,8 @@ AdamW::AdamW(const OptimizerConfig& config, Parameters& parameters)
       eps_(config.eps),
       weight_decay_(config.weight_decay),
       parameters_(parameters),
-      buffers_{{"exp_avg", at::zeros_like(parameters.master())}, {"exp_avg_sq", at::zeros_like(parameters.master())}} {}
+      buffers_{{"exp_avg", at::zeros_like(parameters.master())},
+               {"exp_avg_sq", at::zeros_like(parameters.master())}} {}
 
 void AdamW::update(int64_t step, double lr, const at::Tensor& grad, double grad_scale) {
   if (grad.is_cpu()) {
@@ -29,15 +30,19 @@ void AdamW::update_cpu(int64_t step, double lr, const at::Tensor& grad, double g
   constants.beta1 = static_cast<float>(beta1_);
   constants.beta2 = static_cast<float>(beta2_);
   constants.eps = static_cast<float>(eps_);
-  constants.bias_correction1 = static_cast<float>(1.0 - std::pow(beta1_, static_cast<double>(step)));
-  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, static_cast<double>(step))));
+  constants.bias_correction1 =
+      static_cast<float>(1.0 - std::pow(beta1_, static_cast<double>(step)));
+  constants.sqrt_bias_correction2 =
+      static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, static_cast<double>(step))));
   constants.grad_scale = static_cast<float>(grad_scale);
   const auto update_range = [&](int64_t first, int64_t last, double weight_decay) {
     constants.weight_decay = static_cast<float>(weight_decay);
     with_element_type(parameters_.working(), [&]<class T>(T) {
       at::parallel_for(first, last, grain_rows(1), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().adamw(elements<float>(parameters_.master()) + begin, elements<float>(buffers_[0].values) + begin,
-                               elements<float>(buffers_[1].values) + begin, elements<float>(grad) + begin,
+        cpu_kernels<T>().adamw(elements<float>(parameters_.master()) + begin,
+                               elements<float>(buffers_[0].values) + begin,
+                               elements<float>(buffers_[1].values) + begin,
+                               elements<float>(grad) + begin,
                                elements<T>(parameters_.working()) + begin, end - begin, constants);
       });
     });
@@ -56,7 +61,8 @@ void AdamW::update_aten(int64_t step, double lr, const at::Tensor& grad, double 
     // The operator takes the number of updates so far, this one included, as a tensor.
     const at::Tensor count = at::full({}, static_cast<double>(step), grad.options());
     at::_fused_adamw_({range(parameters_.master())}, {range(scaled)}, {range(buffers_[0].values)},
-                      {range(buffers_[1].values)}, {}, {count}, lr, beta1_, beta2_, weight_decay, eps_,
+                      {range(buffers_[1].values)}, {}, {count}, lr, beta1_, beta2_, weight_decay,
+                      eps_,
                       /*amsgrad=*/false, /*maximize=*/false);
   };
   update_range(0, layout.decayed_size(), weight_decay_);

@@ -3,7 +3,8 @@
 //   m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
 //   w <- w - lr wd w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //
-// Weight decay wd applies to tensors of two or more dimensions, embeddings included. State: exp_avg (m), exp_avg_sq (v).
+// Weight decay wd applies to tensors of two or more dimensions, embeddings included. State: exp_avg
+// (m), exp_avg_sq (v).
 #pragma once
 
 #include "optim/optimizer.h"

@@ -8,7 +8,8 @@ namespace lmtrain {
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters) {
   if (config.type == "adamw") return std::make_unique<AdamW>(config, parameters);
-  throw Error(ErrorKind::kConfig, str("optimizer.type \"", config.type, "\" is not part of this version; use \"adamw\""));
+  throw Error(ErrorKind::kConfig, str("optimizer.type \"", config.type,
+                                      "\" is not part of this version; use \"adamw\""));
 }
 
 }  // namespace lmtrain

@@ -1,4 +1,5 @@
-// One update rule over the flat parameter buffers. Each rule is a file of its own with its formula and source at its head.
+// One update rule over the flat parameter buffers. Each rule is a file of its own with its formula
+// and source at its head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +13,8 @@
 
 namespace lmtrain {
 
-// A buffer of the optimizer in the layout of the parameters: [flat_size], fp32. Saved tensor by tensor under
+// A buffer of the optimizer in the layout of the parameters: [flat_size], fp32. Saved tensor by
+// tensor under
 // "<name>.<HF name>".
 struct OptimizerBuffer {
   std::string name;
@@ -22,8 +24,8 @@ struct OptimizerBuffer {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // The update number `step` (from 1): masters, state and working weights. `grad` is the flat fp32 gradient, multiplied by
-  // `grad_scale` as it is read.
+  // The update number `step` (from 1): masters, state and working weights. `grad` is the flat fp32
+  // gradient, multiplied by `grad_scale` as it is read.
   virtual void update(int64_t step, double lr, const at::Tensor& grad, double grad_scale) = 0;
   // Everything that resume restores, zeros at the start.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;

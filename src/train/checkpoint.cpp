@@ -19,9 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // A snapshot owns its memory: the run goes on changing its own.
-at::Tensor host_copy(const at::Tensor& values) { return at::empty_like(values, at::kCPU).copy_(values); }
+at::Tensor host_copy(const at::Tensor& values) {
+  return at::empty_like(values, at::kCPU).copy_(values);
+}
 
-std::vector<TensorToWrite> optimizer_tensors(const ParameterLayout& layout, const std::vector<OptimizerBuffer>& buffers) {
+std::vector<TensorToWrite> optimizer_tensors(const ParameterLayout& layout,
+                                             const std::vector<OptimizerBuffer>& buffers) {
   std::vector<TensorToWrite> tensors;
   for (const OptimizerBuffer& buffer : buffers) {
     for (TensorToWrite& tensor : hf_tensors(layout, buffer.values.data_ptr<float>())) {
@@ -39,8 +42,9 @@ uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
   return bytes;
 }
 
-// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for whole. Later steps than
-// the one just saved are damaged, or of a future that a resume has left: they do not count among those that are kept.
+// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for
+// whole. Later steps than the one just saved are damaged, or of a future that a resume has left:
+// they do not count among those that are kept.
 void prune(const RunFolder& run, int64_t newest, int64_t keep) {
   std::vector<int64_t> steps = run.checkpoint_steps();
   std::erase_if(steps, [&](int64_t step) { return step > newest; });
@@ -51,8 +55,8 @@ void prune(const RunFolder& run, int64_t newest, int64_t keep) {
 }
 
 // All files of a checkpoint, synced, the manifest last.
-void write_files(const fs::path& folder, const CheckpointTexts& texts, const ParameterLayout& layout,
-                 const CheckpointSnapshot& snapshot) {
+void write_files(const fs::path& folder, const CheckpointTexts& texts,
+                 const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
   require_free_space(folder, snapshot_bytes(snapshot), "a checkpoint");
 
   const TrainingState& state = snapshot.state;
@@ -67,7 +71,8 @@ void write_files(const fs::path& folder, const CheckpointTexts& texts, const Par
     add_file(name, [&](FileWriter& writer) { writer.write(text); });
   };
   add_file(kModelFile, [&](FileWriter& writer) {
-    write_safetensors(writer, hf_tensors(layout, snapshot.master.data_ptr<float>()), {{"format", "pt"}});
+    write_safetensors(writer, hf_tensors(layout, snapshot.master.data_ptr<float>()),
+                      {{"format", "pt"}});
   });
   add_file(kOptimizerFile, [&](FileWriter& writer) {
     write_safetensors(writer, optimizer_tensors(layout, snapshot.buffers), {});
@@ -83,17 +88,19 @@ void write_files(const fs::path& folder, const CheckpointTexts& texts, const Par
 }  // namespace
 
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
-  const nlohmann::ordered_json generation = {
-      {"_from_model_config", true}, {"bos_token_id", tokenizer.bos_id()}, {"eos_token_id", tokenizer.eos_id()}};
-  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length, tokenizer.bos_id(),
-                               tokenizer.eos_id(), tokenizer.pad_id())
+  const nlohmann::ordered_json generation = {{"_from_model_config", true},
+                                             {"bos_token_id", tokenizer.bos_id()},
+                                             {"eos_token_id", tokenizer.eos_id()}};
+  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length,
+                               tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id())
                   .dump(2) +
               "\n",
           generation.dump(2) + "\n", tokenizer.model_bytes(),
           tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)};
 }
 
-CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters, const Optimizer& optimizer) {
+CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
+                                 const Optimizer& optimizer) {
   CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
   for (const OptimizerBuffer& buffer : optimizer.buffers()) {
     snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
@@ -101,8 +108,9 @@ CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& p
   return snapshot;
 }
 
-void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
-                      const CheckpointSnapshot& snapshot, int64_t keep) {
+void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
+                      const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                      int64_t keep) {
   const int64_t step = snapshot.state.step;
   const fs::path unfinished = run.unfinished_checkpoint(step);
   const fs::path published = run.checkpoint(step);
@@ -116,14 +124,17 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const 
     throw;
   }
 
-  // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be in the way.
+  // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be
+  // in the way.
   remove_tree(published);
   publish_rename(unfinished, published);
   prune(run, step, keep);
 }
 
-TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters, const Optimizer& optimizer) {
-  const TrainingState state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters,
+                              const Optimizer& optimizer) {
+  const TrainingState state =
+      parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
   load_weights(TensorFiles(folder), parameters);
   const SafetensorsFile file(folder / kOptimizerFile);
   for (const OptimizerBuffer& buffer : optimizer.buffers()) {
@@ -132,7 +143,8 @@ TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters, co
       const TensorView& view = file.at(name);
       if (view.dtype != DType::kF32 || view.shape != spec.shape) {
         throw Error(ErrorKind::kCheckpoint,
-                    str(file.path().string(), ": tensor ", name, " does not have the shape and dtype of this model"));
+                    str(file.path().string(), ": tensor ", name,
+                        " does not have the shape and dtype of this model"));
       }
       const at::Tensor stored = at::empty({spec.numel()}, at::kFloat);
       std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());

@@ -1,7 +1,9 @@
-// A checkpoint (docs/formats/checkpoint.md): a folder that transformers opens as it is, and that holds all a resume needs.
+// A checkpoint (docs/formats/checkpoint.md): a folder that transformers opens as it is, and that
+// holds all a resume needs.
 //
-// Publishing: every file written, checked and synced in checkpoints/.tmp-step_N, the manifest last, the folder synced,
-// then renamed to checkpoints/step_N. A kill at any instant leaves either the whole checkpoint or none.
+// Publishing: every file written, checked and synced in checkpoints/.tmp-step_N, the manifest last,
+// the folder synced, then renamed to checkpoints/step_N. A kill at any instant leaves either the
+// whole checkpoint or none.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,18 +34,21 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
 // A copy, in host memory, of all that a checkpoint at this moment consists of.
 struct CheckpointSnapshot {
   TrainingState state;
-  at::Tensor master;                      // [flat_size] fp32
-  std::vector<OptimizerBuffer> buffers;   // likewise
+  at::Tensor master;                     // [flat_size] fp32
+  std::vector<OptimizerBuffer> buffers;  // likewise
 };
-CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters, const Optimizer& optimizer);
+CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
+                                 const Optimizer& optimizer);
 
-// Writes and publishes checkpoints/step_N, then removes all but the newest `keep`. Error(kIo) when the system refuses: no older
-// checkpoint is touched then.
-void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
-                      const CheckpointSnapshot& snapshot, int64_t keep);
+// Writes and publishes checkpoints/step_N, then removes all but the newest `keep`. Error(kIo) when
+// the system refuses: no older checkpoint is touched then.
+void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
+                      const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                      int64_t keep);
 
-// Restores weights and optimizer buffers from a checkpoint whose files were verified, and returns its state.
-// Error(kCheckpoint) naming the tensor that does not fit.
-TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters, const Optimizer& optimizer);
+// Restores weights and optimizer buffers from a checkpoint whose files were verified, and returns
+// its state. Error(kCheckpoint) naming the tensor that does not fit.
+TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters,
+                              const Optimizer& optimizer);
 
 }  // namespace lmtrain

@@ -4,9 +4,10 @@
 
 namespace lmtrain {
 
-CheckpointSaver::CheckpointSaver(const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
-                                 const ParameterLayout& layout, std::function<void(const TrainingState&, double)> on_saved,
-                                 std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed)
+CheckpointSaver::CheckpointSaver(
+    const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
+    const ParameterLayout& layout, std::function<void(const TrainingState&, double)> on_saved,
+    std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed)
     : run_(run),
       config_(config),
       texts_(texts),
@@ -31,7 +32,8 @@ void CheckpointSaver::save(CheckpointSnapshot snapshot) {
 }
 
 void CheckpointSaver::poll() {
-  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) report();
+  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    report();
 }
 
 void CheckpointSaver::wait() {

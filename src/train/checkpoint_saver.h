@@ -1,5 +1,5 @@
-// Saves checkpoints beside training: the snapshot is taken at once, the writing is one background thread's work. At most one
-// save is under way; a second one waits for it.
+// Saves checkpoints beside training: the snapshot is taken at once, the writing is one background
+// thread's work. At most one save is under way; a second one waits for it.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,12 @@ namespace lmtrain {
 
 class CheckpointSaver {
  public:
-  // The layout and texts must outlive the saver. `on_saved` and `on_failed` are called by the thread that owns the saver, in
-  // save(), poll() and wait(), with the state that was saved; on_failed decides whether the run goes on, by throwing or not.
-  CheckpointSaver(const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
-                  const ParameterLayout& layout, std::function<void(const TrainingState&, double seconds)> on_saved,
+  // The layout and texts must outlive the saver. `on_saved` and `on_failed` are called by the
+  // thread that owns the saver, in save(), poll() and wait(), with the state that was saved;
+  // on_failed decides whether the run goes on, by throwing or not.
+  CheckpointSaver(const RunFolder& run, const CheckpointConfig& config,
+                  const CheckpointTexts& texts, const ParameterLayout& layout,
+                  std::function<void(const TrainingState&, double seconds)> on_saved,
                   std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed);
   ~CheckpointSaver();
 

@@ -11,7 +11,8 @@ struct Window {
   int64_t targets;  // at most max_length
 };
 
-std::vector<Window> choose_windows(const TokenShard& shard, const EvalOptions& options, EvalResult& result) {
+std::vector<Window> choose_windows(const TokenShard& shard, const EvalOptions& options,
+                                   EvalResult& result) {
   std::vector<Window> windows;
   for (int64_t document = 0; document < shard.num_documents(); ++document) {
     if (options.token_budget > 0 && result.tokens >= options.token_budget) break;
@@ -24,7 +25,8 @@ std::vector<Window> choose_windows(const TokenShard& shard, const EvalOptions& o
     ++result.documents;
   }
   // Rows of like length side by side need little padding. The sum does not depend on the order.
-  std::stable_sort(windows.begin(), windows.end(), [](const Window& a, const Window& b) { return a.targets > b.targets; });
+  std::stable_sort(windows.begin(), windows.end(),
+                   [](const Window& a, const Window& b) { return a.targets > b.targets; });
   return windows;
 }
 
@@ -44,7 +46,8 @@ double batch_nats(Llama& model, const TokenShard& shard, const Window* windows, 
 
 }  // namespace
 
-std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard, const EvalOptions& options,
+std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
+                                   const EvalOptions& options,
                                    const std::function<bool()>& keep_going) {
   EvalResult result;
   const std::vector<Window> windows = choose_windows(shard, options, result);
@@ -52,7 +55,8 @@ std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard, const 
   for (int64_t first = 0; first < count;) {
     if (!keep_going()) return std::nullopt;
     const Window* batch = windows.data() + first;
-    const int64_t rows = std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
+    const int64_t rows =
+        std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
     result.nats += batch_nats(model, shard, batch, rows);
     first += rows;
   }

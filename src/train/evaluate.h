@@ -1,6 +1,7 @@
 // Loss over documents, exactly: the sum of nats over the sum of targets, whatever the batch size.
 //
-// A document longer than max_length is read in consecutive windows that share one token, so every target counts once.
+// A document longer than max_length is read in consecutive windows that share one token, so every
+// target counts once.
 #pragma once
 
 #include <functional>
@@ -14,11 +15,13 @@ namespace lmtrain {
 struct EvalOptions {
   int64_t max_length = 1024;
   int64_t batch_tokens = 8192;  // positions of a batch
-  int64_t token_budget = 0;     // whole documents in the shard's order until this many targets; 0: all
+  int64_t token_budget = 0;  // whole documents in the shard's order until this many targets; 0: all
 };
 
-// Calls `keep_going` before each batch; when it returns false the evaluation is given up and nothing returned.
-std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard, const EvalOptions& options,
+// Calls `keep_going` before each batch; when it returns false the evaluation is given up and
+// nothing returned.
+std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
+                                   const EvalOptions& options,
                                    const std::function<bool()>& keep_going);
 
 }  // namespace lmtrain

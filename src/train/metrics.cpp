@@ -15,18 +15,23 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json finite_or_null(const std::optional<double>& value) { return value ? finite_or_null(*value) : Json(nullptr); }
+Json finite_or_null(const std::optional<double>& value) {
+  return value ? finite_or_null(*value) : Json(nullptr);
+}
 
-// JSON of text that may hold bytes that are no UTF-8 (file names do): they are replaced, never thrown at.
-std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// JSON of text that may hold bytes that are no UTF-8 (file names do): they are replaced, never
+// thrown at.
+std::string dump_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Where the lines end that `state` stands on. An evaluation that is still to come, as that of step 0 always is, is made
-// again: its line goes.
+// Where the lines end that `state` stands on. An evaluation that is still to come, as that of step
+// 0 always is, is made again: its line goes.
 uint64_t metrics_end(const std::filesystem::path& path, const TrainingState& state) {
   if (state.step == 0) return 0;
   if (!state.eval_pending) return json_lines_end_of_step(path, state.step);
@@ -55,13 +60,17 @@ double EvalResult::bits_per_byte() const {
 }
 
 RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard) : run_(run) {
-  if (std::filesystem::exists(run.metrics())) truncate_file(run.metrics(), metrics_end(run.metrics(), state));
+  if (std::filesystem::exists(run.metrics()))
+    truncate_file(run.metrics(), metrics_end(run.metrics(), state));
   end_torn_line(run.events());
   const bool resumed = state.step > 0;
-  if (tensorboard) tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
+  if (tensorboard)
+    tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
 }
 
-void RunLog::append_metrics(const Json& line) { append_file(run_.metrics(), dump_line(line) + "\n", /*sync=*/false); }
+void RunLog::append_metrics(const Json& line) {
+  append_file(run_.metrics(), dump_line(line) + "\n", /*sync=*/false);
+}
 
 void RunLog::update(const UpdateMetrics& metrics) {
   append_metrics({{"step", metrics.step},
@@ -96,7 +105,8 @@ void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result) 
 
 void RunLog::sync() { append_file(run_.metrics(), "", /*sync=*/true); }
 
-void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason, const Json& fields) {
+void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
+                   const Json& fields) {
   Json line = {{"time", utc_timestamp()},
                {"event", name},
                {"step", state.step},
@@ -106,10 +116,12 @@ void RunLog::event(const std::string& name, const TrainingState& state, const st
   append_file(run_.events(), dump_line(line) + "\n", /*sync=*/false);
 }
 
-std::string write_status(const RunFolder& run, const std::string& state, const TrainingState& training,
-                         std::optional<int> exit_code) {
+std::string write_status(const RunFolder& run, const std::string& state,
+                         const TrainingState& training, std::optional<int> exit_code) {
   std::vector<int64_t> checkpoints = run.checkpoint_steps();
-  std::erase_if(checkpoints, [&](int64_t step) { return step > training.step; });  // damaged ones that were passed over
+  std::erase_if(checkpoints, [&](int64_t step) {
+    return step > training.step;
+  });  // damaged ones that were passed over
   const Json status = {
       {"state", state},
       {"step", training.step},
@@ -117,7 +129,8 @@ std::string write_status(const RunFolder& run, const std::string& state, const T
       {"loss", finite_or_null(training.loss)},
       {"eval_loss", finite_or_null(training.eval_loss)},
       {"exit_code", exit_code ? Json(*exit_code) : Json(nullptr)},
-      {"checkpoint", checkpoints.empty() ? Json(nullptr) : Json(run.checkpoint(checkpoints.front()).string())},
+      {"checkpoint",
+       checkpoints.empty() ? Json(nullptr) : Json(run.checkpoint(checkpoints.front()).string())},
       {"pid", ::getpid()},
       {"host", host_name()},
       {"updated", utc_timestamp()}};

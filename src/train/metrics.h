@@ -1,5 +1,6 @@
-// What a run leaves for people and programs to read: metrics.jsonl, events.jsonl, status.json, tensorboard/. The fields
-// are docs/formats/run_folder.md's. Everything is written through, one line a call; non-finite numbers become null.
+// What a run leaves for people and programs to read: metrics.jsonl, events.jsonl, status.json,
+// tensorboard/. The fields are docs/formats/run_folder.md's. Everything is written through, one
+// line a call; non-finite numbers become null.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -53,8 +54,9 @@ class RunLog {
   std::optional<TensorboardWriter> tensorboard_;
 };
 
-// status.json, rewritten atomically. `state`: running, done, stopped, diverged, failed. Returns its one-line text.
-std::string write_status(const RunFolder& run, const std::string& state, const TrainingState& training,
-                         std::optional<int> exit_code);
+// status.json, rewritten atomically. `state`: running, done, stopped, diverged, failed. Returns its
+// one-line text.
+std::string write_status(const RunFolder& run, const std::string& state,
+                         const TrainingState& training, std::optional<int> exit_code);
 
 }  // namespace lmtrain

@@ -24,18 +24,21 @@ ModelTarget::ModelTarget(const Target& target, const ModelTargetOptions& options
   const ModelConfig model = target_model_config(target);
   const int64_t vocab_size = model.vocab_size.value_or(kLlamaDefaultVocabSize);
   if (tokenizer_->vocab_size() > vocab_size) {
-    throw Error(ErrorKind::kData, str(tokenizer_path_.string(), " has ", tokenizer_->vocab_size(), " pieces, the model in ",
-                                      target.folder.string(), " only ", vocab_size, "; they do not belong together"));
+    throw Error(ErrorKind::kData, str(tokenizer_path_.string(), " has ", tokenizer_->vocab_size(),
+                                      " pieces, the model in ", target.folder.string(), " only ",
+                                      vocab_size, "; they do not belong together"));
   }
   if (target.run) {
-    const Config config = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
+    const Config config =
+        load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
   }
   parameters_ = std::make_unique<Parameters>(ParameterLayout(model, vocab_size),
                                              resolve_precision(options.precision, device), device);
   load_weights(TensorFiles(target.folder), *parameters_);
-  const int64_t max_length = options.max_length > 0 ? options.max_length : target_max_length(target);
+  const int64_t max_length =
+      options.max_length > 0 ? options.max_length : target_max_length(target);
   model_ = std::make_unique<Llama>(model, *parameters_, max_length, "script");
 }
 

@@ -14,12 +14,13 @@
 namespace lmtrain {
 namespace {
 
-// Positions of a micro-batch: on a CPU few enough for the activations of a layer to stay in the cache, on a GPU enough to
-// fill it. A function of the device's kind alone, never of free memory.
+// Positions of a micro-batch: on a CPU few enough for the activations of a layer to stay in the
+// cache, on a GPU enough to fill it. A function of the device's kind alone, never of free memory.
 constexpr int64_t kCpuMicroTokens = 8192;
 constexpr int64_t kGpuMicroTokens = 32768;
 
-// The largest number of positions within `preferred` that rows of every length fill, and that divides the batch.
+// The largest number of positions within `preferred` that rows of every length fill, and that
+// divides the batch.
 int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
   const int64_t longest_rows = batch_tokens / max_length;
   int64_t rows = std::clamp<int64_t>(preferred / max_length, 1, longest_rows);
@@ -45,16 +46,18 @@ void resolve_runtime(Config& config) {
   config.precision = precision_name(resolve_precision(config.precision, device));
   if (config.compile == "auto") config.compile = "script";
   if (!config.batch.micro_tokens) {
-    config.batch.micro_tokens = fitted_micro_tokens(config.batch.tokens, config.sequence.max_length,
-                                                    device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens);
+    config.batch.micro_tokens =
+        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length,
+                            device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens);
   }
 }
 
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
   if (!config.model.vocab_size) config.model.vocab_size = tokenizer.vocab_size();
   if (*config.model.vocab_size < tokenizer.vocab_size()) {
-    throw Error(ErrorKind::kConfig, str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
-                                        tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
+    throw Error(ErrorKind::kConfig,
+                str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
+                    tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
   }
 }
 

@@ -1,5 +1,6 @@
-// From a config with `auto` in it to one that says what will happen on this machine. The run's own config.json is the
-// resolved one, so a resumed run computes with the same threads, precision and micro-batch.
+// From a config with `auto` in it to one that says what will happen on this machine. The run's own
+// config.json is the resolved one, so a resumed run computes with the same threads, precision and
+// micro-batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +14,12 @@ namespace lmtrain {
 // OMP_NUM_THREADS, else the processors this process may use.
 int default_threads();
 
-// threads, device, precision, compile and batch.micro_tokens made concrete. Sets up libtorch's threads. Call once.
+// threads, device, precision, compile and batch.micro_tokens made concrete. Sets up libtorch's
+// threads. Call once.
 void resolve_runtime(Config& config);
 
-// model.vocab_size made concrete: the tokenizer's unless given. Error(kConfig) when the one given is too small.
+// model.vocab_size made concrete: the tokenizer's unless given. Error(kConfig) when the one given
+// is too small.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
 at::Device device_of(const Config& config);             // of a resolved config

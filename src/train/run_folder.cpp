@@ -22,7 +22,8 @@ std::string step_name(int64_t step) {
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     paths.push_back(entry->path());
   }
   return paths;
@@ -30,7 +31,9 @@ std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) 
 
 }  // namespace
 
-std::filesystem::path RunFolder::checkpoint(int64_t step) const { return checkpoints() / step_name(step); }
+std::filesystem::path RunFolder::checkpoint(int64_t step) const {
+  return checkpoints() / step_name(step);
+}
 
 std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step) const {
   return checkpoints() / str(kUnfinishedPrefix, step_name(step));
@@ -60,8 +63,9 @@ FileLock RunFolder::lock() const {
   lmtrain::create_directories(path_);
   FileLock lock;
   if (!lock.try_acquire(path_ / ".lock")) {
-    throw Error(ErrorKind::kUsage, str("the run in ", path_.string(),
-                                       " is locked by another lmtrain process; wait for it to end or stop it first"));
+    throw Error(ErrorKind::kUsage,
+                str("the run in ", path_.string(),
+                    " is locked by another lmtrain process; wait for it to end or stop it first"));
   }
   return lock;
 }

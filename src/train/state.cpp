@@ -12,7 +12,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kStateVersion = 1;
 
-Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json optional_number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 std::optional<double> read_optional(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
@@ -57,8 +59,9 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
   try {
     const Json json = Json::parse(text);
     if (json.at("version") != kStateVersion) {
-      throw Error(ErrorKind::kCheckpoint, str(origin, ": version ", json.at("version").dump(), ", this lmtrain reads ",
-                                              kStateVersion, "; resume with the lmtrain that wrote it"));
+      throw Error(ErrorKind::kCheckpoint,
+                  str(origin, ": version ", json.at("version").dump(), ", this lmtrain reads ",
+                      kStateVersion, "; resume with the lmtrain that wrote it"));
     }
     TrainingState state;
     state.step = json.at("step").get<int64_t>();
@@ -72,7 +75,8 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
     state.fingerprint = json.at("fingerprint").get<std::string>();
     state.planned = read_length(json.at("planned"));
     for (const Json& replan : json.at("replans")) {
-      state.replans.push_back({replan.at("first_batch").get<int64_t>(), read_length(replan.at("left"))});
+      state.replans.push_back(
+          {replan.at("first_batch").get<int64_t>(), read_length(replan.at("left"))});
     }
     state.total = read_length(json.at("total"));
     return state;

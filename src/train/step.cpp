@@ -5,7 +5,8 @@
 namespace lmtrain {
 namespace {
 
-at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_t rows, int64_t length, at::Device device) {
+at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_t rows,
+                   int64_t length, at::Device device) {
   const at::Tensor tensor = at::empty({rows, length}, at::kLong);
   std::copy_n(values.begin() + first_row * length, rows * length, tensor.data_ptr<int64_t>());
   return tensor.to(device);
@@ -13,15 +14,17 @@ at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_
 
 }  // namespace
 
-double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens, const at::Tensor& grad) {
+double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
+                        const at::Tensor& grad) {
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets));
   std::vector<at::Tensor> losses;
   for (int64_t row = 0; row < batch.rows; row += micro_rows) {
     const int64_t rows = std::min(micro_rows, batch.rows - row);
-    losses.push_back(model.loss_and_gradient(rows_of(batch.inputs, row, rows, batch.length, model.device()),
-                                             rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
-                                             grad, /*first=*/row == 0));
+    losses.push_back(
+        model.loss_and_gradient(rows_of(batch.inputs, row, rows, batch.length, model.device()),
+                                rows_of(batch.targets, row, rows, batch.length, model.device()),
+                                scale, grad, /*first=*/row == 0));
   }
   // Read back once, after all micro-batches were queued.
   double loss = 0;

@@ -6,8 +6,10 @@
 
 namespace lmtrain {
 
-// Loss in nats a target over the whole batch, and its gradient in `grad` (flat, fp32), whatever `micro_tokens`: every
-// micro-batch is weighted by the targets of the whole batch, so the cut changes nothing but rounding.
-double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens, const at::Tensor& grad);
+// Loss in nats a target over the whole batch, and its gradient in `grad` (flat, fp32), whatever
+// `micro_tokens`: every micro-batch is weighted by the targets of the whole batch, so the cut
+// changes nothing but rounding.
+double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
+                        const at::Tensor& grad);
 
 }  // namespace lmtrain

@@ -12,7 +12,8 @@ namespace lmtrain {
 namespace fs = std::filesystem;
 
 bool is_checkpoint_folder(const fs::path& folder) {
-  return fs::exists(folder / kManifestFile) || fs::exists(folder / kStateFile) || fs::exists(folder / kOptimizerFile);
+  return fs::exists(folder / kManifestFile) || fs::exists(folder / kStateFile) ||
+         fs::exists(folder / kOptimizerFile);
 }
 
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
@@ -28,19 +29,22 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
     }
   }
   if (first_problem.empty()) return std::nullopt;
-  throw Error(ErrorKind::kCheckpoint, str("every checkpoint in ", run.checkpoints().string(), " is damaged; the newest: ",
-                                          first_problem, "; restore one from a backup, or start a new run"));
+  throw Error(ErrorKind::kCheckpoint, str("every checkpoint in ", run.checkpoints().string(),
+                                          " is damaged; the newest: ", first_problem,
+                                          "; restore one from a backup, or start a new run"));
 }
 
 Target open_target(const fs::path& path) {
   if (!fs::is_directory(path)) {
-    throw Error(ErrorKind::kUsage, str(path.string(), fs::exists(path) ? " is not a folder" : " does not exist",
-                                       "; give a run folder, a checkpoint, or a HF Llama folder"));
+    throw Error(ErrorKind::kUsage,
+                str(path.string(), fs::exists(path) ? " is not a folder" : " does not exist",
+                    "; give a run folder, a checkpoint, or a HF Llama folder"));
   }
   const RunFolder run(path);
   if (fs::is_directory(run.checkpoints())) {
     const std::optional<int64_t> step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
-    if (!step) throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
+    if (!step)
+      throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
     return {run.checkpoint(*step), path, true};
   }
   if (is_checkpoint_folder(path)) {
@@ -48,11 +52,13 @@ Target open_target(const fs::path& path) {
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
     const fs::path above = fs::absolute(path).lexically_normal().parent_path();
     const fs::path parent = (above.filename().empty() ? above.parent_path() : above).parent_path();
-    const bool in_run = RunFolder(parent).holds_run() && fs::is_directory(RunFolder(parent).checkpoints());
+    const bool in_run =
+        RunFolder(parent).holds_run() && fs::is_directory(RunFolder(parent).checkpoints());
     return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, true};
   }
   if (!fs::exists(path / "config.json")) {
-    throw Error(ErrorKind::kUsage, str(path.string(), " holds no model: there is no config.json in it"));
+    throw Error(ErrorKind::kUsage,
+                str(path.string(), " holds no model: there is no config.json in it"));
   }
   return {path, std::nullopt, false};
 }
@@ -63,7 +69,8 @@ ModelConfig target_model_config(const Target& target) {
 }
 
 int64_t target_max_length(const Target& target) {
-  const auto json = nlohmann::json::parse(read_file(target.folder / "config.json"), nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(read_file(target.folder / "config.json"), nullptr,
+                                          /*allow_exceptions=*/false);
   return json.is_object() ? json.value("max_position_embeddings", int64_t{2048}) : 2048;
 }
 

@@ -1,4 +1,5 @@
-// What a user may point eval, generate and init_from at: a run folder, a checkpoint, or a HF Llama folder.
+// What a user may point eval, generate and init_from at: a run folder, a checkpoint, or a HF Llama
+// folder.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +14,21 @@ namespace lmtrain {
 inline constexpr int64_t kLlamaDefaultVocabSize = 32000;
 
 struct Target {
-  std::filesystem::path folder;               // the model: config.json, model.safetensors
+  std::filesystem::path folder;              // the model: config.json, model.safetensors
   std::optional<std::filesystem::path> run;  // the run it belongs to
-  bool is_checkpoint = false;                 // verified
+  bool is_checkpoint = false;                // verified
 };
 
 // A folder with manifest.json, state.json or optimizer.safetensors.
 bool is_checkpoint_folder(const std::filesystem::path& folder);
 
-// The newest checkpoint of a run whose files are all as its manifest says; each damaged one is named in a warning. Nothing
-// when the run has none; Error(kCheckpoint) when all are damaged. `skip_training_state` as in verify_checkpoint_files.
+// The newest checkpoint of a run whose files are all as its manifest says; each damaged one is
+// named in a warning. Nothing when the run has none; Error(kCheckpoint) when all are damaged.
+// `skip_training_state` as in verify_checkpoint_files.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
 
-// Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint is damaged.
+// Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
+// is damaged.
 Target open_target(const std::filesystem::path& path);
 
 // The model of a target: its config.json.

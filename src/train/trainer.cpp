@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 RunLength run_length(const TrainConfig& train) {
   RunLength length;
@@ -40,14 +42,15 @@ std::string printed(const char* format, double value) {
 
 }  // namespace
 
-Trainer::Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint)
+Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
+                 std::optional<int64_t> checkpoint)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
-      parameters_(ParameterLayout(config_.model, *config_.model.vocab_size), working_dtype_of(config_),
-                  device_of(config_)),
+      parameters_(ParameterLayout(config_.model, *config_.model.vocab_size),
+                  working_dtype_of(config_), device_of(config_)),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile),
       fp32_model_(config_.model, fp32_parameters_, config_.sequence.max_length, config_.compile),
@@ -56,7 +59,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run, std::op
       eval_every_(config_.eval.every),
       save_every_(config_.checkpoint.every),
       log_every_(config_.log.every),
-      peak_flops_(known_peak_flops(parameters_.master().device(), parameters_.working().scalar_type())),
+      peak_flops_(
+          known_peak_flops(parameters_.master().device(), parameters_.working().scalar_type())),
       started_(Clock::now()),
       status_written_(started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
@@ -65,8 +69,9 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run, std::op
     state_ = load_checkpoint(run_.checkpoint(*checkpoint_), parameters_, *optimizer_);
     if (state_.fingerprint != data_.fingerprint) {
       throw Error(ErrorKind::kData,
-                  str("the data of the run in ", run_.path().string(), " has changed: its checkpoint was trained on ",
-                      state_.fingerprint, ", the files of data.train now give ", data_.fingerprint,
+                  str("the data of the run in ", run_.path().string(),
+                      " has changed: its checkpoint was trained on ", state_.fingerprint,
+                      ", the files of data.train now give ", data_.fingerprint,
                       "; restore them, or start a new run with init_from"));
     }
   } else {
@@ -86,10 +91,11 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run, std::op
     state_.replans.push_back({state_.batch, left});
     state_.total = length;
   }
-  order_ = std::make_unique<BatchOrder>(train_shard_, data_.fingerprint, config_.sequence, config_.data,
-                                        config_.data_seed(), config_.batch.tokens, state_.planned, state_.replans);
-  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), config_.train.steps.has_value(),
-                       static_cast<double>(config_.batch.tokens));
+  order_ = std::make_unique<BatchOrder>(train_shard_, data_.fingerprint, config_.sequence,
+                                        config_.data, config_.data_seed(), config_.batch.tokens,
+                                        state_.planned, state_.replans);
+  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(),
+                       config_.train.steps.has_value(), static_cast<double>(config_.batch.tokens));
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
 
@@ -110,22 +116,26 @@ bool Trainer::finished() const {
 }
 
 Progress Trainer::progress() const {
-  return {static_cast<double>(state_.step), static_cast<double>(state_.tokens), 100.0 * done() / total(),
-          state_.elapsed};
+  return {static_cast<double>(state_.step), static_cast<double>(state_.tokens),
+          100.0 * done() / total(), state_.elapsed};
 }
 
 std::string Trainer::summary() const {
-  std::string text = str(
-      "model      ", format_count(static_cast<double>(parameters_.layout().num_parameters())), " parameters, ",
-      config_.model.num_hidden_layers, " layers, hidden size ", config_.model.hidden_size, ", vocabulary ",
-      *config_.model.vocab_size, "\ncompute    ",
-      device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ", config_.precision, ", ",
-      config_.compile, "\ndata       ", data_.train_documents, " documents, ",
-      format_count(static_cast<double>(data_.train_tokens)), " tokens (held out: ", data_.eval_documents,
-      " documents, ", format_count(static_cast<double>(data_.eval_tokens)), " tokens)\nlengths   ");
-  for (const LengthSummary& length : order_->lengths()) text += str(" ", length.length, " x ", length.batches);
-  return text + str(" batches of ", config_.batch.tokens, " tokens\nrun        about ", order_->num_batches(), " steps, ",
-                    format_count(static_cast<double>(order_->num_targets())), " tokens, into ", run_.path().string());
+  std::string text =
+      str("model      ", format_count(static_cast<double>(parameters_.layout().num_parameters())),
+          " parameters, ", config_.model.num_hidden_layers, " layers, hidden size ",
+          config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
+          device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
+          config_.precision, ", ", config_.compile, "\ndata       ", data_.train_documents,
+          " documents, ", format_count(static_cast<double>(data_.train_tokens)),
+          " tokens (held out: ", data_.eval_documents, " documents, ",
+          format_count(static_cast<double>(data_.eval_tokens)), " tokens)\nlengths   ");
+  for (const LengthSummary& length : order_->lengths())
+    text += str(" ", length.length, " x ", length.batches);
+  return text + str(" batches of ", config_.batch.tokens, " tokens\nrun        about ",
+                    order_->num_batches(), " steps, ",
+                    format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
+                    run_.path().string());
 }
 
 RunOutcome Trainer::run() {
@@ -141,7 +151,8 @@ RunOutcome Trainer::run() {
     // The disk may be what failed; the error itself matters more than its record.
     try {
       if (log_) log_->event("end", state_, error.what());
-      write_status(run_, kind == ErrorKind::kNumeric ? "diverged" : "failed", state_, exit_code(kind));
+      write_status(run_, kind == ErrorKind::kNumeric ? "diverged" : "failed", state_,
+                   exit_code(kind));
     } catch (const Error& second) {
       log_warning(second.what());
     }
@@ -153,7 +164,8 @@ RunOutcome Trainer::run() {
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
   log_->event("end", state_, reason);
   if (!done) {
-    log_note(str("stopped by ", reason, " after step ", state_.step, "; go on with: lmtrain resume ", run_.path().string()));
+    log_note(str("stopped by ", reason, " after step ", state_.step,
+                 "; go on with: lmtrain resume ", run_.path().string()));
   }
   return {code, write_status(run_, done ? "done" : "stopped", state_, code)};
 }
@@ -162,12 +174,15 @@ std::optional<RunOutcome> Trainer::already_done() {
   std::string status;
   if (std::filesystem::exists(run_.status())) status = read_file(run_.status());
   const auto json = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
-  const bool said = json.is_object() && json.value("state", "") == "done" && json.value("step", int64_t{-1}) == state_.step;
+  const bool said = json.is_object() && json.value("state", "") == "done" &&
+                    json.value("step", int64_t{-1}) == state_.step;
   if (!said && state_.eval_pending) return std::nullopt;  // the last evaluation is still to come
-  log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ", state_.tokens, " tokens"));
+  log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
+               state_.tokens, " tokens"));
   run_.remove_unfinished();
   // A run that was killed in its last moment has not said that it is done.
-  return RunOutcome{0, said ? status.substr(0, status.find('\n')) : write_status(run_, "done", state_, 0)};
+  return RunOutcome{
+      0, said ? status.substr(0, status.find('\n')) : write_status(run_, "done", state_, 0)};
 }
 
 void Trainer::train() {
@@ -178,11 +193,15 @@ void Trainer::train() {
   saver_ = std::make_unique<CheckpointSaver>(
       run_, config_.checkpoint, texts_, parameters_.layout(),
       [this](const TrainingState& saved, double seconds) {
-        log_->event("save", saved, "", {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
+        log_->event("save", saved, "",
+                    {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
       },
-      [this](const TrainingState& lost, const std::exception_ptr& failure) { save_failed(lost, failure); });
-  log_->event(resumed ? "resume" : "start", state_, "",
-              {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
+      [this](const TrainingState& lost, const std::exception_ptr& failure) {
+        save_failed(lost, failure);
+      });
+  log_->event(
+      resumed ? "resume" : "start", state_, "",
+      {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
   if (resumed) {
     saved_step_ = state_.step;
     if (state_.step > 0 && !state_.eval_pending) evaluated_step_ = state_.step;
@@ -191,7 +210,8 @@ void Trainer::train() {
   write_running_status();
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
-  loader_ = std::make_unique<Loader>(*order_, state_.batch, config_.train.epochs ? order_->num_batches() : -1);
+  loader_ = std::make_unique<Loader>(*order_, state_.batch,
+                                     config_.train.epochs ? order_->num_batches() : -1);
   done_at_start_ = done();
   elapsed_at_start_ = state_.elapsed;
   while (!finished() && stop_signal() == 0) {
@@ -239,54 +259,71 @@ void Trainer::train_batch() {
   state_.loss = loss;
   const double tokens_per_second = static_cast<double>(batch.num_targets) / seconds;
   std::optional<double> mfu;
-  if (peak_flops_) mfu = tokens_per_second * parameters_.layout().flops_per_token(batch.length) / *peak_flops_;
-  report_update({state_.step, state_.tokens, loss, grad_norm, lr, batch.length, tokens_per_second, mfu, state_.elapsed},
+  if (peak_flops_)
+    mfu = tokens_per_second * parameters_.layout().flops_per_token(batch.length) / *peak_flops_;
+  report_update({state_.step, state_.tokens, loss, grad_norm, lr, batch.length, tokens_per_second,
+                 mfu, state_.elapsed},
                 before);
 }
 
 void Trainer::skip_batch(const Batch& batch, double loss, double grad_norm) {
   ++state_.skips_in_a_row;
-  const std::string reason = std::isfinite(loss) ? "the gradient is not finite" : "the loss is not finite";
-  log_->event("skip", state_, reason,
-              {{"skipped_batch", batch.index}, {"seq_len", batch.length}, {"documents", batch.documents}});
-  log_warning(str("batch ", batch.index, " skipped: ", reason, " (loss ", loss, ", gradient norm ", grad_norm, ")"));
+  const std::string reason =
+      std::isfinite(loss) ? "the gradient is not finite" : "the loss is not finite";
+  log_->event(
+      "skip", state_, reason,
+      {{"skipped_batch", batch.index}, {"seq_len", batch.length}, {"documents", batch.documents}});
+  log_warning(str("batch ", batch.index, " skipped: ", reason, " (loss ", loss, ", gradient norm ",
+                  grad_norm, ")"));
   if (config_.guard.on_nonfinite == "stop") {
-    throw Error(ErrorKind::kNumeric, str("step ", state_.step + 1, ", batch ", batch.index, ": ", reason,
-                                         "; guard.on_nonfinite is \"stop\". Lower optimizer.lr or clip.max, or set it to \"skip\""));
+    throw Error(ErrorKind::kNumeric,
+                str("step ", state_.step + 1, ", batch ", batch.index, ": ", reason,
+                    "; guard.on_nonfinite is \"stop\". Lower optimizer.lr or clip.max, or set it "
+                    "to \"skip\""));
   }
   if (state_.skips_in_a_row >= config_.guard.max_skips) {
-    throw Error(ErrorKind::kNumeric, str("diverged: ", state_.skips_in_a_row, " batches in a row gave a loss or gradient that is not "
-                                         "finite (guard.max_skips); lower optimizer.lr or use precision \"fp32\""));
+    throw Error(ErrorKind::kNumeric,
+                str("diverged: ", state_.skips_in_a_row,
+                    " batches in a row gave a loss or gradient that is not "
+                    "finite (guard.max_skips); lower optimizer.lr or use precision \"fp32\""));
   }
 }
 
 void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before) {
   log_->update(metrics);
   const double fraction = done() / total();
-  const double rate = (done() - done_at_start_) / std::max(1e-9, state_.elapsed - elapsed_at_start_);
+  const double rate =
+      (done() - done_at_start_) / std::max(1e-9, state_.elapsed - elapsed_at_start_);
   const double left = std::max(0.0, total() - done()) / std::max(1e-9, rate);
-  log_progress(str("step ", metrics.step, "  ", printed("%5.1f%%", 100.0 * std::min(1.0, fraction)), "  loss ",
-                   printed("%.4f", metrics.loss), "  lr ", printed("%.2e", metrics.lr), "  length ", metrics.seq_len, "  ",
-                   format_count(metrics.tokens_per_second), " tokens/s  ", format_duration(left), " left"),
+  log_progress(str("step ", metrics.step, "  ", printed("%5.1f%%", 100.0 * std::min(1.0, fraction)),
+                   "  loss ", printed("%.4f", metrics.loss), "  lr ", printed("%.2e", metrics.lr),
+                   "  length ", metrics.seq_len, "  ", format_count(metrics.tokens_per_second),
+                   " tokens/s  ", format_duration(left), " left"),
                log_every_.due(before, progress()));
 }
 
 void Trainer::evaluate_now() {
   if (!eval_shard_) {
-    if (!evaluated_step_) log_warning("no held-out text (data.eval_fraction is 0 and data.eval is not given): evaluations are skipped");
+    if (!evaluated_step_)
+      log_warning(
+          "no held-out text (data.eval_fraction is 0 and data.eval is not given): evaluations are "
+          "skipped");
     evaluated_step_ = state_.step;
     return;
   }
   if (evaluated_step_ == state_.step) return;
-  const EvalOptions options{config_.sequence.max_length, *config_.batch.micro_tokens, config_.eval.tokens};
-  const auto result = evaluate(fp32_model_, *eval_shard_, options, [] { return stop_signal() == 0; });
+  const EvalOptions options{config_.sequence.max_length, *config_.batch.micro_tokens,
+                            config_.eval.tokens};
+  const auto result =
+      evaluate(fp32_model_, *eval_shard_, options, [] { return stop_signal() == 0; });
   state_.eval_pending = !result;
   if (!result) return;
   evaluated_step_ = state_.step;
   state_.eval_loss = result->loss();
   log_->evaluation(state_.step, state_.tokens, *result);
-  log_note(str("step ", state_.step, "  held-out loss ", printed("%.4f", result->loss()), "  perplexity ",
-               printed("%.2f", result->perplexity()), "  bits per byte ", printed("%.4f", result->bits_per_byte())));
+  log_note(str("step ", state_.step, "  held-out loss ", printed("%.4f", result->loss()),
+               "  perplexity ", printed("%.2f", result->perplexity()), "  bits per byte ",
+               printed("%.4f", result->bits_per_byte())));
   write_running_status();
 }
 
@@ -302,10 +339,12 @@ void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& f
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    log_->event("save_failed", lost, error.what(), {{"checkpoint", run_.checkpoint(lost.step).string()}});
+    log_->event("save_failed", lost, error.what(),
+                {{"checkpoint", run_.checkpoint(lost.step).string()}});
     // Without its last checkpoint a run has not ended well, whatever was asked for.
     if (config_.checkpoint.on_save_error == "stop" || (ending_ && lost.step == state_.step)) throw;
-    log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", error.what()));
+    log_warning(
+        str("checkpoint of step ", lost.step, " not saved, the run goes on: ", error.what()));
     if (saved_step_ == lost.step) saved_step_.reset();
   }
 }

@@ -1,7 +1,9 @@
-// A run from its first batch, or from a checkpoint, to its end: the loop, and what happens around it.
+// A run from its first batch, or from a checkpoint, to its end: the loop, and what happens around
+// it.
 //
-// The trainer owns everything a run needs. Everything that decides a bit of the result is in the config, the prepared data
-// and the checkpoint; nothing depends on time except when something is saved or printed.
+// The trainer owns everything a run needs. Everything that decides a bit of the result is in the
+// config, the prepared data and the checkpoint; nothing depends on time except when something is
+// saved or printed.
 #pragma once
 
 #include <chrono>
@@ -30,20 +32,22 @@ struct RunOutcome {
 
 class Trainer {
  public:
-  // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files verified. Reads weights and
-  // opens the data; writes nothing yet.
-  Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint);
+  // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files
+  // verified. Reads weights and opens the data; writes nothing yet.
+  Trainer(Config config, PreparedData data, const RunFolder& run,
+          std::optional<int64_t> checkpoint);
   ~Trainer();
 
   // What the run will do, for people: model, data, lengths, steps.
   std::string summary() const;
-  // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written to status.json and
-  // thrown on.
+  // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
+  // to status.json and thrown on.
   RunOutcome run();
 
  private:
   void train();
-  // The outcome of a run whose every step and evaluation is there already; nothing when there is something left to do.
+  // The outcome of a run whose every step and evaluation is there already; nothing when there is
+  // something left to do.
   std::optional<RunOutcome> already_done();
   void train_batch();
   void skip_batch(const Batch& batch, double loss, double grad_norm);

@@ -1,5 +1,5 @@
-// The same weights and the same batch on a GPU and on the CPU: loss, gradient and update agree. Every test skips itself
-// on a machine without a GPU (ctest label gpu, scripts/gpu_check.sh).
+// The same weights and the same batch on a GPU and on the CPU: loss, gradient and update agree.
+// Every test skips itself on a machine without a GPU (ctest label gpu, scripts/gpu_check.sh).
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -34,8 +34,10 @@ struct Outcome {
     load_weights(TensorFiles(reference.folder), parameters);
     Llama model(reference.config, parameters, reference.max_length, "script");
     gradient = at::zeros_like(parameters.master());
-    loss = model.loss_and_gradient(reference.tensor("input_ids").to(device), reference.tensor("labels").to(device),
-                                   reference.mean_scale(), gradient, /*first=*/true)
+    loss = model
+               .loss_and_gradient(reference.tensor("input_ids").to(device),
+                                  reference.tensor("labels").to(device), reference.mean_scale(),
+                                  gradient, /*first=*/true)
                .item<double>();
   }
 
@@ -77,8 +79,10 @@ TEST_P(OnGpu, AdamwUpdatesAsOnTheCpu) {
     cpu_optimizer->update(step, 1e-2, cpu.gradient, 0.5);
     cuda_optimizer->update(step, 1e-2, cpu.gradient.to(*device), 0.5);
   }
-  EXPECT_LT((cuda.parameters.master().cpu() - cpu.parameters.master()).abs().max().item<double>(), 1e-5);
-  EXPECT_NEAR(gradient_norm(cuda.gradient), gradient_norm(cpu.gradient), 1e-5 * gradient_norm(cpu.gradient));
+  EXPECT_LT((cuda.parameters.master().cpu() - cpu.parameters.master()).abs().max().item<double>(),
+            1e-5);
+  EXPECT_NEAR(gradient_norm(cuda.gradient), gradient_norm(cpu.gradient),
+              1e-5 * gradient_norm(cpu.gradient));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, OnGpu, ::testing::ValuesIn(testing::llama_cases()),
