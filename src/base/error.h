@@ -1,8 +1,7 @@
 // The one exception type of lmtrain.
 //
 // A message says what happened, where (file:line, JSON pointer, tensor, byte offset) and what to do
-// about it, and needs no further context: it is printed as it is. The kind decides the exit code,
-// in cli/exit_code.h alone.
+// about it, and needs no further context: it is printed as it is. The kind decides the exit code.
 #pragma once
 
 #include <stdexcept>

@@ -20,6 +20,9 @@ std::string str(const Args&... args) {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// "1 document", "2 documents".
+std::string counted(int64_t count, std::string_view noun);
+
 // The candidate with the smallest edit distance to `word`; empty when none is close enough to be a
 // likely typo (distance above a third of the longer word).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/validators.h"
 #include "config/parse.h"
 #include "corpus/prepare.h"
 #include "train/evaluate.h"
@@ -118,15 +119,16 @@ void add_eval_command(CLI::App& app, Action& action) {
   command
       ->add_option("--max-length", options->max_length,
                    "Targets of a window (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   command->add_option("--precision", options->precision, "auto, fp32 or bf16")
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->check(device_name())
       ->capture_default_str();
   command
       ->add_option("--batch-tokens", options->batch_tokens,
                    "Positions of a batch; changes no result")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_integer())
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer,
                       "A sentencepiece .model (default: the folder's)");

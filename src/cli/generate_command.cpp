@@ -4,6 +4,7 @@
 #include "base/signal.h"
 #include "base/stop.h"
 #include "cli/commands.h"
+#include "cli/validators.h"
 #include "model/generate.h"
 #include "train/model_target.h"
 
@@ -57,22 +58,24 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->required();
   command->add_option("--prompt", options->prompt, "The text to continue")->required();
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(integer_from_zero())
       ->capture_default_str();
   command
       ->add_option("--temperature", options->sampling.temperature, "0: always the likeliest token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_from_zero())
       ->capture_default_str();
   command
       ->add_option("--top-p", options->sampling.top_p,
                    "Sample among the likeliest tokens that reach this probability")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(fraction())
       ->capture_default_str();
   command->add_option("--seed", options->sampling.seed, "Another seed, another text")
+      ->check(any_integer())
       ->capture_default_str();
   command->add_option("--precision", options->precision, "auto, fp32 or bf16")
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->check(device_name())
       ->capture_default_str();
   command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
 }

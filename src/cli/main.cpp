@@ -2,6 +2,7 @@
 // an exit code.
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "ops/device.h"
+#include "train/failure.h"
 
 namespace lmtrain {
 namespace {
@@ -30,26 +32,21 @@ int run_action(const Action& action) {
     log_progress_done();
     std::cerr << "lmtrain: stopped by signal " << stop.signal << std::endl;
     return 128 + stop.signal;
-  } catch (const Error& error) {
-    return report(error.kind(), error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return report(ErrorKind::kMemory,
-                  str("out of memory on the device: ", error.what_without_backtrace(),
-                      "; lower batch.micro_tokens or sequence.max_length"));
-  } catch (const std::bad_alloc&) {
-    return report(
-        ErrorKind::kMemory,
-        "out of memory; lower batch.micro_tokens, sequence.max_length or the model's sizes");
-  } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    // How libtorch's CPU allocator says that it is out of memory.
-    const bool out_of_memory = message.find("can't allocate memory") != std::string::npos;
-    return report(out_of_memory ? ErrorKind::kMemory : ErrorKind::kInternal,
-                  str("libtorch: ", message));
   } catch (const std::exception& error) {
-    return report(ErrorKind::kInternal,
-                  str("internal error: ", error.what(), "; please report it"));
+    const Failure failure = describe_failure(error);
+    return report(failure.kind, failure.message);
   }
+}
+
+// CLI11 would only say that a command is missing.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return "";
+  const std::string nearest = nearest_word(word, names);
+  return str("there is no command \"", word, "\"",
+             nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"),
+             " The commands are ", join(names, ", "), "; run lmtrain --help");
 }
 
 }  // namespace
@@ -73,6 +70,8 @@ int main(int argc, char** argv) {
   lmtrain::add_generate_command(app, action);
   lmtrain::add_prepare_command(app, action);
   lmtrain::add_config_command(app, action);
+  const std::string problem = argc > 1 ? lmtrain::unknown_command(app, argv[1]) : "";
+  if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -15,6 +15,11 @@ struct Options {
 
 int resume(const Options& options) {
   const RunFolder run(std::filesystem::absolute(options.run_dir).lexically_normal());
+  if (!std::filesystem::is_directory(run.path())) {
+    throw Error(ErrorKind::kUsage,
+                str(run.path().string(),
+                    " is not a run folder; a run is started with: lmtrain train CONFIG.json"));
+  }
   if (!run.holds_run()) {
     throw Error(ErrorKind::kUsage,
                 str("there is no run in ", run.path().string(),

@@ -163,8 +163,10 @@ class Preparation {
   }
 
   static void report(std::string_view what, const CorpusCounts& counts) {
-    std::string line = str(what, ": ", counts.documents, " documents, ", counts.bytes, " bytes");
-    if (counts.empty_documents > 0) line += str(", ", counts.empty_documents, " empty documents");
+    std::string line = str(what, ": ", counted(counts.documents, "document"), ", ",
+                           format_bytes(static_cast<uint64_t>(counts.bytes)));
+    if (counts.empty_documents > 0)
+      line += str(", ", counted(counts.empty_documents, "empty document"));
     if (counts.blank_lines > 0) line += str(", ", counts.blank_lines, " blank lines skipped");
     log_note(line);
     if (counts.invalid_documents > 0) {
@@ -278,7 +280,8 @@ void Preparation::write_shards(const Tokenizer& tokenizer, PreparedData& data) c
 std::string describe_side(std::string_view name, int64_t documents, int64_t tokens, int64_t bytes) {
   const double bytes_per_token =
       static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(tokens, 1));
-  return str(name, " ", documents, " documents, ", format_bytes(static_cast<uint64_t>(bytes)), ", ",
+  return str(name, " ", counted(documents, "document"), ", ",
+             format_bytes(static_cast<uint64_t>(bytes)), ", ",
              format_count(static_cast<double>(tokens)), " tokens (",
              std::round(100 * bytes_per_token) / 100, " bytes a token)");
 }

@@ -117,7 +117,8 @@ std::string precision_name(at::ScalarType dtype) {
 
 std::string device_description(const at::Device& device, int num_threads) {
   if (device.is_cpu())
-    return str(processor_name(), ", ", num_threads, " threads, ", cpu_kernels_isa(), " kernels");
+    return str(processor_name(), ", ", counted(num_threads, "thread"), ", ", cpu_kernels_isa(),
+               " kernels");
   return gpu_name(device);
 }
 
@@ -134,8 +135,13 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
 }
 
 std::string library_versions() {
-  const std::string cuda = at::hasCUDA() ? "CUDA loaded" : "CUDA not loaded";
-  return str("libtorch ", TORCH_VERSION, ", ", cuda, ", CPU kernels ", cpu_kernels_isa());
+  // No device code of our own is compiled in yet: on a GPU the operators are libtorch's.
+  const std::string problem = load_cuda();
+  const std::string cuda = problem.empty()
+                               ? str("CUDA ", at::detail::getCUDAHooks().versionCUDART() / 1000)
+                               : str("CUDA not in use: ", problem);
+  return str("libtorch ", TORCH_VERSION, "; ", cuda,
+             "; GPU architectures compiled in: none; CPU kernels: ", cpu_kernels_isa());
 }
 
 int available_processors() {

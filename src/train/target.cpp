@@ -50,8 +50,7 @@ Target open_target(const fs::path& path) {
   if (is_checkpoint_folder(path)) {
     verify_checkpoint_files(path, /*skip_training_state=*/true);
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
-    const fs::path above = fs::absolute(path).lexically_normal().parent_path();
-    const fs::path parent = (above.filename().empty() ? above.parent_path() : above).parent_path();
+    const fs::path parent = fs::canonical(path).parent_path().parent_path();
     const bool in_run =
         RunFolder(parent).holds_run() && fs::is_directory(RunFolder(parent).checkpoints());
     return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, true};
@@ -69,9 +68,20 @@ ModelConfig target_model_config(const Target& target) {
 }
 
 int64_t target_max_length(const Target& target) {
-  const auto json = nlohmann::json::parse(read_file(target.folder / "config.json"), nullptr,
-                                          /*allow_exceptions=*/false);
-  return json.is_object() ? json.value("max_position_embeddings", int64_t{2048}) : 2048;
+  constexpr int64_t kDefault = 2048;
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  const fs::path file = target.folder / "config.json";
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("max_position_embeddings")) return kDefault;
+  const auto& value = json.at("max_position_embeddings");
+  const bool fits = value.is_number_integer() && value.get<int64_t>() > 0 &&
+                    value.get<int64_t>() <= kLargest;
+  if (!fits) {
+    throw Error(ErrorKind::kConfig,
+                str(file.string(), ": /max_position_embeddings: ", value.dump(),
+                    " is not a length; allowed: an integer from 1 to ", kLargest));
+  }
+  return value.get<int64_t>();
 }
 
 }  // namespace lmtrain

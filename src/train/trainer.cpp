@@ -10,6 +10,7 @@
 #include "ops/device.h"
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
+#include "train/failure.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -121,21 +122,19 @@ Progress Trainer::progress() const {
 }
 
 std::string Trainer::summary() const {
-  std::string text =
-      str("model      ", format_count(static_cast<double>(parameters_.layout().num_parameters())),
-          " parameters, ", config_.model.num_hidden_layers, " layers, hidden size ",
-          config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
-          device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
-          config_.precision, ", ", config_.compile, "\ndata       ", data_.train_documents,
-          " documents, ", format_count(static_cast<double>(data_.train_tokens)),
-          " tokens (held out: ", data_.eval_documents, " documents, ",
-          format_count(static_cast<double>(data_.eval_tokens)), " tokens)\nlengths   ");
-  for (const LengthSummary& length : order_->lengths())
-    text += str(" ", length.length, " x ", length.batches);
-  return text + str(" batches of ", config_.batch.tokens, " tokens\nrun        about ",
-                    order_->num_batches(), " steps, ",
-                    format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
-                    run_.path().string());
+  std::vector<std::string> batches;
+  for (const LengthSummary& length : order_->lengths()) {
+    batches.push_back(str(length.batches, " of length ", length.length));
+  }
+  const auto num_parameters = static_cast<double>(parameters_.layout().num_parameters());
+  return str("model      ", format_count(num_parameters), " parameters, ",
+             counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
+             config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
+             device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
+             config_.precision, ", ", config_.compile, "\nbatches    of ", config_.batch.tokens,
+             " tokens: ", join(batches, ", "), "\nrun        about ", order_->num_batches(),
+             " steps, ", format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
+             run_.path().string());
 }
 
 RunOutcome Trainer::run() {
@@ -145,14 +144,13 @@ RunOutcome Trainer::run() {
   try {
     train();
   } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    const ErrorKind kind = known != nullptr ? known->kind() : ErrorKind::kInternal;
+    const Failure failure = describe_failure(error);
     log_progress_done();
     // The disk may be what failed; the error itself matters more than its record.
     try {
-      if (log_) log_->event("end", state_, error.what());
-      write_status(run_, kind == ErrorKind::kNumeric ? "diverged" : "failed", state_,
-                   exit_code(kind));
+      if (log_) log_->event("end", state_, failure.message);
+      const bool diverged = failure.kind == ErrorKind::kNumeric;
+      write_status(run_, diverged ? "diverged" : "failed", state_, exit_code(failure.kind));
     } catch (const Error& second) {
       log_warning(second.what());
     }
@@ -213,6 +211,7 @@ void Trainer::train() {
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1);
   done_at_start_ = done();
+  tokens_at_start_ = state_.tokens;
   elapsed_at_start_ = state_.elapsed;
   while (!finished() && stop_signal() == 0) {
     if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
@@ -295,10 +294,12 @@ void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before
   const double rate =
       (done() - done_at_start_) / std::max(1e-9, state_.elapsed - elapsed_at_start_);
   const double left = std::max(0.0, total() - done()) / std::max(1e-9, rate);
+  const double tokens_rate = static_cast<double>(state_.tokens - tokens_at_start_) /
+                             std::max(1e-9, state_.elapsed - elapsed_at_start_);
   log_progress(str("step ", metrics.step, "  ", printed("%5.1f%%", 100.0 * std::min(1.0, fraction)),
                    "  loss ", printed("%.4f", metrics.loss), "  lr ", printed("%.2e", metrics.lr),
-                   "  length ", metrics.seq_len, "  ", format_count(metrics.tokens_per_second),
-                   " tokens/s  ", format_duration(left), " left"),
+                   "  length ", metrics.seq_len, "  ", format_count(tokens_rate), " tokens/s  ",
+                   format_duration(left), " left"),
                log_every_.due(before, progress()));
 }
 

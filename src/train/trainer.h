@@ -87,6 +87,7 @@ class Trainer {
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point status_written_;
   double done_at_start_ = 0;
+  int64_t tokens_at_start_ = 0;
   double elapsed_at_start_ = 0;
   std::optional<int64_t> saved_step_;
   std::optional<int64_t> evaluated_step_;

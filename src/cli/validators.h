@@ -1,0 +1,64 @@
+// Checks of option values whose message says what is allowed; CLI11's own print the limits of
+// double.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "base/text.h"
+
+namespace lmtrain {
+
+inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
+  return CLI::Validator(
+      [what, holds](std::string& text) {
+        return holds(text) ? std::string() : str("\"", text, "\" is not allowed; give ", what);
+      },
+      "");
+}
+
+// The whole of `text` as a number; NaN when it is none.
+inline double number_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' ? value : std::nan("");
+}
+inline bool is_integer(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  std::strtoll(text.c_str(), &end, 10);
+  return !text.empty() && *end == '\0' && errno == 0;
+}
+
+inline CLI::Validator positive_integer() {
+  return allowed("an integer above 0",
+                 [](const std::string& text) { return is_integer(text) && number_of(text) > 0; });
+}
+inline CLI::Validator integer_from_zero() {
+  return allowed("an integer of at least 0",
+                 [](const std::string& text) { return is_integer(text) && number_of(text) >= 0; });
+}
+inline CLI::Validator any_integer() { return allowed("an integer", is_integer); }
+inline CLI::Validator number_from_zero() {
+  return allowed("a number of at least 0", [](const std::string& text) {
+    return std::isfinite(number_of(text)) && number_of(text) >= 0;
+  });
+}
+inline CLI::Validator fraction() {
+  return allowed("a number from 0 to 1", [](const std::string& text) {
+    return number_of(text) >= 0 && number_of(text) <= 1;
+  });
+}
+inline CLI::Validator device_name() {
+  return allowed("auto, cpu, cuda or cuda:N", [](const std::string& text) {
+    if (text == "auto" || text == "cpu" || text == "cuda") return true;
+    const std::string index = text.substr(std::min<size_t>(text.size(), 5));
+    return text.starts_with("cuda:") && !index.empty() && index.size() <= 3 &&
+           index.find_first_not_of("0123456789") == std::string::npos;
+  });
+}
+
+}  // namespace lmtrain
