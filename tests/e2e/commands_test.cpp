@@ -1,0 +1,128 @@
+// generate, prepare and config, and what the program says of itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+std::string generate(const Arguments& more) {
+  Arguments command = {"generate", reference().run.path(), "--prompt",
+                       "The ",     "--max-tokens",         "40"};
+  command.insert(command.end(), more.begin(), more.end());
+  const ProcessResult result = lmtrain(command);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  return result.out;
+}
+
+TEST(Commands, GenerateIsAFunctionOfItsSeed) {
+  const std::string text = generate({"--seed", "1"});
+  EXPECT_TRUE(text.starts_with("The ")) << text;
+  EXPECT_GT(text.size(), 8U);
+  EXPECT_EQ(generate({"--seed", "1"}), text);
+  EXPECT_NE(generate({"--seed", "2"}), text);
+  // Greedy needs no seed; nor does the smallest nucleus.
+  const std::string greedy = generate({"--temperature", "0", "--seed", "1"});
+  EXPECT_EQ(generate({"--temperature", "0", "--seed", "2"}), greedy);
+  EXPECT_EQ(generate({"--top-p", "0", "--seed", "3"}), greedy);
+}
+
+TEST(Commands, GenerateTakesOddPrompts) {
+  const std::string model = reference().run.path();
+  const std::string lengthy(3000, 'x');  // far longer than the model's rows
+  for (const std::string& prompt : {std::string(), lengthy, std::string("\xFF\xFE no text"),
+                                    std::string("κόσμε \U0001F600\n\t")}) {
+    const ProcessResult result =
+        lmtrain({"generate", model, "--prompt", prompt, "--max-tokens", "5"});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_TRUE(result.out.starts_with(prompt)) << result;
+  }
+  const ProcessResult nothing =
+      lmtrain({"generate", model, "--prompt", "only this", "--max-tokens", "0"});
+  EXPECT_EQ(nothing.out, "only this\n") << nothing;
+}
+
+TEST(Commands, GenerateFromEveryTarget) {
+  for (const std::string& target :
+       {reference().run.newest_checkpoint().string(),
+        std::string(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf"),
+        std::string(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf_sharded")}) {
+    const ProcessResult result =
+        lmtrain({"generate", target, "--prompt", "a", "--max-tokens", "3"});
+    EXPECT_EQ(result.exit_code, 0) << result;
+  }
+}
+
+TEST(Commands, PrepareIsReusedByTrain) {
+  const Workspace workspace;
+  const std::string config =
+      workspace.config({{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 450}}}}}});
+  const ProcessResult prepared = lmtrain({"prepare", config});
+  EXPECT_EQ(prepared.exit_code, 0) << prepared;
+  for (const char* word : {"tokenizer", "train", "held out", "fingerprint"}) {
+    EXPECT_NE(prepared.out.find(word), std::string::npos) << prepared;
+  }
+  const ProcessResult trained =
+      lmtrain({"train", config, "--run-dir", (workspace / "run").string()});
+  EXPECT_EQ(trained.exit_code, 0) << trained;
+  EXPECT_EQ(trained.err.find("tokenizing"), std::string::npos) << trained;
+  EXPECT_EQ(lmtrain({"prepare", config}).out, prepared.out);
+}
+
+TEST(Commands, PrepareStopsOnASignal) {
+  const Workspace workspace;
+  std::string text;
+  for (int i = 0; text.size() < 40'000'000; ++i) text += "line " + std::to_string(i * 7919) + "\n";
+  const std::string config = workspace.config(
+      {{"data", {{"train", {workspace.write("large.txt", text)}}, {"format", "lines"}}}});
+  LmtrainProcess process({"prepare", config});
+  ASSERT_TRUE(process.wait_until([&] { return fs::exists(workspace / "cache/index"); }));
+  sleep_ms(100);
+  process.send(SIGTERM);
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
+  EXPECT_NE(result.err.find("stopped by signal"), std::string::npos) << result;
+}
+
+TEST(Commands, ConfigSchemaExplainShow) {
+  const ProcessResult schema = lmtrain({"config", "schema"});
+  EXPECT_EQ(schema.exit_code, 0) << schema;
+  EXPECT_TRUE(Json::parse(schema.out).at("properties").contains("optimizer"));
+
+  const ProcessResult explained = lmtrain({"config", "explain", "optimizer.lr"});
+  EXPECT_EQ(explained.exit_code, 0) << explained;
+  EXPECT_NE(explained.out.find("optimizer.lr"), std::string::npos) << explained;
+
+  const Workspace workspace;
+  const ProcessResult shown =
+      lmtrain({"config", "show", workspace.config(), "--set", "optimizer.lr=0.5"});
+  EXPECT_EQ(shown.exit_code, 0) << shown;
+  const Json config = Json::parse(shown.out, nullptr, true, /*ignore_comments=*/true);
+  EXPECT_EQ(config.at("optimizer").at("lr"), 0.5);
+  EXPECT_EQ(config.at("clip").at("max"), 1.0);
+}
+
+TEST(Commands, VersionAndHelp) {
+  const ProcessResult version = lmtrain({"--version"});
+  EXPECT_EQ(version.exit_code, 0) << version;
+  for (const char* word : {"lmtrain", "libtorch", "CUDA"}) {
+    EXPECT_NE(version.out.find(word), std::string::npos) << version;
+  }
+  const ProcessResult help = lmtrain({"--help"});
+  EXPECT_EQ(help.exit_code, 0) << help;
+  for (const char* command : {"train", "resume", "eval", "generate", "prepare", "config"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << help;
+    const ProcessResult of_command = lmtrain({command, "--help"});
+    EXPECT_EQ(of_command.exit_code, 0) << of_command;
+    EXPECT_EQ(of_command.err, "") << of_command;
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain::testing

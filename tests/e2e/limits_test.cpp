@@ -1,0 +1,251 @@
+// A machine that runs out of something, and a run that diverges: the exit code, the message, and a
+// run folder that is as good as before.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run stopped in the middle; every test copies it.
+RunDir copy_of_stopped_run(const std::string& name) {
+  static const RunDir stopped = [] {
+    RunDir run(reference().fresh("stopped"));
+    LmtrainProcess process({"train", reference().config, "--run-dir", run.path()});
+    EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":16,"); }));
+    process.send(SIGTERM);
+    const ProcessResult result = process.wait();
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
+    return run;
+  }();
+  return stopped.copy(reference().fresh(name));
+}
+
+// No folder without its manifest, nothing unfinished, and the run can be evaluated.
+void expect_sound(const RunDir& run) {
+  EXPECT_FALSE(run.has_unfinished_checkpoint());
+  for (const int64_t step : run.checkpoint_steps()) {
+    EXPECT_TRUE(fs::exists(run.checkpoint(step) / "manifest.json")) << step;
+  }
+  const ProcessResult evaluated = lmtrain({"eval", run.path(), "--json"});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated;
+}
+
+// Smaller than the weights, larger than everything else.
+ProcessOptions small_files() {
+  ProcessOptions options;
+  options.file_size = 64 << 10;
+  return options;
+}
+
+TEST(Limits, FileSizeStopsTheRunAtItsSave) {
+  const RunDir run = copy_of_stopped_run("file size");
+  const std::vector<int64_t> before = run.checkpoint_steps();
+  const ProcessResult result = lmtrain({"resume", run.path()}, small_files());
+  EXPECT_EQ(result.exit_code, 5) << result;
+  EXPECT_NE(result.err.find("model.safetensors"), std::string::npos) << result;
+  EXPECT_NE(result.err.find("file size limit"), std::string::npos) << result;
+  EXPECT_EQ(run.status().at("state"), "failed");
+  EXPECT_EQ(run.status().at("exit_code"), 5);
+  EXPECT_EQ(run.checkpoint_steps(), before);
+  EXPECT_EQ(run.status().at("checkpoint"), run.checkpoint(before.back()).string());
+  EXPECT_EQ(run.events("save_failed").size(), 1U);
+  expect_sound(run);
+
+  const ProcessResult resumed = lmtrain({"resume", run.path()});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(difference(run, reference().run), "");
+}
+
+TEST(Limits, OnSaveErrorContinueGoesOnButIsNoSuccess) {
+  const RunDir run = copy_of_stopped_run("continue");
+  const std::vector<int64_t> before = run.checkpoint_steps();
+  const ProcessResult result =
+      lmtrain({"resume", run.path(), "--set", "checkpoint.on_save_error=continue"}, small_files());
+  EXPECT_EQ(result.exit_code, 5) << result;
+  EXPECT_EQ(run.status().at("state"), "failed");
+  EXPECT_GE(run.events("save_failed").size(), 5U);
+  EXPECT_TRUE(run.has_metrics_line("{\"step\":40,"));
+  EXPECT_EQ(run.checkpoint_steps(), before);
+  expect_sound(run);
+
+  const ProcessResult resumed = lmtrain({"resume", run.path()});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(difference(run, reference().run), "");
+}
+
+// A small file system of our own, where the kernel lets us have one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& size) {
+    static const bool own_mounts = enter_own_mounts();
+    mounted_ = own_mounts &&
+               ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  fs::path operator/(const std::string& name) const { return folder_ / name; }
+
+ private:
+  static bool enter_own_mounts() {
+    const uid_t user = ::getuid();
+    const gid_t group = ::getgid();
+    if (::unshare(CLONE_NEWNS) != 0) {
+      if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+      std::ofstream("/proc/self/setgroups") << "deny";
+      std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
+      std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
+    }
+    return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  }
+
+  TemporaryFolder folder_;
+  bool mounted_ = false;
+};
+
+TEST(Limits, DiskTooSmallForACheckpoint) {
+  const SmallDisk disk("8m");
+  if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  const RunDir run(disk / "run");
+  const ProcessResult result = lmtrain({"train", reference().config, "--run-dir", run.path()});
+  EXPECT_EQ(result.exit_code, 5) << result;
+  EXPECT_NE(result.err.find("free some space"), std::string::npos) << result;
+  EXPECT_NE(result.err.find(run.path()), std::string::npos) << result;
+  EXPECT_EQ(run.status().at("state"), "failed");
+  EXPECT_TRUE(run.checkpoint_steps().empty());
+  EXPECT_FALSE(run.has_unfinished_checkpoint());
+  // On a disk with room the run goes on from its beginning.
+  const RunDir moved = run.copy(reference().fresh("moved to a larger disk"));
+  const ProcessResult resumed = lmtrain({"resume", moved.path()});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(difference(moved, reference().run), "");
+}
+
+TEST(Limits, DiskFullFromTheStart) {
+  const SmallDisk disk("1m");
+  if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  {
+    std::ofstream filler(disk / "filler", std::ios::binary);
+    filler << std::string(2 << 20, 'x');
+  }
+  for (const bool cache : {false, true}) {
+    const Workspace workspace;
+    Json changes = Json::object();
+    if (cache) changes["data"]["cache_dir"] = (disk / "cache").string();
+    const ProcessResult result =
+        lmtrain({"train", workspace.config(changes), "--run-dir",
+                 cache ? (workspace / "run").string() : (disk / "run").string()});
+    EXPECT_EQ(result.exit_code, 5) << result;
+    EXPECT_NE(result.err.find("No space left"), std::string::npos) << result;
+    EXPECT_NE(result.err.find("free some space"), std::string::npos) << result;
+  }
+}
+
+// ---- Memory ----
+
+rlim_t address_space_at_rest() {
+  const Workspace workspace;
+  LmtrainProcess process({"train", workspace.config(), "--run-dir", (workspace / "run").string()});
+  uint64_t largest_kb = 0;
+  while (process.running()) {
+    std::ifstream status("/proc/" + std::to_string(process.pid()) + "/status");
+    for (std::string word; status >> word;) {
+      uint64_t kb = 0;
+      if (word == "VmPeak:" && status >> kb) largest_kb = std::max(largest_kb, kb);
+    }
+    sleep_ms(2);
+  }
+  return static_cast<rlim_t>(largest_kb) << 10;
+}
+
+struct MemoryCase {
+  const char* name;
+  Json changes;
+};
+
+TEST(Limits, OutOfMemoryIsExit6) {
+  ProcessOptions options;
+  options.address_space = address_space_at_rest() + (rlim_t{1} << 30);
+  const std::vector<MemoryCase> cases = {
+      {"weights", {{"model", {{"hidden_size", 8192}, {"num_hidden_layers", 8}}}}},
+      // In the forward pass: 4 million positions.
+      {"activations", {{"batch", {{"tokens", 1 << 22}, {"micro_tokens", 1 << 22}}}}},
+      {"activations eager",
+       {{"batch", {{"tokens", 1 << 22}, {"micro_tokens", 1 << 22}}}, {"compile", "eager"}}},
+  };
+  for (const MemoryCase& test : cases) {
+    const Workspace workspace;
+    const ProcessResult result = lmtrain(
+        {"train", workspace.config(test.changes), "--run-dir", (workspace / "run").string()},
+        options);
+    EXPECT_EQ(result.exit_code, 6) << test.name << ": " << result;
+    EXPECT_NE(result.err.find("out of memory"), std::string::npos) << test.name << ": " << result;
+    EXPECT_NE(result.err.find("micro_tokens"), std::string::npos) << test.name << ": " << result;
+    const RunDir run(workspace / "run");
+    if (fs::exists(run.folder() / "status.json")) {
+      EXPECT_EQ(run.status().at("state"), "failed");
+      EXPECT_EQ(run.status().at("exit_code"), 6);
+    }
+  }
+}
+
+// ---- Numbers ----
+
+TEST(Limits, DivergedRunIsExit4) {
+  const Workspace workspace;
+  const std::string config =
+      workspace.config({{"optimizer", {{"lr", 1e30}}},
+                        {"lr_schedule", {{"warmup", 4}, {"warmup_start", 1e-30}}},
+                        {"guard", {{"max_skips", 4}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult result = lmtrain({"train", config, "--run-dir", run.path()});
+  EXPECT_EQ(result.exit_code, 4) << result;
+  EXPECT_NE(result.err.find("lower optimizer.lr"), std::string::npos) << result;
+  EXPECT_EQ(run.status().at("state"), "diverged");
+  EXPECT_EQ(run.status().at("exit_code"), 4);
+
+  const std::vector<Json> skips = run.events("skip");
+  ASSERT_EQ(skips.size(), 4U);
+  const int64_t step = skips.front().at("step");
+  for (size_t i = 0; i < skips.size(); ++i) {
+    EXPECT_EQ(skips[i].at("step"), step) << "a skipped batch is no update";
+    EXPECT_EQ(skips[i].at("skipped_batch"), skips.front().at("skipped_batch").get<size_t>() + i);
+    EXPECT_NE(skips[i].at("reason").get<std::string>().find("not finite"), std::string::npos);
+  }
+  // No metrics line for a batch that was skipped; no value that is not finite in those there are.
+  int64_t lines = 0;
+  for (const Json& line : run.metrics()) {
+    if (!line.contains("loss")) continue;
+    EXPECT_EQ(line.at("step"), ++lines);
+    EXPECT_TRUE(line.at("loss").is_number());
+  }
+  EXPECT_EQ(lines, step);
+}
+
+TEST(Limits, GuardStopEndsAtTheFirst) {
+  const Workspace workspace;
+  const std::string config =
+      workspace.config({{"optimizer", {{"lr", 1e30}}}, {"guard", {{"on_nonfinite", "stop"}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult result = lmtrain({"train", config, "--run-dir", run.path()});
+  EXPECT_EQ(result.exit_code, 4) << result;
+  EXPECT_NE(result.err.find("guard.on_nonfinite"), std::string::npos) << result;
+  EXPECT_EQ(run.events("skip").size(), 1U);
+  EXPECT_EQ(run.status().at("state"), "diverged");
+}
+
+}  // namespace
+}  // namespace lmtrain::testing

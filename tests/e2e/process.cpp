@@ -1,0 +1,140 @@
+#include "e2e/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ostream>
+#include <thread>
+
+namespace lmtrain::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string content(int fd) {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  ssize_t got = 0;
+  while ((got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(text.size()))) > 0) {
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+std::vector<std::string> environment(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!changes.contains(text.substr(0, text.find('=')))) result.push_back(text);
+  }
+  for (const auto& [name, value] : changes) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+void limit(int resource, std::optional<rlim_t> value) {
+  if (!value) return;
+  const rlimit both{*value, *value};
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &both);
+}
+
+}  // namespace
+
+void sleep_ms(double milliseconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
+}
+
+std::ostream& operator<<(std::ostream& out, const ProcessResult& result) {
+  return out << "exit code " << result.exit_code << ", signal " << result.signal << "\nstdout:\n"
+             << result.out << "\nstderr:\n"
+             << result.err;
+}
+
+Process::Process(const std::vector<std::string>& command, const ProcessOptions& options)
+    // Files in memory never block the writer, and can be read while it runs.
+    : out_(::memfd_create("stdout", MFD_CLOEXEC)), err_(::memfd_create("stderr", MFD_CLOEXEC)) {
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> variables = environment(options.env);
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> envp = pointers(variables);
+  const std::string cwd = options.cwd.empty() ? LMTRAIN_SOURCE_DIR : options.cwd.string();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    // Only calls that are safe after fork, until exec.
+    ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+    ::dup2(out_, STDOUT_FILENO);
+    ::dup2(err_, STDERR_FILENO);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, options.file_size);
+    limit(RLIMIT_AS, options.address_space);
+    if (::chdir(cwd.c_str()) == 0) ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(127);
+  }
+}
+
+Process::~Process() {
+  if (!ended_) {
+    send(SIGKILL);
+    reap(/*block=*/true);
+  }
+  ::close(out_);
+  ::close(err_);
+}
+
+void Process::send(int signal) const {
+  if (!ended_) ::kill(pid_, signal);
+}
+
+bool Process::reap(bool block) {
+  if (!ended_) ended_ = ::waitpid(pid_, &status_, block ? 0 : WNOHANG) == pid_;
+  return ended_;
+}
+
+bool Process::running() { return !reap(/*block=*/false); }
+
+bool Process::wait_until(const std::function<bool()>& condition) {
+  constexpr double kLongest = 60;
+  for (const auto begin = Clock::now(); seconds_since(begin) < kLongest; sleep_ms(1)) {
+    if (condition()) return true;
+    if (!running()) return false;
+  }
+  return false;
+}
+
+ProcessResult Process::wait(double seconds) {
+  for (const auto begin = Clock::now(); running(); sleep_ms(1)) {
+    if (seconds_since(begin) < seconds) continue;
+    ADD_FAILURE() << "still running after " << seconds << " s\n" << err();
+    send(SIGKILL);
+    reap(/*block=*/true);
+  }
+  ProcessResult result;
+  if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
+  if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
+  result.out = out();
+  result.err = err();
+  return result;
+}
+
+std::string Process::out() const { return content(out_); }
+std::string Process::err() const { return content(err_); }
+
+}  // namespace lmtrain::testing

@@ -1,0 +1,106 @@
+#include "train/evaluate.h"
+
+#include <numeric>
+
+#include "train/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_ids;
+using testing::TinyModel;
+
+struct Corpus {
+  // Documents of these many tokens; document i has 10 + i raw bytes.
+  explicit Corpus(const std::vector<int64_t>& sizes) {
+    TokenShardWriter writer(folder / "documents.bin", testing::kTinyVocabulary);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      documents.push_back(random_ids(sizes[i], i));
+      writer.add_document(documents.back(), 10 + i);
+    }
+    writer.finish();
+    shard.emplace(folder / "documents.bin", /*verify_tokens=*/true);
+  }
+
+  testing::TemporaryFolder folder;
+  std::vector<std::vector<int32_t>> documents;
+  std::optional<TokenShard> shard;
+};
+
+bool always() { return true; }
+
+// One window of one document at a time, from the logits, in double precision.
+double nats_by_hand(TinyModel& model, const std::vector<int32_t>& ids, int64_t max_length) {
+  double nats = 0;
+  const auto last = static_cast<int64_t>(ids.size()) - 1;
+  for (int64_t begin = 0; begin < last; begin += max_length) {
+    const int64_t length = std::min(max_length, last - begin);
+    const at::Tensor inputs = at::empty({1, length}, at::kLong);
+    for (int64_t i = 0; i < length; ++i) {
+      inputs.data_ptr<int64_t>()[i] = ids[static_cast<size_t>(begin + i)];
+    }
+    const at::Tensor log_probabilities =
+        at::log_softmax(model.llama.logits(inputs)[0].to(at::kDouble), -1);
+    for (int64_t i = 0; i < length; ++i) {
+      nats -= log_probabilities[i][ids[static_cast<size_t>(begin + i + 1)]].item<double>();
+    }
+  }
+  return nats;
+}
+
+TEST(Evaluate, EqualsASumByHandWhateverTheBatch) {
+  // Empty, a lone token (no target), one target, exact windows, one more, and long ones.
+  const Corpus corpus({0, 1, 2, 9, 16, 17, 18, 33, 34, 50, 3, 2, 100});
+  TinyModel model;
+  for (const int64_t max_length : {1, 5, 16}) {
+    double nats = 0;
+    int64_t targets = 0;
+    for (const auto& ids : corpus.documents) {
+      nats += nats_by_hand(model, ids, max_length);
+      targets += std::max<int64_t>(0, static_cast<int64_t>(ids.size()) - 1);
+    }
+    for (const int64_t batch_tokens : {1, 16, 40, 8192}) {
+      const auto result =
+          evaluate(model.llama, *corpus.shard, {max_length, batch_tokens, 0}, always);
+      ASSERT_TRUE(result.has_value());
+      EXPECT_NEAR(result->nats, nats, 1e-5 * nats) << max_length << " " << batch_tokens;
+      EXPECT_EQ(result->tokens, targets);
+      EXPECT_EQ(result->documents, 13);
+      EXPECT_EQ(result->bytes, 13 * 10 + 12 * 13 / 2);
+      EXPECT_DOUBLE_EQ(result->loss(), result->nats / static_cast<double>(targets));
+      EXPECT_DOUBLE_EQ(result->bits_per_byte(),
+                       result->nats / (std::log(2.0) * static_cast<double>(result->bytes)));
+    }
+  }
+}
+
+TEST(Evaluate, BudgetTakesWholeDocumentsFromTheFirst) {
+  const Corpus corpus({11, 21, 31, 41});  // 10, 20, 30, 40 targets
+  TinyModel model;
+  const std::vector<std::pair<int64_t, int64_t>> budgets = {
+      {1, 10}, {10, 10}, {11, 30}, {30, 30}, {31, 60}, {60, 60}, {100, 100}, {1000, 100}, {0, 100}};
+  for (const auto& [budget, targets] : budgets) {
+    const auto result = evaluate(model.llama, *corpus.shard, {16, 64, budget}, always);
+    EXPECT_EQ(result->tokens, targets) << budget;
+  }
+}
+
+TEST(Evaluate, GivesUpWhenAsked) {
+  const Corpus corpus({40, 40, 40});
+  TinyModel model;
+  int batches = 0;
+  const auto stop_at_third = [&] { return ++batches < 3; };
+  EXPECT_FALSE(evaluate(model.llama, *corpus.shard, {16, 16, 0}, stop_at_third).has_value());
+  EXPECT_EQ(batches, 3);
+}
+
+TEST(Evaluate, NothingToPredict) {
+  const Corpus corpus({1, 0, 1});
+  TinyModel model;
+  const auto result = evaluate(model.llama, *corpus.shard, {16, 16, 0}, always);
+  EXPECT_EQ(result->tokens, 0);
+  EXPECT_TRUE(std::isnan(result->loss()));
+}
+
+}  // namespace
+}  // namespace lmtrain
