@@ -42,11 +42,12 @@ int run_action(const Action& action) {
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return "";
+  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end())
+    return "";
   const std::string nearest = nearest_word(word, names);
   return str("there is no command \"", word, "\"",
-             nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"),
-             " The commands are ", join(names, ", "), "; run lmtrain --help");
+             nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"), " The commands are ",
+             join(names, ", "), "; run lmtrain --help");
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ int64_t target_max_length(const Target& target) {
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("max_position_embeddings")) return kDefault;
   const auto& value = json.at("max_position_embeddings");
-  const bool fits = value.is_number_integer() && value.get<int64_t>() > 0 &&
-                    value.get<int64_t>() <= kLargest;
+  const bool fits =
+      value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLargest;
   if (!fits) {
     throw Error(ErrorKind::kConfig,
                 str(file.string(), ": /max_position_embeddings: ", value.dump(),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "e2e/references.h"
+#include "e2e/tamper.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -140,6 +141,17 @@ TEST(Evaluate, NeedsNoTrainingState) {
   const ProcessResult result = lmtrain({"eval", run.path(), "--json"});
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(result.err.find("damaged"), std::string::npos) << result;
+}
+
+TEST(Evaluate, TakesAnOlderCheckpointWhenTheNewestIsDamaged) {
+  const RunDir run = reference().run.copy(reference().fresh("damaged"));
+  flip_bit(run.newest_checkpoint() / "model.safetensors", -1);
+  const ProcessResult result = lmtrain({"eval", run.path(), "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("warning: "), std::string::npos) << result;
+  EXPECT_NE(result.err.find(run.newest_checkpoint().string()), std::string::npos) << result;
+  const Json older = evaluate({run.checkpoint(39).string()});
+  EXPECT_EQ(Json::parse(result.out).at("loss"), older.at("loss"));
 }
 
 TEST(Evaluate, RunWithoutHeldOutTextTrainsAndAsksForData) {

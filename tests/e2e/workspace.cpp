@@ -88,8 +88,9 @@ std::vector<std::string> lmtrain_command(const std::vector<std::string>& argumen
   return command;
 }
 
-ProcessOptions with_one_thread(ProcessOptions options) {
+ProcessOptions on_one_core(ProcessOptions options) {
   options.env.emplace("OMP_NUM_THREADS", "1");
+  options.env.emplace("CUDA_VISIBLE_DEVICES", "");
   return options;
 }
 

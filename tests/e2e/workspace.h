@@ -36,9 +36,10 @@ class Workspace {
   TemporaryFolder folder_;
 };
 
-// lmtrain with one OpenMP thread unless `options` say otherwise.
+// lmtrain with one OpenMP thread and no GPU, unless `options` say otherwise: the same bits on every
+// machine.
 std::vector<std::string> lmtrain_command(const std::vector<std::string>& arguments);
-ProcessOptions with_one_thread(ProcessOptions options);
+ProcessOptions on_one_core(ProcessOptions options);
 ProcessResult lmtrain(const std::vector<std::string>& arguments,
                       const ProcessOptions& options = {});
 
@@ -46,7 +47,7 @@ class LmtrainProcess : public Process {
  public:
   explicit LmtrainProcess(const std::vector<std::string>& arguments,
                           const ProcessOptions& options = {})
-      : Process(lmtrain_command(arguments), with_one_thread(options)) {}
+      : Process(lmtrain_command(arguments), on_one_core(options)) {}
 };
 
 class RunDir {
