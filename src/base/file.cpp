@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
     hint = "; check the permissions of the file and its folder";
   if (error == EFBIG)
     hint = "; the file size limit (ulimit -f) or that of the file system is reached";
-  throw Error(ErrorKind::kIo,
+  throw Error(error == ENOMEM ? ErrorKind::kMemory : ErrorKind::kIo,
               str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
 }
 

@@ -60,6 +60,10 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin)
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) {
+    throw Error(ErrorKind::kUsage,
+                str("tokenizer ", path.string(), " is a folder; give the .model file in it"));
+  }
   return {read_file(path), path.string()};
 }
 Tokenizer::~Tokenizer() = default;

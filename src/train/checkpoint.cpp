@@ -85,12 +85,17 @@ void write_files(const fs::path& folder, const CheckpointTexts& texts,
   write_manifest(folder, manifest);
 }
 
+// A tokenizer without the piece gives -1.
+nlohmann::ordered_json id_or_null(int32_t id) {
+  return id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
+}
+
 }  // namespace
 
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
   const nlohmann::ordered_json generation = {{"_from_model_config", true},
-                                             {"bos_token_id", tokenizer.bos_id()},
-                                             {"eos_token_id", tokenizer.eos_id()}};
+                                             {"bos_token_id", id_or_null(tokenizer.bos_id())},
+                                             {"eos_token_id", id_or_null(tokenizer.eos_id())}};
   return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length,
                                tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id())
                   .dump(2) +
