@@ -2,7 +2,7 @@
 # Configures and builds one preset of CMakePresets.json with what scripts/setup.sh has set up.
 #   scripts/build.sh [preset [target...]]      default: release, all targets
 #   LMTRAIN_JOBS=N            parallel compilers; default one a processor, each with 2 GiB of free memory
-#   LMTRAIN_CUDA, LMTRAIN_TORCH, LMTRAIN_CACHE: as in scripts/setup.sh
+#   LMTRAIN_TORCH, LMTRAIN_CACHE: as in scripts/setup.sh
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -14,12 +14,6 @@ options=()
 if [ "$preset" != core ]; then
   root=$(scripts/setup.sh --print-torch-root)
   options+=("-DTORCH_ROOT=$root")
-  if cuda_wanted; then
-    nvcc=$(find_nvcc)
-    options+=(-DLMTRAIN_CUDA=ON "-DCMAKE_CUDA_COMPILER=$nvcc")
-  else
-    options+=(-DLMTRAIN_CUDA=OFF)
-  fi
 fi
 cmake --preset "$preset" "${options[@]}" >&2
 cmake --build --preset "$preset" --parallel "$(num_jobs)" ${1:+--target "$@"} >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does lmtrain train on this machine's GPU, and like the CPU does? Needs a GPU and a Python with torch 2.11.
 #   scripts/gpu_check.sh [REPORT.json]    default: gpu_check.json
-#   LMTRAIN_BINARY=FILE       this program instead of a build (the build needs the CUDA toolkit)
+#   LMTRAIN_BINARY=FILE       this program instead of a build
 #   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 # Runs the device tests, then fifty steps in fp32 on the CPU, in fp32 and bf16 on the GPU, and compares losses.
@@ -28,9 +28,8 @@ version=$(sed -n "s/^__version__ = '\([^']*\)'.*/\1/p" "$torch/version.py")
 case $version in 2.11.*) ;; *) fail "torch is ${version:-of unknown version}; lmtrain needs 2.11" ;; esac
 
 if [ -z "$binary" ]; then
-  find_nvcc >/dev/null || fail "no nvcc to build with: install the CUDA toolkit, or set LMTRAIN_BINARY to a built lmtrain"
   scripts/setup.sh --packages
-  LMTRAIN_TORCH=$torch LMTRAIN_CUDA=on scripts/build.sh release
+  LMTRAIN_TORCH=$torch LMTRAIN_CUDA=off scripts/build.sh release
   binary=$repo_root/build/lmtrain
 fi
 build=${LMTRAIN_BUILD:-$(dirname "$binary")}

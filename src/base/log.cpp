@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +16,12 @@ bool g_progress_open = false;
 bool is_terminal() {
   static const bool terminal = ::isatty(STDERR_FILENO) != 0;
   return terminal;
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
 }
 
 void print(const std::string& text) {
@@ -45,7 +52,8 @@ void log_progress(std::string_view line, bool keep) {
   }
   const std::lock_guard lock(g_mutex);
   std::string text(kEraseLine);
-  text += line;
+  // A line that wrapped could not be erased again.
+  text += keep ? line : line.substr(0, terminal_columns() - 1);
   if (keep) text.push_back('\n');
   g_progress_open = !keep;
   print(text);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -51,6 +52,10 @@ class TemporaryFolder {
 };
 
 int evaluate_target(const Options& options) {
+  if (options.data.empty() && !options.tokenizer.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
+  }
   const Target target = open_target(options.target);
   ModelTarget loaded(target,
                      {options.device, options.precision, options.max_length, options.tokenizer});
@@ -62,8 +67,12 @@ int evaluate_target(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    tokenize_paths(options.data, "auto", "text", loaded.tokenizer_path(), loaded.add_bos(),
-                   loaded.add_eos(), shard_path, loaded.num_threads());
+    DataConfig format;  // of a run's own kind of files
+    if (target.run) {
+      format = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip).data;
+    }
+    tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
+                   loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
   } else if (target.run) {
     const Config config =
         load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
@@ -72,6 +81,7 @@ int evaluate_target(const Options& options) {
       throw Error(ErrorKind::kUsage,
                   "the run has no held-out text; give documents with --data PATH");
     }
+    require_same_data(target.folder, data.fingerprint);
     shard_path = *data.eval_shard;
     eval.token_budget = config.eval.tokens;
   } else {
@@ -82,6 +92,10 @@ int evaluate_target(const Options& options) {
   const TokenShard shard(shard_path, /*verify_tokens=*/false);
   const auto result = evaluate(loaded.model(), shard, eval, [] { return stop_signal() == 0; });
   if (!result) throw StopRequested{stop_signal()};
+  if (!std::isfinite(result->nats)) {
+    throw Error(ErrorKind::kNumeric, str("the loss of ", options.target,
+                                         " is not finite: its weights are damaged or diverged"));
+  }
   if (result->tokens == 0)
     throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 

@@ -27,22 +27,23 @@ int generate_text(Options options) {
   if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
   options.sampling.stop_id = tokenizer.eos_id();
 
-  // Text appears as it is drawn. A character may be spread over several tokens, so what is printed
-  // is what the decoded whole has grown by, up to its last complete character.
+  // Text appears as it is drawn. A character may be spread over several tokens, and a space at the
+  // front of a piece counts only behind another, so what is printed is what the decoded whole,
+  // prompt included, has grown by, up to its last complete character.
   std::cout << options.prompt << std::flush;
-  std::vector<int32_t> generated;
-  size_t printed = 0;
+  std::vector<int32_t> written = ids;
+  size_t printed = tokenizer.decode(written).size();
   const auto print = [&](const std::string& text) {
     std::cout << text.substr(printed) << std::flush;
     printed = text.size();
   };
   generate(loaded.model(), ids, options.sampling, [&](int32_t token) {
-    generated.push_back(token);
-    const std::string text = tokenizer.decode(generated);
+    written.push_back(token);
+    const std::string text = tokenizer.decode(written);
     if (!text.ends_with("\xEF\xBF\xBD")) print(text);  // U+FFFD: an unfinished character
-    return stop_signal() == 0;
+    return stop_signal() == 0 && std::cout.good();
   });
-  const std::string text = tokenizer.decode(generated);
+  const std::string text = tokenizer.decode(written);
   if (text.size() > printed) print(text);
   std::cout << std::endl;
   if (stop_signal() != 0) throw StopRequested{stop_signal()};

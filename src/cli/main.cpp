@@ -1,11 +1,8 @@
 // lmtrain: reads the command line, runs one command, and turns what went wrong into a message and
 // an exit code.
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <exception>
 #include <iostream>
-#include <new>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -27,7 +24,10 @@ int report(ErrorKind kind, const std::string& message) {
 
 int run_action(const Action& action) {
   try {
-    return action();
+    const int code = action();
+    std::cout.flush();
+    if (!std::cout) return report(ErrorKind::kIo, "cannot write to standard output");
+    return code;
   } catch (const StopRequested& stop) {
     log_progress_done();
     std::cerr << "lmtrain: stopped by signal " << stop.signal << std::endl;

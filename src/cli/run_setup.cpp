@@ -37,14 +37,20 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
 Trainer make_trainer(Config& config, const RunFolder& run, std::optional<int64_t> checkpoint) {
   resolve_runtime(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
+  if (checkpoint) require_same_data(run.checkpoint(*checkpoint), data.fingerprint);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   return {config, data, run, checkpoint};
 }
 
 int run_trainer(Trainer& trainer) {
-  const RunOutcome outcome = trainer.run();
-  std::cout << outcome.status << std::endl;
-  return outcome.exit_code;
+  try {
+    const RunOutcome outcome = trainer.run();
+    std::cout << outcome.status << std::endl;
+    return outcome.exit_code;
+  } catch (...) {
+    if (!trainer.failed_status().empty()) std::cout << trainer.failed_status() << std::endl;
+    throw;
+  }
 }
 
 void write_run_config(const RunFolder& run, const Config& config) {

@@ -40,9 +40,10 @@ int train(const Options& options) {
     std::cout << make_trainer(config, run, std::nullopt).summary() << std::endl;
     return 0;
   }
+  FileLock lock;  // outlives the trainer, whose last save may still be under way when it fails
   // Nothing is created before everything that can be wrong with config and data was found.
   Trainer trainer = make_trainer(config, run, std::nullopt);
-  const FileLock lock = run.lock();
+  lock = run.lock();
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   write_run_config(run, config);
   log_note(trainer.summary());

@@ -1,5 +1,6 @@
 #include "model/generate.h"
 
+#include "base/error.h"
 #include "base/random.h"
 #include "ops/torch_headers.h"
 
@@ -7,6 +8,10 @@ namespace lmtrain {
 namespace {
 
 int32_t sample(const at::Tensor& logits_V, const GenerateOptions& options, uint64_t index) {
+  if (!logits_V.isfinite().all().item<bool>()) {
+    throw Error(ErrorKind::kNumeric,
+                "the model's output is not finite: its weights are damaged or diverged");
+  }
   if (options.temperature <= 0) return static_cast<int32_t>(logits_V.argmax().item<int64_t>());
   const at::Tensor probabilities =
       at::softmax(logits_V.to(at::kDouble) / options.temperature, -1).cpu();

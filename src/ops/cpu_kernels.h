@@ -17,10 +17,11 @@ struct Bf16 {
 };
 
 struct AdamWConstants {
-  float lr, beta1, beta2, eps, weight_decay;
-  float bias_correction1;       // 1 - beta1^t
-  float sqrt_bias_correction2;  // sqrt(1 - beta2^t)
-  float grad_scale;             // the clipping coefficient
+  float lr, beta2, eps, weight_decay;
+  float one_minus_beta1, one_minus_beta2;  // rounded once, from fp64
+  float bias_correction1;                  // 1 - beta1^t
+  float sqrt_bias_correction2;             // sqrt(1 - beta2^t)
+  float grad_scale;                        // the clipping coefficient
 };
 
 template <class T>

@@ -161,8 +161,8 @@ void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, 
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float g = grad[i] * c.grad_scale;
-    const float m = exp_avg[i] + (g - exp_avg[i]) * (1.0F - c.beta1);
-    const float v = exp_avg_sq[i] * c.beta2 + g * g * (1.0F - c.beta2);
+    const float m = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
+    const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
     exp_avg[i] = m;
     exp_avg_sq[i] = v;
     const float updated =

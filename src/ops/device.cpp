@@ -16,17 +16,19 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "ops/cpu_kernels.h"
 
 namespace lmtrain {
 namespace {
 
+bool has_driver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
+
 // Empty on success, else why CUDA cannot be used.
 std::string load_cuda() {
   static const std::string problem = []() -> std::string {
-    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
-      return "no NVIDIA driver (libcuda.so.1) on this machine";
+    if (!has_driver()) return "no NVIDIA driver (libcuda.so.1) on this machine";
     if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
       return str("libtorch_cuda.so does not load (", dlerror(),
                  "); run scripts/setup.sh with LMTRAIN_CUDA=on");
@@ -80,7 +82,10 @@ std::string gpu_name(const at::Device& device) {
 at::Device resolve_device(const std::string& name) {
   if (name == "cpu") return at::kCPU;
   const std::string problem = load_cuda();
-  if (name == "auto") return problem.empty() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  if (name == "auto") {
+    if (!problem.empty() && has_driver()) log_warning(str("computing on the CPU: ", problem));
+    return problem.empty() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  }
   if (!problem.empty()) {
     throw Error(ErrorKind::kConfig, str("device \"", name, "\" cannot be used: ", problem,
                                         "; set device to \"cpu\" or \"auto\""));

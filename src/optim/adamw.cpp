@@ -27,7 +27,8 @@ void AdamW::update(int64_t step, double lr, const at::Tensor& grad, double grad_
 void AdamW::update_cpu(int64_t step, double lr, const at::Tensor& grad, double grad_scale) {
   AdamWConstants constants{};
   constants.lr = static_cast<float>(lr);
-  constants.beta1 = static_cast<float>(beta1_);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
   constants.beta2 = static_cast<float>(beta2_);
   constants.eps = static_cast<float>(eps_);
   constants.bias_correction1 =
@@ -54,7 +55,7 @@ void AdamW::update_cpu(int64_t step, double lr, const at::Tensor& grad, double g
 
 void AdamW::update_aten(int64_t step, double lr, const at::Tensor& grad, double grad_scale) {
   const at::NoGradGuard no_grad;
-  const at::Tensor scaled = grad_scale == 1.0 ? grad : grad.mul(grad_scale);
+  const at::Tensor scaled = grad_scale == 1.0 ? grad : grad.mul_(grad_scale);
   const ParameterLayout& layout = parameters_.layout();
   const auto update_range = [&](int64_t first, int64_t last, double weight_decay) {
     const auto range = [&](const at::Tensor& flat) { return flat.narrow(0, first, last - first); };

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -55,6 +56,9 @@ Failure describe_failure(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system != nullptr && is_shortage(*system)) {
     return {ErrorKind::kMemory, str("out of memory or threads: ", system->what(), kMemoryCure)};
+  }
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
+    return {ErrorKind::kIo, str(error.what(), "; check the path and its permissions")};
   }
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();

@@ -1,9 +1,10 @@
-// What a user may point eval, generate and init_from at: a run folder, a checkpoint, or a HF Llama
+// What a user may point eval and generate at: a run folder, a checkpoint, or a HF Llama
 // folder.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "config/config.h"
 #include "train/run_folder.h"
@@ -26,6 +27,9 @@ bool is_checkpoint_folder(const std::filesystem::path& folder);
 // named in a warning. Nothing when the run has none; Error(kCheckpoint) when all are damaged.
 // `skip_training_state` as in verify_checkpoint_files.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
+
+// Error(kData) when a verified checkpoint was trained on other data than `fingerprint` says.
+void require_same_data(const std::filesystem::path& checkpoint, const std::string& fingerprint);
 
 // Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
 // is damaged.

@@ -68,13 +68,6 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   const RunLength length = run_length(config_.train);
   if (checkpoint_) {
     state_ = load_checkpoint(run_.checkpoint(*checkpoint_), parameters_, *optimizer_);
-    if (state_.fingerprint != data_.fingerprint) {
-      throw Error(ErrorKind::kData,
-                  str("the data of the run in ", run_.path().string(),
-                      " has changed: its checkpoint was trained on ", state_.fingerprint,
-                      ", the files of data.train now give ", data_.fingerprint,
-                      "; restore them, or start a new run with init_from"));
-    }
   } else {
     state_.fingerprint = data_.fingerprint;
     state_.planned = length;
@@ -148,9 +141,15 @@ RunOutcome Trainer::run() {
     log_progress_done();
     // The disk may be what failed; the error itself matters more than its record.
     try {
+      if (saver_) saver_->wait();
+    } catch (const std::exception& second) {
+      log_warning(describe_failure(second).message);
+    }
+    try {
       if (log_) log_->event("end", state_, failure.message);
       const bool diverged = failure.kind == ErrorKind::kNumeric;
-      write_status(run_, diverged ? "diverged" : "failed", state_, exit_code(failure.kind));
+      failed_status_ =
+          write_status(run_, diverged ? "diverged" : "failed", state_, exit_code(failure.kind));
     } catch (const Error& second) {
       log_warning(second.what());
     }
@@ -339,13 +338,12 @@ void Trainer::save_checkpoint() {
 void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    log_->event("save_failed", lost, error.what(),
-                {{"checkpoint", run_.checkpoint(lost.step).string()}});
+  } catch (const std::exception& error) {
+    const std::string reason = describe_failure(error).message;
+    log_->event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
     // Without its last checkpoint a run has not ended well, whatever was asked for.
     if (config_.checkpoint.on_save_error == "stop" || (ending_ && lost.step == state_.step)) throw;
-    log_warning(
-        str("checkpoint of step ", lost.step, " not saved, the run goes on: ", error.what()));
+    log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
     if (saved_step_ == lost.step) saved_step_.reset();
   }
 }

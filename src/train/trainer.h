@@ -43,6 +43,8 @@ class Trainer {
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
   // to status.json and thrown on.
   RunOutcome run();
+  // The status.json that a failed run() has written; empty when it could not.
+  const std::string& failed_status() const { return failed_status_; }
 
  private:
   void train();
@@ -84,6 +86,7 @@ class Trainer {
   std::optional<RunLog> log_;
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
+  std::string failed_status_;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point status_written_;
   double done_at_start_ = 0;

@@ -196,7 +196,7 @@ TEST_P(BatchOrderProperties, SeedAndFingerprintDecideTheOrder) {
 // Each length's rows of epoch e are all drawn before one of epoch e + 1, in full batches that
 // straddle the two.
 TEST_P(BatchOrderProperties, StreamsRunEpochAfterEpoch) {
-  const TokenShard shard = make_shard(random_sizes(10, 100, 500));
+  const TokenShard shard = make_shard(random_sizes(11, 100, 500));
   const BatchOrder batches = order(shard, steps(400));
   std::map<int64_t, std::vector<int32_t>> stream;  // by length: the first input of each row
   for (int64_t k = 0; k < batches.num_batches(); ++k) {

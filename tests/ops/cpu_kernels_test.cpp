@@ -219,8 +219,9 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
     const CpuKernels<T>& kernels = table<T>(GetParam());
     AdamWConstants c{};
     c.lr = 0.01F;
-    c.beta1 = 0.9F;
     c.beta2 = 0.95F;
+    c.one_minus_beta1 = 0.1F;
+    c.one_minus_beta2 = 0.05F;
     c.eps = 1e-3F;
     c.weight_decay = 0.1F;
     c.bias_correction1 = 0.3F;
@@ -236,7 +237,7 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
       kernels.adamw(master.data(), exp_avg.data(), exp_avg_sq.data(), g.data(), working.data(),
                     count, c);
       for (size_t i = 0; i < w.size(); ++i) {
-        const double lr = c.lr, b1 = c.beta1, b2 = c.beta2;
+        const double lr = c.lr, b1 = 1.0 - c.one_minus_beta1, b2 = c.beta2;
         const double grad = static_cast<double>(g[i]) * static_cast<double>(c.grad_scale);
         const double new_m = b1 * static_cast<double>(m[i]) + (1 - b1) * grad;
         const double new_v = b2 * static_cast<double>(v[i]) + (1 - b2) * grad * grad;
