@@ -17,6 +17,10 @@ struct Batch {
   std::vector<int32_t> targets;    // [rows x length]; kNoTarget where nothing is trained
   std::vector<int64_t> documents;  // [rows] the document (concat: the first document) of each row,
                                    // -1 for a masked row
+  // Flattened places (row * length + place), ascending, where a piece of a document begins; every
+  // row's first place is among them. Attention and positions stay inside a segment. Empty: every
+  // row is one.
+  std::vector<int32_t> segments;
   int64_t num_targets = 0;
 };
 
