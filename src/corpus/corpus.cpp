@@ -13,22 +13,28 @@ uint64_t Corpus::total_bytes() const {
   return total;
 }
 
-int64_t Corpus::for_each(Progress& progress,
-                         const std::function<void(std::string_view)>& visit) const {
-  int64_t blank_lines = 0;
-  for (const SourceFile& file : files) {
+NoDocuments Corpus::for_each(
+    Progress& progress, const std::function<void(std::string_view, const DocumentPlace&)>& visit,
+    const DocumentPlace& from) const {
+  NoDocuments skipped;
+  for (size_t file = 0; file < files.size(); ++file) {
     // Progress counts bytes of the file: a JSON line is longer than its text, so the rest comes at
     // the end of the file.
+    const uint64_t size = files[file].size;
     uint64_t counted = 0;
-    blank_lines += read_documents(file, format, text_field, [&](std::string_view text, int64_t) {
-      visit(text);
-      const uint64_t bytes = std::min<uint64_t>(text.size(), file.size - counted);
-      counted += bytes;
-      progress.advance(bytes);
-    });
-    progress.advance(file.size - counted);
+    if (file >= from.file) {
+      const int64_t first = file == from.file ? from.position : 0;
+      skipped += read_documents(
+          files[file], format, text_field, [&](std::string_view text, int64_t position) {
+            if (position >= first) visit(text, {file, position});
+            const uint64_t bytes = std::min<uint64_t>(text.size(), size - counted);
+            counted += bytes;
+            progress.advance(bytes);
+          });
+    }
+    progress.advance(size - counted);
   }
-  return blank_lines;
+  return skipped;
 }
 
 Split::Split(double fraction) : fraction_(fraction) {}
@@ -68,7 +74,7 @@ CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
   CorpusCounts& counts = scan.counts;
   Hasher content;
   Progress progress(action, corpus.total_bytes());
-  counts.blank_lines = corpus.for_each(progress, [&](std::string_view text) {
+  counts.skipped = corpus.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);
     ++counts.documents;

@@ -15,15 +15,25 @@
 
 namespace lmtrain {
 
+// Where a document is: corpus.files[file], counted from 0 in it. Places ascend in the order of
+// documents.
+struct DocumentPlace {
+  size_t file = 0;
+  int64_t position = 0;
+};
+
 struct Corpus {
   std::vector<SourceFile> files;
   std::string format;
   std::string text_field;
 
   uint64_t total_bytes() const;
-  // Every document in order; polls stop_signal(). Returns the number of blank lines.
-  int64_t for_each(Progress& progress,
-                   const std::function<void(std::string_view text)>& visit) const;
+  // Every document in order, from `from` on; polls stop_signal(). Files before that place are not
+  // opened. Returns what it met that is no document.
+  NoDocuments for_each(
+      Progress& progress,
+      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit,
+      const DocumentPlace& from = {}) const;
 };
 
 // Counts for people.
@@ -32,7 +42,7 @@ struct CorpusCounts {
   int64_t bytes = 0;
   int64_t empty_documents = 0;
   int64_t invalid_documents = 0;  // not valid UTF-8
-  int64_t blank_lines = 0;
+  NoDocuments skipped;
 };
 
 // What split, sample and hash order know of a text; never changes, and no seed enters. (hash64("")

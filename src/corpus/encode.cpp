@@ -59,7 +59,7 @@ Hash128 DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
     pool.push([this, full = std::move(batch)] { return encode_batch(*this, *full); });
     batch = std::make_shared<Batch>();
   };
-  corpus.for_each(progress, [&](std::string_view text) {
+  corpus.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);
     text_hashes.push_back(text_hash(hash));

@@ -167,7 +167,8 @@ class Preparation {
                            format_bytes(static_cast<uint64_t>(counts.bytes)));
     if (counts.empty_documents > 0)
       line += str(", ", counted(counts.empty_documents, "empty document"));
-    if (counts.blank_lines > 0) line += str(", ", counts.blank_lines, " blank lines skipped");
+    if (counts.skipped.blank_lines > 0)
+      line += str(", ", counts.skipped.blank_lines, " blank lines skipped");
     log_note(line);
     if (counts.invalid_documents > 0) {
       log_warning(str(counts.invalid_documents, " of ", counts.documents,
@@ -201,7 +202,7 @@ class Preparation {
     return train_tokenizer(settings, [&](const TextSink& add) {
       Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
       Hasher content;
-      request_.train.for_each(progress, [&](std::string_view text) {
+      request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
         const Hash128 full_hash = hash128(text);
         content.add(full_hash.low).add(full_hash.high);
         const uint64_t hash = text_hash(full_hash);

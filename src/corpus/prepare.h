@@ -24,8 +24,8 @@ struct PreparedData {
   std::filesystem::path tokenizer_model;  // in the cache, or the one given
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
-      eval_shard;           // documents in hash order; none: no held-out text
-  std::string fingerprint;  // Hash128 hex over content, split, tokenizer, document settings
+      eval_shard;                  // documents in hash order; none: no held-out text
+  std::string fingerprint;         // Hash128 hex over content, split, tokenizer, document settings
   std::vector<SourceRun> sources;  // ascending; the first begins at document 0
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;

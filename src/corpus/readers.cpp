@@ -80,18 +80,18 @@ class LineReader {
   size_t end_ = 0;
 };
 
-int64_t read_lines(const fs::path& path, const Visit& visit) {
+NoDocuments read_lines(const fs::path& path, const Visit& visit) {
   LineReader reader(path);
   int64_t position = 0;
-  int64_t blank_lines = 0;
+  NoDocuments skipped;
   for (std::string_view line; reader.next(line);) {
     if (line.empty()) {
-      ++blank_lines;
+      ++skipped.blank_lines;
     } else {
       visit(line, position++);
     }
   }
-  return blank_lines;
+  return skipped;
 }
 
 // What the JSON library says, without its own numbering.
@@ -118,17 +118,17 @@ std::string field_problem(const nlohmann::json& object, const std::string& field
   return str("no field \"", field, "\" (data.text_field); the line has: ", join(names, ", "));
 }
 
-int64_t read_json_lines(const fs::path& path, const std::string& field, const Visit& visit) {
+NoDocuments read_json_lines(const fs::path& path, const std::string& field, const Visit& visit) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   LineReader reader(path);
   int64_t position = 0;
-  int64_t blank_lines = 0;
+  NoDocuments skipped;
   int64_t line_number = 0;
   for (std::string_view line; reader.next(line);) {
     if (++line_number == 1 && line.starts_with(kByteOrderMark))
       line.remove_prefix(kByteOrderMark.size());
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
-      ++blank_lines;
+      ++skipped.blank_lines;
       continue;
     }
     nlohmann::json object;
@@ -146,18 +146,18 @@ int64_t read_json_lines(const fs::path& path, const std::string& field, const Vi
     }
     visit(found->get_ref<const std::string&>(), position++);
   }
-  return blank_lines;
+  return skipped;
 }
 
 }  // namespace
 
-int64_t read_documents(const SourceFile& file, const std::string& format,
-                       const std::string& text_field, const Visit& visit) {
+NoDocuments read_documents(const SourceFile& file, const std::string& format,
+                           const std::string& text_field, const Visit& visit) {
   const std::string resolved = resolve_format(file.path, format);
   if (resolved == "lines") return read_lines(file.path, visit);
   if (resolved == "jsonl") return read_json_lines(file.path, text_field, visit);
   visit(read_file(file.path), 0);
-  return 0;
+  return {};
 }
 
 }  // namespace lmtrain

@@ -32,14 +32,15 @@ std::string explain_missing(const std::string& path) {
              fs::current_path().string(), ")");
 }
 
-SourceFile examine(const fs::path& path, double weight) {
+SourceFile examine(const fs::path& path, double weight, size_t source) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     throw Error(ErrorKind::kIo, str("cannot examine ", path.string(), ": ", std::strerror(errno)));
   }
   constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
   return {path, static_cast<uint64_t>(info.st_size),
-          info.st_mtim.tv_sec * kNanosecondsPerSecond + info.st_mtim.tv_nsec, weight};
+          info.st_mtim.tv_sec * kNanosecondsPerSecond + info.st_mtim.tv_nsec, weight,
+          static_cast<int32_t>(source)};
 }
 
 template <size_t N>
@@ -51,7 +52,7 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view valu
 
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer) {
-  std::map<std::string, double> weights;  // byte order of absolute path
+  std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string place = pointer.empty() ? "" : str(pointer, "/", i, ": ");
     const std::string path = expand_variables(sources[i].path, place);
@@ -59,12 +60,13 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     if (found.empty())
       throw Error(ErrorKind::kUsage, str(place, "\"", path, "\": ", explain_missing(path)));
     for (const fs::path& file : found) {
-      weights.emplace(fs::absolute(file).lexically_normal().native(), sources[i].weight);
+      taken.emplace(fs::absolute(file).lexically_normal().native(), i);
     }
   }
   std::vector<SourceFile> files;
-  files.reserve(weights.size());
-  for (const auto& [path, weight] : weights) files.push_back(examine(path, weight));
+  files.reserve(taken.size());
+  for (const auto& [path, source] : taken)
+    files.push_back(examine(path, sources[source].weight, source));
   return files;
 }
 

@@ -22,7 +22,8 @@ Read read(const std::filesystem::path& path, const std::string& format,
                                       [&](std::string_view text, int64_t position) {
                                         EXPECT_EQ(position, expected++);
                                         result.texts.emplace_back(text);
-                                      });
+                                      })
+                           .blank_lines;
   return result;
 }
 
@@ -36,7 +37,9 @@ TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   for (const SourceFile& file : files) names.push_back(file.path.lexically_relative(folder / ""));
   EXPECT_EQ(names, Texts({"B.txt", "a-b.txt", "a.txt", "a/z.txt", "b.txt"}));
   EXPECT_EQ(files.back().weight, 2.0) << "the first source that names it";
+  EXPECT_EQ(files.back().source, 0);
   EXPECT_EQ(files.front().weight, 1.0);
+  EXPECT_EQ(files.front().source, 1);
   EXPECT_EQ(files[3].size, 7U);
   EXPECT_GT(files[3].mtime_ns, 0);
 }
