@@ -119,6 +119,8 @@ struct BatchOrder::Impl {
                                      const std::vector<int64_t>& end_row) const;
   void add_segment(int64_t first_batch, const RunLength& run);
   void summarize();
+  double source_epochs(int64_t k) const;
+  std::vector<CycleSummary> cycles() const;
 
   const Segment& segment_of(int64_t k) const;
   Slot slot(const Segment& segment, int64_t k) const;
@@ -137,6 +139,9 @@ struct BatchOrder::Impl {
   std::vector<LengthSummary> summaries;
   int64_t num_batches = 0;
   int64_t num_targets = 0;
+  int64_t num_documents = 0;
+  int64_t targets_given = 0;  // of an epoch
+  std::vector<SourceSummary> sources;
 };
 
 BatchOrder::Impl::Impl(const TokenShard& shard, const std::string& fingerprint,
@@ -155,6 +160,10 @@ BatchOrder::Impl::Impl(const TokenShard& shard, const std::string& fingerprint,
                                       " documents has two tokens or more"));
   }
   for (const RowLength& length : lengths()) positions.push_back(length.positions());
+  num_documents = shard.num_documents();
+  for (int64_t document = 0; document < num_documents; ++document) {
+    targets_given += std::max<int64_t>(0, shard.document_size(document) - 1);
+  }
   const auto block = split_in_proportion(kEndlessBlock, positions);
   std::optional<uint64_t> block_key;
   if (shuffle) block_key = key(RandomStream::kCurriculum, -1, 0);  // no plan begins at batch -1
@@ -233,11 +242,39 @@ void BatchOrder::Impl::summarize() {
       const int64_t end = s + 1 < segments.size() ? segments[s + 1].first_batch : num_batches;
       batches += batches_before(segments[s], end, i);
     }
-    summaries.push_back({length.length, length.rows, length.targets, batches});
+    summaries.push_back({length.length, length.rows, length.rows, length.targets, batches});
     const double epochs =
         static_cast<double>(row_before(num_batches, i)) / static_cast<double>(length.rows);
     num_targets += std::llround(epochs * static_cast<double>(length.targets));
   }
+  sources.push_back({0, 1, num_documents, targets_given, source_epochs(num_batches)});
+}
+
+double BatchOrder::Impl::source_epochs(int64_t k) const {
+  double targets = 0;
+  for (size_t i = 0; i < lengths().size(); ++i) {
+    const double epochs =
+        static_cast<double>(row_before(k, i)) / static_cast<double>(lengths()[i].rows);
+    targets += epochs * static_cast<double>(lengths()[i].targets);
+  }
+  return targets / static_cast<double>(targets_given);
+}
+
+std::vector<CycleSummary> BatchOrder::Impl::cycles() const {
+  const Segment& last = segments.back();
+  const bool grows = sequence.schedule.type.starts_with("grow_");
+  const int64_t num_cycles = grows ? sequence.schedule.cycles : 1;
+  const int64_t size = last.planned.size();
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < lengths().size(); ++i)
+    counts.push_back(last.planned.count_before(size, i));
+  std::vector<CycleSummary> cycles;
+  int64_t first_batch = last.first_batch;
+  for (int64_t cycle = 0; cycle < num_cycles; ++cycle) {
+    cycles.push_back({first_batch, cycle_counts(counts, cycle, num_cycles)});
+    for (const int64_t count : cycles.back().batches) first_batch += count;
+  }
+  return cycles;
 }
 
 const Segment& BatchOrder::Impl::segment_of(int64_t k) const {
@@ -290,6 +327,17 @@ BatchOrder::~BatchOrder() = default;
 int64_t BatchOrder::num_batches() const { return impl_->num_batches; }
 int64_t BatchOrder::num_targets() const { return impl_->num_targets; }
 const std::vector<LengthSummary>& BatchOrder::lengths() const { return impl_->summaries; }
+int64_t BatchOrder::targets_given() const { return impl_->targets_given; }
+std::vector<CycleSummary> BatchOrder::cycles() const { return impl_->cycles(); }
+const std::vector<SourceSummary>& BatchOrder::sources() const { return impl_->sources; }
+
+std::vector<int64_t> BatchOrder::batch_lengths() const {
+  std::vector<int64_t> lengths;
+  for (const RowLength& length : impl_->lengths()) lengths.push_back(length.length);
+  return lengths;
+}
+
+std::vector<double> BatchOrder::source_epochs(int64_t k) const { return {impl_->source_epochs(k)}; }
 
 int64_t BatchOrder::batch_length(int64_t k) const {
   return impl_->lengths()[impl_->slot(impl_->segment_of(k), k).index].length;

@@ -22,11 +22,31 @@
 
 namespace lmtrain {
 
+// The accounts of one length of rows, as they are cut from the documents.
 struct LengthSummary {
   int64_t length = 0;
-  int64_t rows_per_epoch = 0;     // pieces
-  int64_t targets_per_epoch = 0;  // without padding
+  int64_t rows_per_epoch = 0;
+  int64_t pieces_per_epoch = 0;   // parts of documents in those rows
+  int64_t targets_per_epoch = 0;  // positions that train
   int64_t batches = 0;            // in the planned run
+
+  int64_t positions_per_epoch() const { return rows_per_epoch * length; }
+  int64_t padding_per_epoch() const { return positions_per_epoch() - targets_per_epoch; }
+};
+
+// One cycle of the planned run; schedules without cycles have one.
+struct CycleSummary {
+  int64_t first_batch = 0;
+  std::vector<int64_t> batches;  // beside lengths()
+};
+
+// The accounts of one entry of data.train.
+struct SourceSummary {
+  int32_t source = 0;  // its place in data.train
+  double weight = 1;
+  int64_t documents = 0;
+  int64_t targets = 0;  // of one pass over it
+  double epochs = 0;    // passes over it in the planned run
 };
 
 // How long the run is; exactly one is set.
@@ -64,6 +84,15 @@ class BatchOrder {
   int64_t batch_length(int64_t k) const;
   Batch batch(int64_t k) const;
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
+  // Ascending: every length a batch can have. What memory and compilation must be ready for.
+  std::vector<int64_t> batch_lengths() const;
+  // Targets that the documents of an epoch hold. What lengths() train of it falls short by what was
+  // truncated: nothing.
+  int64_t targets_given() const;
+  std::vector<CycleSummary> cycles() const;  // of the plan in force, the last one
+  const std::vector<SourceSummary>& sources() const;
+  // Passes over each of sources() before batch k, as expected inside an epoch, exact at its end.
+  std::vector<double> source_epochs(int64_t k) const;
 
  private:
   struct Impl;

@@ -76,6 +76,16 @@ std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_le
   return weights;
 }
 
+std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
+                                  int64_t num_cycles) {
+  std::vector<int64_t> here;
+  here.reserve(counts.size());
+  for (const int64_t count : counts) {
+    here.push_back(scaled(count, cycle + 1, num_cycles) - scaled(count, cycle, num_cycles));
+  }
+  return here;
+}
+
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key) {
   const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   std::vector<uint8_t> order;
@@ -103,10 +113,7 @@ std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth gro
   std::vector<uint8_t> order;
   order.reserve(static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), int64_t{0})));
   for (int64_t cycle = 0; cycle < num_cycles; ++cycle) {
-    std::vector<int64_t> in_cycle(n);
-    for (size_t i = 0; i < n; ++i) {
-      in_cycle[i] = scaled(counts[i], cycle + 1, num_cycles) - scaled(counts[i], cycle, num_cycles);
-    }
+    const std::vector<int64_t> in_cycle = cycle_counts(counts, cycle, num_cycles);
     std::vector<int64_t> weight_before(n, 0);
     for (size_t sub_cycle = 0; sub_cycle < n; ++sub_cycle) {
       std::vector<int64_t> here(n);

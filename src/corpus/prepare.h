@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "config/config.h"
+#include "formats/token_shard.h"
 
 namespace lmtrain {
-
-// From this document of the train shard on, up to the next run, documents are of this entry of
-// data.train.
-struct SourceRun {
-  int64_t first_document = 0;
-  int32_t source = 0;
-};
 
 struct PreparedData {
   std::filesystem::path tokenizer_model;  // in the cache, or the one given

@@ -87,4 +87,10 @@ class TokenShard {
   const char* index_ = nullptr;
 };
 
+// From this document of a shard on, up to the next run, documents are of this entry of data.train.
+struct SourceRun {
+  int64_t first_document = 0;
+  int32_t source = 0;
+};
+
 }  // namespace lmtrain

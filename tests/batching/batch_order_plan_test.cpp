@@ -94,6 +94,39 @@ TEST(BatchOrderPlan, EveryBatchingTrainsTheSameTargets) {
   EXPECT_EQ(targets("pad", "natural"), targets("concat", "constant"));
 }
 
+TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
+  const TokenShard shard = make_shard(random_sizes(2, 400, 900));
+  for (const char* batching : {"bucket", "pad", "concat"}) {
+    const BatchOrder order(shard, "corpus", sequence(batching, "constant"), DataConfig{}, 3, 256,
+                           {.epochs = 2});
+    int64_t targets = 0;
+    for (const LengthSummary& length : order.lengths()) targets += length.targets_per_epoch;
+    EXPECT_EQ(targets, order.targets_given());
+    ASSERT_EQ(order.sources().size(), 1U);
+    EXPECT_EQ(order.sources()[0].targets, targets);
+    EXPECT_DOUBLE_EQ(order.sources()[0].epochs, 2);
+    EXPECT_DOUBLE_EQ(order.source_epochs(0)[0], 0);
+  }
+}
+
+TEST(BatchOrderPlan, CyclesAddUpToTheRun) {
+  const TokenShard shard = make_shard(random_sizes(2, 400, 900));
+  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2", 3), DataConfig{}, 3, 256,
+                         {.steps = 1001});
+  const std::vector<CycleSummary> cycles = order.cycles();
+  ASSERT_EQ(cycles.size(), 3U);
+  for (size_t i = 0; i < cycles.size(); ++i) {
+    const int64_t end = i + 1 < cycles.size() ? cycles[i + 1].first_batch : order.num_batches();
+    for (size_t length = 0; length < order.lengths().size(); ++length) {
+      int64_t count = 0;
+      for (int64_t k = cycles[i].first_batch; k < end; ++k) {
+        count += order.batch_length(k) == order.lengths()[length].length;
+      }
+      EXPECT_EQ(cycles[i].batches[length], count);
+    }
+  }
+}
+
 TEST(BatchOrderPlan, ConcatTakesAnyLength) {
   const TokenShard shard = make_shard(random_sizes(4, 100, 300));
   SequenceConfig config = sequence("concat", "constant");
