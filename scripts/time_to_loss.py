@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Time to a given loss: Hugging Face Trainer at its best of three learning rates against lmtrain's recipe, on a CPU.
+
+    python=$(scripts/check_transformers.sh --python)      # the virtual environment with torch and transformers
+    $python scripts/time_to_loss.py configs/quickstart.json --corpus "$(scripts/setup.sh --print-torch-root)" --json result.json
+
+Both learn the same Llama (the sizes of the config) from the same documents with the same tokenizer, and are judged by
+`lmtrain eval` in fp32 on the same held-out documents, a hundredth of the corpus. The peer is transformers.Trainer as its
+users run it: AdamW, documents joined and cut at 1024 tokens, shuffled, linear warm-up and cosine decay, bf16=True where
+the processor has it, and as many tokens a step as the config says. Its time is that of train() alone; its loss that of
+its last weights. lmtrain's time is `elapsed` of its metrics: training with waiting for data, without evaluations and
+saves, read off between the two evaluations that enclose the peer's loss.
+
+Every stage keeps its result in --work and is not done twice: stop it and start it again as you like. Run it on an idle
+machine. `--set` goes to lmtrain alone.
+"""
+
+import argparse
+import glob
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LENGTH = 1024
+SHARD_HEADER = 64
+
+
+def split_corpus(corpus, work):
+    """Links every Python source of the corpus into work/train or work/held_out, chosen by a hash of its text."""
+    if os.path.exists(os.path.join(work, "split.json")):
+        return
+    for side in ("train", "held_out"):
+        shutil.rmtree(os.path.join(work, side), ignore_errors=True)
+        os.makedirs(os.path.join(work, side))
+    counts = {"train": 0, "held_out": 0}
+    for path in sorted(glob.glob(os.path.join(corpus, "**", "*.py"), recursive=True)):
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(file.read()).digest()
+        side = "held_out" if digest[0] * 256 + digest[1] < 656 else "train"  # 1 %
+        name = os.path.relpath(path, corpus).replace(os.sep, "__")
+        os.symlink(os.path.abspath(path), os.path.join(work, side, name))
+        counts[side] += 1
+    write_json(os.path.join(work, "split.json"), counts)
+
+
+def write_json(path, value):
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+    os.replace(path + ".tmp", path)
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def read_shard(path):
+    """(ids, ends of the documents) of a token shard, docs/formats/token_shard.md."""
+    import numpy
+
+    header = open(path, "rb").read(SHARD_HEADER)
+    assert header[:8] == b"LMTSHARD", path
+    size = int.from_bytes(header[12:16], "little")
+    documents, tokens = (int.from_bytes(header[at : at + 8], "little") for at in (24, 32))
+    ids = numpy.memmap(path, {2: "<u2", 4: "<u4"}[size], "r", SHARD_HEADER, (tokens,))
+    index = numpy.memmap(path, "<u8", "r", os.path.getsize(path) - 16 * documents, (documents, 2))
+    return ids, index[:, 0].astype("int64")
+
+
+def train_peer(spec_path, result_path):
+    """One run of transformers.Trainer, in a process of its own."""
+    import numpy
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments, set_seed
+
+    spec = read_json(spec_path)
+    torch.set_num_threads(spec["threads"])
+    set_seed(spec["seed"])
+    ids, ends = read_shard(spec["shard"])
+    order = numpy.random.default_rng(spec["seed"]).permutation(len(ends))
+    begins = numpy.concatenate([numpy.zeros(1, "int64"), ends[:-1]])
+    stream = numpy.concatenate([ids[begins[d] : ends[d]] for d in order]).astype(numpy.int64)
+    rows = torch.from_numpy(stream[: len(stream) // LENGTH * LENGTH]).view(-1, LENGTH)
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(rows)
+
+        def __getitem__(self, row):
+            return {"input_ids": rows[row], "labels": rows[row]}
+
+    model = LlamaForCausalLM(LlamaConfig(**spec["model"], max_position_embeddings=LENGTH, use_cache=False))
+    arguments = TrainingArguments(
+        output_dir=spec["folder"], use_cpu=True, bf16=spec["bf16"], per_device_train_batch_size=spec["batch_tokens"] // LENGTH,
+        max_steps=spec["steps"], learning_rate=spec["lr"], lr_scheduler_type="cosine", warmup_steps=max(1, spec["steps"] // 50),
+        weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, max_grad_norm=1.0, save_strategy="no", logging_steps=50,
+        report_to="none", disable_tqdm=True, seed=spec["seed"],
+    )
+    trainer = Trainer(model=model, args=arguments, train_dataset=Rows())
+    started = time.perf_counter()
+    trainer.train()
+    seconds = time.perf_counter() - started
+    model.save_pretrained(spec["folder"])
+    shutil.copyfile(spec["tokenizer"], os.path.join(spec["folder"], "tokenizer.model"))
+    write_json(result_path, {"seconds": seconds})
+
+
+def run(command, log, **more):
+    with open(log, "wb") as file:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=file, **more)
+    if done.returncode != 0:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            sys.exit(f"{command[0]} ended with {done.returncode}; the end of {log}:\n{file.read()[-2000:]}")
+    return done.stdout.decode()
+
+
+def lmtrain(arguments, command, log, *more):
+    return run([arguments.lmtrain, command, *more], log)
+
+
+def peer(arguments, work, config, data, lr):
+    """{"lr", "seconds", "loss"} of one learning rate."""
+    folder = os.path.join(work, f"trainer_lr_{lr:g}")
+    result = folder + ".json"
+    if not os.path.exists(result):
+        model = {k: v for k, v in config["model"].items() if v is not None and k != "activation_checkpointing"}
+        model["vocab_size"] = data["vocab_size"]
+        spec = {
+            "threads": arguments.threads, "seed": 1, "shard": data["shard"], "tokenizer": data["tokenizer"], "model": model,
+            "bf16": config["precision"] == "bf16", "batch_tokens": config["batch"]["tokens"], "folder": folder, "lr": lr,
+            "steps": arguments.tokens // config["batch"]["tokens"],
+        }
+        os.makedirs(folder, exist_ok=True)
+        write_json(folder + ".spec.json", spec)
+        print(f"HF Trainer, lr {lr:g}: {spec['steps']} steps", file=sys.stderr)
+        environment = os.environ | {"OMP_NUM_THREADS": str(arguments.threads), "HF_HUB_OFFLINE": "1"}
+        run([sys.executable, os.path.abspath(__file__), "--peer", folder + ".spec.json", folder + ".seconds.json"],
+            folder + ".log", env=environment)
+        seconds = read_json(folder + ".seconds.json")["seconds"]
+        judged = json.loads(lmtrain(arguments, "eval", folder + ".eval.log", folder, "--data", os.path.join(work, "held_out"),
+                                    "--max-length", str(LENGTH), "--json"))
+        write_json(result, {"lr": lr, "seconds": seconds, "loss": judged["loss"]})
+    return read_json(result)
+
+
+def our_curve(folder):
+    """[(tokens, seconds, held-out loss)]"""
+    points, seconds = [], 0.0
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            seconds = row.get("elapsed", seconds)
+            if "eval_loss" in row:
+                points.append((row["tokens"], seconds, row["eval_loss"]))
+    return points
+
+
+def crossing(curve, loss):
+    """(tokens, seconds) at which the curve first reaches the loss, between two evaluations by straight lines; or None."""
+    for before, after in zip(curve, curve[1:]):
+        if after[2] <= loss:
+            part = (before[2] - loss) / (before[2] - after[2]) if before[2] > after[2] else 1.0
+            part = min(max(part, 0.0), 1.0)
+            return tuple(before[i] + part * (after[i] - before[i]) for i in (0, 1))
+    return None
+
+
+def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "--peer":
+        return train_peer(sys.argv[2], sys.argv[3])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--corpus", required=True, help="folder of Python sources")
+    parser.add_argument("--tokens", type=int, default=1_230_000, help="that the peer trains on (default 1.23M)")
+    parser.add_argument("--lrs", default="1e-3,2e-3,4e-3", help="of the peer (default 1e-3,2e-3,4e-3)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for lmtrain")
+    parser.add_argument("--name", default="lmtrain", help="of lmtrain's run in --work, for several recipes")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--work", default=os.path.join(REPO, "runs", "time_to_loss"))
+    parser.add_argument("--lmtrain", default=os.path.join(REPO, "build", "lmtrain"))
+    parser.add_argument("--json", metavar="FILE")
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    split_corpus(arguments.corpus, work)
+
+    settings = [
+        f"data.train={json.dumps([os.path.join(work, 'train')])}", f"data.eval={json.dumps([os.path.join(work, 'held_out')])}",
+        f"data.cache_dir={os.path.join(work, 'cache')}", f"threads={arguments.threads}", "eval.every=2%", "eval.tokens=1G",
+        f"sequence.max_length={LENGTH}", "device=cpu", *arguments.set,
+    ]
+    options = [option for setting in settings for option in ("--set", setting)]
+    folder = os.path.join(work, arguments.name)
+    os.environ["LMTRAIN_CORPUS"] = os.path.abspath(arguments.corpus)
+    print(f"lmtrain, {arguments.config} {' '.join(arguments.set)}", file=sys.stderr)
+    lmtrain(arguments, "train", folder + ".log", arguments.config, "--run-dir", folder, "--continue", *options)
+    config = read_json(os.path.join(folder, "config.json"))
+    checkpoint = sorted(glob.glob(os.path.join(folder, "checkpoints", "step_*")))[-1]
+    shards = glob.glob(os.path.join(work, "cache", "shards", "*", "train.bin"))
+    if len(shards) != 1:
+        sys.exit(f"{work}/cache holds {len(shards)} training shards; give an empty --work")
+    data = {
+        "shard": shards[0], "tokenizer": os.path.join(checkpoint, "tokenizer.model"),
+        "vocab_size": read_json(os.path.join(checkpoint, "config.json"))["vocab_size"],
+    }
+    peers = [peer(arguments, work, config, data, float(lr)) for lr in arguments.lrs.split(",")]
+    best = min(peers, key=lambda entry: entry["loss"])
+    curve = our_curve(folder)
+    reached = crossing(curve, best["loss"])
+    result = {
+        "date": time.strftime("%Y-%m-%d"), "processor": platform.processor() or platform.machine(), "threads": arguments.threads,
+        "precision": config["precision"], "trainer_tokens": arguments.tokens, "trainer": peers, "best": best,
+        "lmtrain": {"set": arguments.set, "tokens": curve[-1][0], "seconds": curve[-1][1], "loss": curve[-1][2]},
+        "reached": reached and {"tokens": reached[0], "seconds": reached[1], "times_sooner": best["seconds"] / reached[1],
+                                "times_fewer_tokens": arguments.tokens / reached[0]},
+    }
+    for entry in peers:
+        print(f"HF Trainer, lr {entry['lr']:g}: held-out loss {entry['loss']:.4f} after {entry['seconds']:.0f} s")
+    print(f"lmtrain: held-out loss {curve[-1][2]:.4f} after {curve[-1][1]:.0f} s, {curve[-1][0]} tokens")
+    if reached:
+        print(f"lmtrain reaches {best['loss']:.4f} after {reached[1]:.1f} s and {reached[0]:.0f} tokens: "
+              f"{best['seconds'] / reached[1]:.2f} times sooner, with {arguments.tokens / reached[0]:.2f} times fewer tokens")
+    else:
+        print(f"lmtrain does not reach {best['loss']:.4f}")
+    if arguments.json:
+        write_json(arguments.json, result)
+
+
+if __name__ == "__main__":
+    main()
