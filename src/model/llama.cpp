@@ -58,6 +58,28 @@ void optimize(std::shared_ptr<torch::jit::Graph> graph) {
   torch::jit::EliminateDeadCode(graph);
 }
 
+// For lm.attention: the first places and the end, int32. For RoPE: each position's place in its
+// segment, int64.
+std::pair<at::Tensor, at::Tensor> segment_tensors(const std::vector<int32_t>& segments,
+                                                  int64_t num_positions, int64_t length) {
+  const at::Tensor bounds = at::empty({static_cast<int64_t>(segments.size()) + 1}, at::kInt);
+  const at::Tensor positions = at::empty({num_positions}, at::kLong);
+  int32_t* bound = std::copy(segments.begin(), segments.end(), bounds.data_ptr<int32_t>());
+  *bound = static_cast<int32_t>(num_positions);
+  int64_t* position = positions.data_ptr<int64_t>();
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const int64_t begin = segments[i];
+    const int64_t end = i + 1 < segments.size() ? segments[i + 1] : num_positions;
+    if ((i == 0 && begin != 0) || end <= begin || end > (begin / length + 1) * length) {
+      throw Error(ErrorKind::kInternal,
+                  str("segment ", i, " of ", segments.size(), " covers [", begin, ", ", end,
+                      ") in rows of ", length, ": out of order, or over the end of a row"));
+    }
+    std::iota(position + begin, position + end, int64_t{0});
+  }
+  return {bounds, positions};
+}
+
 void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool first) {
   if (!has_cpu_kernel(gradient)) {
     first ? sum.copy_(gradient.reshape(-1)) : sum.add_(gradient.reshape(-1));
@@ -116,13 +138,24 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
 
 Llama::~Llama() = default;
 
-at::Tensor Llama::run(const char* function, std::vector<c10::IValue> arguments, int64_t length) {
+at::Tensor Llama::run(const char* function, const at::Tensor& ids,
+                      std::vector<c10::IValue> arguments, const std::vector<int32_t>& segments) {
+  const int64_t length = ids.size(1);
   if (length > max_length_) {
     throw Error(ErrorKind::kInternal,
                 str("a row of ", length, " positions in a model of ", max_length_));
   }
-  arguments.insert(arguments.end(),
-                   {weights_, layers_, cos_.narrow(0, 0, length), sin_.narrow(0, 0, length)});
+  arguments.insert(arguments.begin(), ids);
+  arguments.insert(arguments.end(), {weights_, layers_});
+  if (segments.empty()) {
+    arguments.insert(arguments.end(),
+                     {cos_.narrow(0, 0, length), sin_.narrow(0, 0, length), c10::IValue()});
+  } else {
+    const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length);
+    const at::Tensor rows = positions.to(device());
+    arguments.insert(arguments.end(),
+                     {cos_.index_select(0, rows), sin_.index_select(0, rows), bounds.to(device())});
+  }
   const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
   return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments))
       .toTensor();
@@ -130,17 +163,19 @@ at::Tensor Llama::run(const char* function, std::vector<c10::IValue> arguments, 
 
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
-  return run("logits", {ids}, ids.size(1));
+  return run("logits", ids, {}, {});
 }
 
-at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double scale) {
+at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                       const std::vector<int32_t>& segments) {
   const at::NoGradGuard no_grad;
-  return run("loss", {ids, targets, scale}, ids.size(1));
+  return run("loss", ids, {targets, scale}, segments);
 }
 
 at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                                    const at::Tensor& grad, bool first) {
-  const at::Tensor loss = run("loss", {ids, targets, scale}, ids.size(1));
+                                    const at::Tensor& grad, bool first,
+                                    const std::vector<int32_t>& segments) {
+  const at::Tensor loss = run("loss", ids, {targets, scale}, segments);
   const auto gradients = torch::autograd::grad({loss}, leaves_);
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {

@@ -4,6 +4,10 @@
 // `eager` runs the compiled graph as written; `script` first inlines it, unrolls the layers and
 // folds constants. Either is fixed before the first call and never specialised afterwards, so the
 // bits of a step do not depend on how many came before. Not thread-safe.
+//
+// `segments` are those of batching/batch.h: the flattened places where a piece of a document
+// begins, every row's first place among them. Attention and positions stay inside a segment. None:
+// every row is one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,11 +33,13 @@ class Llama {
   // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.
   at::Tensor logits(const at::Tensor& ids);
   // targets_BT int64, negative where nothing is predicted -> scale x sum of nats, a scalar in fp32.
-  at::Tensor loss(const at::Tensor& ids, const at::Tensor& targets, double scale);
+  at::Tensor loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                  const std::vector<int32_t>& segments = {});
   // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of
   // the layout.
   at::Tensor loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                               const at::Tensor& grad, bool first);
+                               const at::Tensor& grad, bool first,
+                               const std::vector<int32_t>& segments = {});
 
   int64_t max_length() const { return max_length_; }
   const Parameters& parameters() const { return parameters_; }
@@ -41,7 +47,8 @@ class Llama {
 
  private:
   struct Compiled;
-  at::Tensor run(const char* function, std::vector<c10::IValue> arguments, int64_t length);
+  at::Tensor run(const char* function, const at::Tensor& ids, std::vector<c10::IValue> arguments,
+                 const std::vector<int32_t>& segments);
 
   Parameters& parameters_;
   int64_t max_length_;

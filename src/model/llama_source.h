@@ -7,38 +7,40 @@
 // memory, so stacking costs nothing.
 //
 // Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
-// (H + 2K)E, F intermediate, R = E/2, V vocabulary.
+// (H + 2K)E, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where the rows
+// of the batch have segments, B x T.
 #pragma once
 
 namespace lmtrain {
 
 inline constexpr const char* kLlamaSource = R"(
-def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
+def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
+              segments: Optional[Tensor]) -> Tensor:
     qkv_BTC = torch.linear(x_BTD, layer["qkv_proj"])
-    q_BHTE, k_BKTE, v_BKTE = lm.qkv_rope(qkv_BTC, cos_TR, sin_TR, num_attention_heads, num_key_value_heads)
-    y_BHTE = torch.scaled_dot_product_attention(q_BHTE, k_BKTE, v_BKTE, None, 0.0, True,
-                                                enable_gqa=num_attention_heads != num_key_value_heads)
+    q_BHTE, k_BKTE, v_BKTE = lm.qkv_rope(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads)
+    y_BHTE = lm.attention(q_BHTE, k_BKTE, v_BKTE, segments)
     return torch.linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     return torch.linear(lm.swiglu(torch.linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
 
-def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
+def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
+                  segments: Optional[Tensor]) -> Tensor:
     normed_BTD = lm.rms_norm(x_BTD, layer["input_layernorm"], rms_norm_eps)
-    h_BTD = x_BTD + attention(normed_BTD, layer, cos_TR, sin_TR)
+    h_BTD = x_BTD + attention(normed_BTD, layer, cos_PR, sin_PR, segments)
     normed_BTD = lm.rms_norm(h_BTD, layer["post_attention_layernorm"], rms_norm_eps)
     return h_BTD + mlp(normed_BTD, layer)
 
-def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_TR: Tensor,
-           sin_TR: Tensor) -> Tensor:
+def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
+           sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     x_BTD = lm.embedding(ids_BT, weights["embed_tokens"])
     for i in range(num_hidden_layers):
-        x_BTD = decoder_layer(x_BTD, layers[i], cos_TR, sin_TR)
+        x_BTD = decoder_layer(x_BTD, layers[i], cos_PR, sin_PR, segments)
     return torch.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
-         cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
-    logits_BTV = logits(ids_BT, weights, layers, cos_TR, sin_TR)
+         cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
+    logits_BTV = logits(ids_BT, weights, layers, cos_PR, sin_PR, segments)
     return lm.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), scale)
 )";
 

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <tuple>
 
 namespace lmtrain {
@@ -20,8 +21,9 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
-// 2104.09864, with the two halves of a head paired as transformers does). cos_TR and sin_TR are
-// fp32, R = E/2.
+// 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are
+// fp32, R = E/2; P = T: a row of angles for each place in a row; P = N: one for each position of
+// the batch.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
                                                         const at::Tensor& sin, int64_t num_heads,
@@ -31,6 +33,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
                                                                   const at::Tensor& sin,
                                                                   int64_t num_heads,
                                                                   int64_t num_kv_heads);
+
+// softmax(q k' / sqrt(E)) v over the places up to one's own, H/K query heads to a key/value head;
+// q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
+// N flattened positions begins, then N; attention stays inside a segment, and every row begins one.
+// Without it a row is one segment. With it the cost on a CPU is the sum of the squares of the
+// segments' lengths; elsewhere a mask of [B, T, T].
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const std::optional<at::Tensor>& segments);
+at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const std::optional<at::Tensor>& segments);
 
 // SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up];
 // recomputed in the backward.

@@ -16,6 +16,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const at::Tensor qkv = input.contiguous();
     const int64_t batch = qkv.size(0);
     const int64_t length = qkv.size(1);
+    const int64_t num_angles = cos.size(0);
     const int64_t half = cos.size(-1);
     const int64_t size = 2 * half;
     const at::Tensor q = at::empty({batch, length, num_heads, size}, qkv.options());
@@ -27,8 +28,8 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
         const auto& rope = cpu_kernels<T>().rope;
         for (int64_t row = begin; row < end; ++row) {
           const T* in = elements<T>(qkv) + row * width;
-          const float* c = elements<float>(cos) + row % length * half;
-          const float* s = elements<float>(sin) + row % length * half;
+          const float* c = elements<float>(cos) + row % num_angles * half;
+          const float* s = elements<float>(sin) + row % num_angles * half;
           rope(in, size, elements<T>(q) + row * num_heads * size, size, c, s, num_heads, half,
                1.0F);
           in += num_heads * size;
@@ -57,6 +58,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const int64_t num_heads = d[0].size(1);
     const int64_t num_kv_heads = d[1].size(1);
     const int64_t length = d[0].size(2);
+    const int64_t num_angles = cos.size(0);
     const int64_t half = cos.size(-1);
     const int64_t size = 2 * half;
     const int64_t width = (num_heads + 2 * num_kv_heads) * size;
@@ -70,8 +72,8 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
           const auto at_row = [&](const at::Tensor& x) {
             return elements<T>(x) + b * x.stride(0) + t * x.stride(2);
           };
-          const float* c = elements<float>(cos) + t * half;
-          const float* s = elements<float>(sin) + t * half;
+          const float* c = elements<float>(cos) + row % num_angles * half;
+          const float* s = elements<float>(sin) + row % num_angles * half;
           T* out = elements<T>(d_qkv) + row * width;
           rope(at_row(d[0]), d[0].stride(1), out, size, c, s, num_heads, half, -1.0F);
           out += num_heads * size;
@@ -91,14 +93,15 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
 
 Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                          int64_t num_heads, int64_t num_kv_heads) {
+  const int64_t length = qkv.size(1);
   const int64_t half = cos.size(-1);
   const at::Tensor heads =
       qkv.unflatten(-1, {num_heads + 2 * num_kv_heads, 2 * half}).transpose(1, 2);
   const auto rotate = [&](const at::Tensor& x) {
     const at::ScalarType accurate = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const auto halves = x.to(accurate).chunk(2, -1);
-    const at::Tensor c = cos.to(accurate);
-    const at::Tensor s = sin.to(accurate);
+    const at::Tensor c = cos.to(accurate).unflatten(0, {-1, length}).unsqueeze(1);
+    const at::Tensor s = sin.to(accurate).unflatten(0, {-1, length}).unsqueeze(1);
     return at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1)
         .to(x.scalar_type());
   };

@@ -8,6 +8,7 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, "
       "Tensor, Tensor)");
+  library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
   library.def("swiglu(Tensor gate_up) -> Tensor");
   library.def("cross_entropy(Tensor(a!) logits, Tensor targets, float scale) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
@@ -17,6 +18,7 @@ TORCH_LIBRARY(lm, library) {
 TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("rms_norm", &lmtrain::rms_norm);
   library.impl("qkv_rope", &lmtrain::qkv_rope);
+  library.impl("attention", &lmtrain::attention);
   library.impl("swiglu", &lmtrain::swiglu);
   library.impl("cross_entropy", &lmtrain::cross_entropy);
   library.impl("embedding", &lmtrain::embedding);

@@ -12,6 +12,16 @@ at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_
   return tensor.to(device);
 }
 
+// Those of some rows, counted from the first of them.
+std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t rows) {
+  const auto at = [&](int64_t row) {
+    return std::lower_bound(batch.segments.begin(), batch.segments.end(), row * batch.length);
+  };
+  std::vector<int32_t> segments(at(first_row), at(first_row + rows));
+  for (int32_t& place : segments) place -= static_cast<int32_t>(first_row * batch.length);
+  return segments;
+}
+
 }  // namespace
 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
@@ -24,7 +34,7 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
     losses.push_back(
         model.loss_and_gradient(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                                 rows_of(batch.targets, row, rows, batch.length, model.device()),
-                                scale, grad, /*first=*/row == 0));
+                                scale, grad, /*first=*/row == 0, segments_of(batch, row, rows)));
   }
   // Read back once, after all micro-batches were queued.
   double loss = 0;

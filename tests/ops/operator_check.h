@@ -41,7 +41,7 @@ inline Outcome run_operator(const Operator& op, const std::vector<at::Tensor>& i
   return outcome;
 }
 
-inline double tolerance(at::ScalarType dtype) { return dtype == at::kBFloat16 ? 1.6e-2 : 1e-5; }
+inline constexpr double kBf16Tolerance = 1.6e-2;
 
 inline void expect_near(const Outcome& actual, const Outcome& expected, double tolerance) {
   ASSERT_EQ(actual.outputs.size(), expected.outputs.size());
@@ -58,7 +58,8 @@ inline void expect_near(const Outcome& actual, const Outcome& expected, double t
 // The kernel, and the composition in the same dtype, against the composition in double: fp32 and
 // bf16. The inputs are rounded to bf16 first, so that all compute on the same numbers.
 inline void check_operator(const Operator& op, const Operator& reference,
-                           const std::vector<at::Tensor>& inputs) {
+                           const std::vector<at::Tensor>& inputs,
+                           double bf16_tolerance = kBf16Tolerance) {
   std::vector<at::Tensor> rounded;
   for (const at::Tensor& input : inputs) rounded.push_back(input.to(at::kBFloat16));
   const Outcome oracle = run_operator(reference, rounded, at::kDouble);
@@ -70,13 +71,14 @@ inline void check_operator(const Operator& op, const Operator& reference,
     }
     for (const at::Tensor& gradient : kernel.gradients) EXPECT_EQ(gradient.scalar_type(), dtype);
     SCOPED_TRACE(at::toString(dtype));
+    const double tolerance = dtype == at::kBFloat16 ? bf16_tolerance : 1e-5;
     {
       SCOPED_TRACE("kernel");
-      expect_near(kernel, oracle, tolerance(dtype));
+      expect_near(kernel, oracle, tolerance);
     }
     {
       SCOPED_TRACE("composition");
-      expect_near(composition, oracle, tolerance(dtype));
+      expect_near(composition, oracle, tolerance);
     }
   }
 }

@@ -92,6 +92,27 @@ TEST(QkvRope, ReadsInputsAndGradientsThatAreNotContiguous) {
                  {random_tensor({shape.width(), 7, 3}, 31)});
 }
 
+// With segments every position of the batch has a row of angles of its own.
+TEST(QkvRope, TakesARowOfAnglesForEveryPosition) {
+  const Shape shape = {3, 7, 4, 2, 6};
+  const at::Tensor angle = 3 * random_tensor({3 * 7, 3}, 78);
+  const at::Tensor cos = angle.cos(), sin = angle.sin();
+  const auto each = [&](Function function) {
+    return [=](const std::vector<at::Tensor>& in) {
+      const auto [q, k, v] = function(in[0], cos, sin, 4, 2);
+      return std::vector<at::Tensor>{q, k, v};
+    };
+  };
+  const at::Tensor qkv = random_tensor({3, 7, shape.width()}, 36);
+  check_operator(each(qkv_rope), each(qkv_rope_reference), {qkv});
+  // The second row is as it would be alone with its angles.
+  const auto [q, k, v] = qkv_rope(qkv, cos, sin, 4, 2);
+  const auto [q1, k1, v1] =
+      qkv_rope(qkv.narrow(0, 1, 1), cos.narrow(0, 7, 7), sin.narrow(0, 7, 7), 4, 2);
+  EXPECT_TRUE(testing::same_bits(q.narrow(0, 1, 1), q1));
+  EXPECT_TRUE(testing::same_bits(k.narrow(0, 1, 1), k1));
+}
+
 TEST(QkvRope, OutputsThatAreNotUsedHaveNoGradient) {
   const Shape shape = {2, 5, 4, 2, 6};
   for (size_t used = 0; used < 3; ++used) {

@@ -92,5 +92,20 @@ TEST(Step, MaskedRowsAddNothing) {
   EXPECT_EQ(largest_difference(nothing.grad, model.new_gradient()), 0);
 }
 
+// Rows of several documents, cut anywhere between rows.
+TEST(Step, SegmentsStayWithTheirRows) {
+  TinyModel model;
+  Batch batch = ragged_batch({16, 16, 12, 16, 7});
+  const Step without(model, batch, batch.rows * batch.length);
+  batch.segments = {0, 3, 4, 16, 32, 40, 45, 48, 64, 70};
+  const Step whole(model, batch, batch.rows * batch.length);
+  EXPECT_GT(std::abs(whole.loss - without.loss), 1e-3);
+  for (const int64_t rows : {1, 2, 3, 4}) {
+    const Step parts(model, batch, rows * batch.length);
+    EXPECT_NEAR(parts.loss, whole.loss, 1e-6 * whole.loss) << rows;
+    EXPECT_LT(largest_difference(parts.grad, whole.grad), 1e-6) << rows;
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain
