@@ -9,10 +9,11 @@
 namespace lmtrain {
 namespace {
 
-// Documents handed to a worker together, so that small ones do not pay for a hand-over each.
+// Documents handed to a thread together, so that small ones do not pay for a hand-over each.
 struct Batch {
   std::string text;
   std::vector<size_t> ends;
+  std::vector<DocumentPlace> places;
 };
 constexpr size_t kBatchBytes = size_t{1} << 18;
 constexpr size_t kBatchesPerThread = 4;
@@ -21,11 +22,11 @@ std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const 
   std::vector<EncodedDocument> documents;
   documents.reserve(batch.ends.size());
   size_t begin = 0;
-  for (const size_t end : batch.ends) {
-    const std::string_view text = std::string_view(batch.text).substr(begin, end - begin);
+  for (size_t i = 0; i < batch.ends.size(); ++i) {
+    const std::string_view text = std::string_view(batch.text).substr(begin, batch.ends[i] - begin);
     documents.push_back({encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
-                         0, text.size()});
-    begin = end;
+                         hash128(text), text.size(), batch.places[i]});
+    begin = batch.ends[i];
   }
   return documents;
 }
@@ -37,21 +38,16 @@ std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix
 
 }  // namespace
 
-Hash128 DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
-                                const std::function<void(const EncodedDocument&)>& sink) const {
+void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
+                             const std::function<void(const EncodedDocument&)>& sink,
+                             const DocumentPlace& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
-  const auto threads = static_cast<size_t>(std::max(num_threads, 1));
-  Hasher content;
+  const int threads = std::max(num_threads, 1);
   Progress progress(action, corpus.total_bytes());
-  OrderedPool<std::vector<EncodedDocument>> pool(static_cast<int>(threads),
-                                                 kBatchesPerThread * threads);
-  std::deque<uint64_t> text_hashes;  // of the documents under way
+  OrderedPool<std::vector<EncodedDocument>> pool(threads,
+                                                 kBatchesPerThread * static_cast<size_t>(threads));
   const auto drain = [&] {
-    for (EncodedDocument& document : pool.pop()) {
-      document.text_hash = text_hashes.front();
-      text_hashes.pop_front();
-      sink(document);
-    }
+    for (const EncodedDocument& document : pool.pop()) sink(document);
   };
   auto batch = std::make_shared<Batch>();
   const auto submit = [&] {
@@ -59,17 +55,17 @@ Hash128 DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
     pool.push([this, full = std::move(batch)] { return encode_batch(*this, *full); });
     batch = std::make_shared<Batch>();
   };
-  corpus.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
-    const Hash128 hash = hash128(text);
-    content.add(hash.low).add(hash.high);
-    text_hashes.push_back(text_hash(hash));
-    batch->text += text;
-    batch->ends.push_back(batch->text.size());
-    if (batch->text.size() + batch->ends.size() >= kBatchBytes) submit();
-  });
+  corpus.for_each(
+      progress,
+      [&](std::string_view text, const DocumentPlace& place) {
+        batch->text += text;
+        batch->ends.push_back(batch->text.size());
+        batch->places.push_back(place);
+        if (batch->text.size() + batch->ends.size() >= kBatchBytes) submit();
+      },
+      from);
   submit();
   while (!pool.empty()) drain();
-  return content.digest();
 }
 
 HashOrderedShardWriter::HashOrderedShardWriter(const std::filesystem::path& path,
@@ -81,7 +77,7 @@ HashOrderedShardWriter::HashOrderedShardWriter(const std::filesystem::path& path
 
 void HashOrderedShardWriter::add_document(const EncodedDocument& document) {
   unordered_.add_document(document.ids, document.bytes);
-  hashes_.push_back(document.text_hash);
+  hashes_.push_back(text_hash(document.hash));
 }
 
 void HashOrderedShardWriter::finish() {

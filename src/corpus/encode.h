@@ -16,8 +16,9 @@ namespace lmtrain {
 
 struct EncodedDocument {
   std::vector<int32_t> ids;
-  uint64_t text_hash = 0;
+  Hash128 hash;  // of its text
   uint64_t bytes = 0;
+  DocumentPlace place;
 };
 
 struct DocumentEncoder {
@@ -26,10 +27,10 @@ struct DocumentEncoder {
   bool add_eos = true;
   int num_threads = 1;
 
-  // Calls `sink` on the calling thread for each document in order. Returns the hash of the content,
-  // as scan_corpus does.
-  Hash128 encode(const Corpus& corpus, const std::string& action,
-                 const std::function<void(const EncodedDocument&)>& sink) const;
+  // Calls `sink` on the calling thread for each document in order, from `from` on.
+  void encode(const Corpus& corpus, const std::string& action,
+              const std::function<void(const EncodedDocument&)>& sink,
+              const DocumentPlace& from = {}) const;
 };
 
 // A token shard with its documents sorted by the hash of their text, ties in the order added:

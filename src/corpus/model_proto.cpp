@@ -16,27 +16,23 @@ constexpr uint64_t kNormalizerSpec = 3;
 constexpr uint64_t kPiece = 1;
 constexpr uint64_t kScore = 2;
 constexpr uint64_t kType = 3;
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6 };
 // TrainerSpec
 constexpr uint64_t kModelType = 3;
 constexpr uint64_t kVocabSize = 4;
 constexpr uint64_t kCharacterCoverage = 10;
+constexpr uint64_t kTreatWhitespaceAsSuffix = 24;
 constexpr uint64_t kAllowWhitespaceOnlyPieces = 26;
 constexpr uint64_t kByteFallback = 35;
 constexpr uint64_t kUnkId = 40;
 constexpr uint64_t kBosId = 41;
 constexpr uint64_t kEosId = 42;
 constexpr uint64_t kPadId = 43;
-constexpr uint64_t kUnigram = 1;
-constexpr uint64_t kBpe = 2;
 // NormalizerSpec
 constexpr uint64_t kName = 1;
 constexpr uint64_t kCharsMap = 2;
 constexpr uint64_t kAddDummyPrefix = 3;
 constexpr uint64_t kRemoveExtraWhitespaces = 4;
 constexpr uint64_t kEscapeWhitespaces = 5;
-
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 class Message {
  public:
@@ -71,36 +67,55 @@ class Message {
   std::string bytes_;
 };
 
-// Walks over the fields of a message; stops at the first that is malformed.
+// Walks over the fields of a message; stops at the first that is malformed, and then is not
+// complete().
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : rest_(bytes) {}
 
   bool next() {
+    if (rest_.empty()) return false;
+    complete_ = read_field();
+    return complete_;
+  }
+  bool complete() const { return complete_; }
+
+  // A field of another type than its number should have is one that is not known.
+  bool is_integer(uint64_t number) const { return number_ == number && type_ == kVarint; }
+  bool is_float(uint64_t number) const { return number_ == number && type_ == kFixed32; }
+  bool is_bytes(uint64_t number) const { return number_ == number && type_ == kDelimited; }
+  uint64_t integer() const { return value_; }
+  float float_value() const {
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      bits |= uint32_t{static_cast<unsigned char>(bytes_[i])} << (8 * i);
+    return std::bit_cast<float>(bits);
+  }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  enum WireType : uint64_t { kVarint = 0, kFixed64 = 1, kDelimited = 2, kFixed32 = 5 };
+
+  bool read_field() {
     uint64_t tag = 0;
     if (!read_varint(tag)) return false;
     number_ = tag >> 3;
-    switch (tag & 7U) {
-      case 0:
+    type_ = tag & 7U;
+    uint64_t size = 0;
+    switch (type_) {
+      case kVarint:
         return read_varint(value_);
-      case 1:
+      case kFixed64:
         return take(8);
-      case 2: {
-        uint64_t size = 0;
+      case kDelimited:
         return read_varint(size) && take(size);
-      }
-      case 5:
+      case kFixed32:
         return take(4);
       default:
         return false;
     }
   }
 
-  uint64_t number() const { return number_; }
-  uint64_t value() const { return value_; }
-  std::string_view bytes() const { return bytes_; }
-
- private:
   bool read_varint(uint64_t& value) {
     value = 0;
     for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
@@ -120,17 +135,12 @@ class Fields {
   }
 
   std::string_view rest_;
+  bool complete_ = true;
   uint64_t number_ = 0;
+  uint64_t type_ = 0;
   uint64_t value_ = 0;
   std::string_view bytes_;
 };
-
-// A space, in either spelling, after something else.
-bool has_space_inside(std::string_view piece) {
-  while (piece.starts_with(kSpaceMark)) piece.remove_prefix(kSpaceMark.size());
-  return piece.find(kSpaceMark) != std::string_view::npos ||
-         piece.find(' ') != std::string_view::npos;
-}
 
 // sentencepiece's spelling: every space is U+2581.
 std::string with_space_marks(std::string_view text) {
@@ -147,26 +157,27 @@ std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double covera
   const auto add_piece = [&](std::string_view text, float score, PieceType type) {
     Message piece;
     piece.add_bytes(kPiece, text).add_float(kScore, score);
-    if (type != kNormal) piece.add_integer(kType, type);
+    if (type != PieceType::kNormal) piece.add_integer(kType, static_cast<uint64_t>(type));
     model.add_bytes(kPieces, piece.bytes());
     ++num_pieces;
   };
-  add_piece("<unk>", 0, kUnknown);
-  add_piece("<s>", 0, kControl);
-  add_piece("</s>", 0, kControl);
+  add_piece("<unk>", 0, PieceType::kUnknown);
+  add_piece("<s>", 0, PieceType::kControl);
+  add_piece("</s>", 0, PieceType::kControl);
   for (unsigned byte = 0; byte < 256 && byte_fallback; ++byte) {
     std::array<char, 8> name{};
     std::snprintf(name.data(), name.size(), "<0x%02X>", byte);
-    add_piece(name.data(), 0, kByte);
+    add_piece(name.data(), 0, PieceType::kByte);
   }
   // The encoder joins the neighbours whose piece has the highest score: the order in which they
   // were learned.
   float score = 0;
   for (const auto* list : {&pieces.merges, &pieces.characters}) {
-    for (const std::string& text : *list) add_piece(with_space_marks(text), score--, kNormal);
+    for (const std::string& text : *list)
+      add_piece(with_space_marks(text), score--, PieceType::kNormal);
   }
   Message trainer;
-  trainer.add_integer(kModelType, kBpe)
+  trainer.add_integer(kModelType, static_cast<uint64_t>(ModelType::kBpe))
       .add_integer(kVocabSize, num_pieces)
       .add_float(kCharacterCoverage, static_cast<float>(coverage))
       .add_integer(kAllowWhitespaceOnlyPieces, 1)
@@ -185,33 +196,53 @@ std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double covera
   return model.bytes();
 }
 
-ModelTraits read_model_traits(std::string_view model) {
-  uint64_t type = kUnigram;
-  bool has_inner_space = false;
-  // What holds where a field is absent.
-  bool changes_text = false;
-  bool adds_prefix = true;
-  bool removes_spaces = true;
-  for (Fields fields(model); fields.next();) {
-    if (fields.number() == kPieces) {
-      for (Fields piece(fields.bytes()); piece.next();) {
-        if (piece.number() == kPiece)
-          has_inner_space = has_inner_space || has_space_inside(piece.bytes());
-      }
-    } else if (fields.number() == kTrainerSpec) {
-      for (Fields spec(fields.bytes()); spec.next();) {
-        if (spec.number() == kModelType) type = spec.value();
-      }
-    } else if (fields.number() == kNormalizerSpec) {
-      for (Fields spec(fields.bytes()); spec.next();) {
-        if (spec.number() == kCharsMap) changes_text = !spec.bytes().empty();
-        if (spec.number() == kAddDummyPrefix) adds_prefix = spec.value() != 0;
-        if (spec.number() == kRemoveExtraWhitespaces) removes_spaces = spec.value() != 0;
-      }
-    }
+namespace {
+
+ModelPiece read_piece(Fields fields, bool& complete) {
+  ModelPiece piece;
+  while (fields.next()) {
+    if (fields.is_bytes(kPiece)) piece.text = fields.bytes();
+    if (fields.is_float(kScore)) piece.score = fields.float_value();
+    if (fields.is_integer(kType) && fields.integer() >= 1 && fields.integer() <= 6)
+      piece.type = static_cast<PieceType>(fields.integer());
   }
-  return {type == kUnigram,
-          type == kBpe && !has_inner_space && !changes_text && !adds_prefix && !removes_spaces};
+  complete = complete && fields.complete();
+  return piece;
+}
+
+void read_trainer(Fields spec, SentencePieceModel& model) {
+  while (spec.next()) {
+    if (spec.is_integer(kModelType) && spec.integer() >= 1 && spec.integer() <= 4)
+      model.type = static_cast<ModelType>(spec.integer());
+    if (spec.is_integer(kByteFallback)) model.byte_fallback = spec.integer() != 0;
+    if (spec.is_integer(kTreatWhitespaceAsSuffix)) model.space_is_suffix = spec.integer() != 0;
+  }
+  model.complete = model.complete && spec.complete();
+}
+
+void read_normalizer(Fields spec, SentencePieceModel& model) {
+  while (spec.next()) {
+    if (spec.is_bytes(kCharsMap)) model.changes_characters = !spec.bytes().empty();
+    if (spec.is_integer(kAddDummyPrefix)) model.adds_prefix = spec.integer() != 0;
+    if (spec.is_integer(kRemoveExtraWhitespaces)) model.removes_spaces = spec.integer() != 0;
+    if (spec.is_integer(kEscapeWhitespaces)) model.escapes_spaces = spec.integer() != 0;
+  }
+  model.complete = model.complete && spec.complete();
+}
+
+}  // namespace
+
+SentencePieceModel read_model(std::string_view bytes) {
+  SentencePieceModel model;
+  Fields fields(bytes);
+  while (fields.next()) {
+    if (fields.is_bytes(kPieces))
+      model.pieces.push_back(read_piece(Fields(fields.bytes()), model.complete));
+    if (fields.is_bytes(kTrainerSpec)) read_trainer(Fields(fields.bytes()), model);
+    if (fields.is_bytes(kNormalizerSpec)) read_normalizer(Fields(fields.bytes()), model);
+  }
+  model.complete = model.complete && fields.complete();
+  return model;
 }
 
 }  // namespace lmtrain

@@ -4,25 +4,49 @@
 // library's interface does not tell.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "corpus/bpe_trainer.h"
 
 namespace lmtrain {
 
+// What sentencepiece writes for a space: U+2581.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
 // A BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges, characters; identity
 // normalisation, no dummy prefix, all whitespace kept.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
-struct ModelTraits {
-  bool is_unigram = false;
-  // Text may be cut before a space that follows something else, and the parts encoded one by one,
-  // with the same ids: BPE, no normalisation that reaches across, and no piece with a space after
-  // something else (a merge is always a piece).
-  bool splits_before_spaces = false;
+// What encoding depends on. Fields that are absent have these values.
+enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
+enum class PieceType : uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+struct ModelPiece {
+  std::string text;  // a space is U+2581
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+struct SentencePieceModel {
+  std::vector<ModelPiece> pieces;  // by id
+  ModelType type = ModelType::kUnigram;
+  bool byte_fallback = false;
+  bool space_is_suffix = false;
+  bool changes_characters = false;  // has a table of characters to replace
+  bool adds_prefix = true;
+  bool removes_spaces = true;
+  bool escapes_spaces = true;
+  bool complete = true;  // every byte was understood
 };
 // Of a model that sentencepiece has loaded.
-ModelTraits read_model_traits(std::string_view model);
+SentencePieceModel read_model(std::string_view bytes);
 
 }  // namespace lmtrain

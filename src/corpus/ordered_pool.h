@@ -1,11 +1,12 @@
-// Worker threads that return results in the order in which the work was given: push() until full(),
-// then pop() the oldest.
+// Threads that return results in the order in which the work was given: push() until full(), then
+// pop() the oldest. The caller is one of them: while it waits in pop(), it works.
 //
 // One thread pushes and pops. An exception of the work is thrown by its pop(). The bound on memory
 // is the caller's limit on what is under way. The destructor drops work not begun and waits for the
 // rest.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -21,7 +22,7 @@ template <class Result>
 class OrderedPool {
  public:
   OrderedPool(int num_threads, size_t limit) : limit_(limit) {
-    for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
   }
   ~OrderedPool() {
     {
@@ -47,10 +48,19 @@ class OrderedPool {
     ready_.notify_one();
   }
 
-  // Waits for the oldest result.
+  // Waits for the oldest result, and works on what is pending meanwhile.
   Result pop() {
     std::future<Result> oldest = std::move(results_.front());
     results_.pop_front();
+    while (oldest.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      std::packaged_task<Result()> task;
+      {
+        const std::lock_guard lock(mutex_);
+        if (tasks_.empty()) break;
+        task = take();
+      }
+      task();
+    }
     return oldest.get();
   }
 
@@ -62,11 +72,16 @@ class OrderedPool {
         std::unique_lock lock(mutex_);
         ready_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
         if (stopping_) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
+        task = take();
       }
       task();
     }
+  }
+
+  std::packaged_task<Result()> take() {
+    std::packaged_task<Result()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
   }
 
   size_t limit_;

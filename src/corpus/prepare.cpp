@@ -244,6 +244,10 @@ void Preparation::write_shards(const Tokenizer& tokenizer, PreparedData& data) c
   TokenShardWriter train(data.train_shard, tokenizer.vocab_size());
   std::optional<HashOrderedShardWriter> eval;
   if (request_.eval || split_.has_eval()) eval.emplace(folder / "eval.bin", tokenizer.vocab_size());
+  if (!tokenizer.why_slow().empty()) {
+    log_note(str("the tokenizer is encoded by sentencepiece itself, which is slower: ",
+                 tokenizer.why_slow()));
+  }
   const DocumentEncoder encoder{tokenizer, request_.tokenizer.add_bos, request_.tokenizer.add_eos,
                                 num_threads_};
   const auto add_eval = [&](const EncodedDocument& document) {
@@ -251,20 +255,25 @@ void Preparation::write_shards(const Tokenizer& tokenizer, PreparedData& data) c
     eval->add_document(document);
     data.eval_bytes += static_cast<int64_t>(document.bytes);
   };
-  const Hash128 content =
-      encoder.encode(request_.train, "tokenizing", [&](const EncodedDocument& document) {
-        if (split_.is_eval(document.text_hash)) {
-          add_eval(document);
-        } else {
-          train.add_document(document.ids, document.bytes);
-          data.train_bytes += static_cast<int64_t>(document.bytes);
-        }
-      });
-  require_unchanged(train_scan_, content, "/data/train");
+  Hasher content;
+  encoder.encode(request_.train, "tokenizing", [&](const EncodedDocument& document) {
+    content.add(document.hash.low).add(document.hash.high);
+    if (split_.is_eval(text_hash(document.hash))) {
+      add_eval(document);
+    } else {
+      train.add_document(document.ids, document.bytes);
+      data.train_bytes += static_cast<int64_t>(document.bytes);
+    }
+  });
+  require_unchanged(train_scan_, content.digest(), "/data/train");
   if (request_.eval) {
-    require_unchanged(eval_scan_,
-                      encoder.encode(*request_.eval, "tokenizing evaluation text", add_eval),
-                      "/data/eval");
+    Hasher eval_content;
+    encoder.encode(*request_.eval, "tokenizing evaluation text",
+                   [&](const EncodedDocument& document) {
+                     eval_content.add(document.hash.low).add(document.hash.high);
+                     add_eval(document);
+                   });
+    require_unchanged(eval_scan_, eval_content.digest(), "/data/eval");
   }
   data.train_documents = train.num_documents();
   data.train_tokens = train.num_tokens();

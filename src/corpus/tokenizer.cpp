@@ -2,11 +2,14 @@
 
 #include <sentencepiece_processor.h>
 
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "corpus/bpe_encoder.h"
 #include "corpus/model_proto.h"
 
 namespace lmtrain {
@@ -23,23 +26,46 @@ void check(const sentencepiece::util::Status& status, std::string_view action) {
 struct Tokenizer::Impl {
   sentencepiece::SentencePieceProcessor processor;
   std::string origin;
-  ModelTraits traits;
+  bool is_unigram = false;
+  std::string why_slow;
+  std::optional<BpeEncoder> bpe;  // where it gives sentencepiece's ids
+
+  // Scratches not in use: what was learned of words stays when a thread goes on to another
+  // document.
+  std::mutex mutex;
+  std::vector<std::unique_ptr<BpeEncoder::Scratch>> scratches;
+
+  std::unique_ptr<BpeEncoder::Scratch> take_scratch() {
+    const std::lock_guard lock(mutex);
+    if (scratches.empty()) return std::make_unique<BpeEncoder::Scratch>();
+    std::unique_ptr<BpeEncoder::Scratch> scratch = std::move(scratches.back());
+    scratches.pop_back();
+    return scratch;
+  }
+  void put_back(std::unique_ptr<BpeEncoder::Scratch> scratch) {
+    const std::lock_guard lock(mutex);
+    scratches.push_back(std::move(scratch));
+  }
 };
 
 namespace {
 
-// sentencepiece keeps some hundred bytes a character of the text it works on, and gets slower with
-// its length.
-constexpr size_t kSegmentBytes = size_t{1} << 11;
-
-// The size of the first part of a text that is encoded by itself: at least kSegmentBytes, up to a
-// space after something else.
-size_t segment_size(std::string_view text) {
-  for (size_t i = kSegmentBytes; i < text.size(); ++i) {
-    // U+2581 ends in the byte 0x81; taken for a space here, whatever character it ends.
-    if (text[i] == ' ' && text[i - 1] != ' ' && text[i - 1] != '\x81') return i;
+// Whether we read the pieces as sentencepiece does.
+bool agrees(const SentencePieceModel& model,
+            const sentencepiece::SentencePieceProcessor& processor) {
+  if (static_cast<size_t>(processor.GetPieceSize()) != model.pieces.size()) return false;
+  for (int id = 0; id < processor.GetPieceSize(); ++id) {
+    const ModelPiece& piece = model.pieces[static_cast<size_t>(id)];
+    const auto is = [&](PieceType type) { return piece.type == type; };
+    if (processor.IdToPiece(id) != piece.text || processor.GetScore(id) != piece.score ||
+        processor.IsUnknown(id) != is(PieceType::kUnknown) ||
+        processor.IsControl(id) != is(PieceType::kControl) ||
+        processor.IsUnused(id) != is(PieceType::kUnused) ||
+        processor.IsByte(id) != is(PieceType::kByte)) {
+      return false;
+    }
   }
-  return text.size();
+  return true;
 }
 
 }  // namespace
@@ -56,7 +82,15 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin)
                 str(origin, " is not a sentencepiece model (", status.error_message(),
                     "); give a .model file, or leave tokenizer.model null to train one"));
   }
-  impl_->traits = read_model_traits(model_);
+  const SentencePieceModel description = read_model(model_);
+  impl_->is_unigram = description.type == ModelType::kUnigram;
+  if (const auto reason = why_not_exact(description)) {
+    impl_->why_slow = *reason;
+  } else if (!agrees(description, impl_->processor)) {
+    impl_->why_slow = "its file has parts in an unknown form";
+  } else {
+    impl_->bpe.emplace(description);
+  }
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
@@ -76,17 +110,17 @@ int32_t Tokenizer::eos_id() const { return impl_->processor.eos_id(); }
 int32_t Tokenizer::unk_id() const { return impl_->processor.unk_id(); }
 int32_t Tokenizer::pad_id() const { return impl_->processor.pad_id(); }
 
+const std::string& Tokenizer::why_slow() const { return impl_->why_slow; }
+
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
-  if (!impl_->traits.splits_before_spaces || text.size() <= kSegmentBytes) {
+  if (impl_->bpe) {
+    std::unique_ptr<BpeEncoder::Scratch> scratch = impl_->take_scratch();
+    impl_->bpe->encode(text, *scratch, ids);
+    impl_->put_back(std::move(scratch));
+  } else {
+    // Whole: unigram sums scores from the beginning of the text, and their rounding decides ties.
     check(impl_->processor.Encode(text, &ids), "encode");
-    return ids;
-  }
-  for (std::vector<int32_t> part; !text.empty();) {
-    const size_t size = segment_size(text);
-    check(impl_->processor.Encode(text.substr(0, size), &part), "encode");
-    ids.insert(ids.end(), part.begin(), part.end());
-    text.remove_prefix(size);
   }
   return ids;
 }
@@ -129,7 +163,7 @@ std::string Tokenizer::hf_tokenizer_config(bool add_bos, int64_t model_max_lengt
   const bool has_prefix = !pieces.empty() && pieces.front().starts_with("\xE2\x96\x81");
   nlohmann::ordered_json config;
   // With the class named, transformers 5 reads a unigram model as BPE.
-  if (!impl_->traits.is_unigram) config["tokenizer_class"] = "LlamaTokenizer";
+  if (!impl_->is_unigram) config["tokenizer_class"] = "LlamaTokenizer";
   const auto add_piece = [&](const char* key, int32_t id) {
     if (id >= 0) config[key] = processor.IdToPiece(id);
   };

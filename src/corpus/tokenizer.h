@@ -29,6 +29,8 @@ class Tokenizer {
   int32_t unk_id() const;
   int32_t pad_id() const;
   std::vector<int32_t> encode(std::string_view text) const;
+  // Why the library itself encodes, several times slower than BpeEncoder; empty when it does not.
+  const std::string& why_slow() const;
   // Error(kData) when the model lacks the piece that is asked for.
   void require_special_ids(bool add_bos, bool add_eos) const;
   // The document as trained on: BOS and EOS as asked for, required as above.

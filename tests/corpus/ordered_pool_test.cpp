@@ -37,6 +37,26 @@ TEST(OrderedPool, AnExceptionArrivesInItsTurn) {
   EXPECT_EQ(pool.pop(), 3);
 }
 
+TEST(OrderedPool, TheCallerIsOneOfTheThreads) {
+  OrderedPool<std::thread::id> alone(1, 4);
+  alone.push([] { return std::this_thread::get_id(); });
+  EXPECT_EQ(alone.pop(), std::this_thread::get_id());
+  // Two threads in all: while the other is busy with the oldest, the caller does the next.
+  OrderedPool<std::thread::id> pool(2, 4);
+  std::atomic<bool> next_is_done = false;
+  pool.push([&] {
+    while (!next_is_done) std::this_thread::yield();
+    return std::this_thread::get_id();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  pool.push([&] {
+    next_is_done = true;
+    return std::this_thread::get_id();
+  });
+  EXPECT_NE(pool.pop(), std::this_thread::get_id());
+  EXPECT_EQ(pool.pop(), std::this_thread::get_id());
+}
+
 TEST(OrderedPool, WorkLeftBehindIsDropped) {
   std::atomic<int> done = 0;
   {
