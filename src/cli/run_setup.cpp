@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "config/parse.h"
+#include "config/settings.h"
 #include "train/resolve.h"
 #include "train/target.h"
 
@@ -29,7 +30,25 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   compare("model", before.model, after.model);
   compare("batch.tokens", before.batch.tokens, after.batch.tokens);
   compare("optimizer.type", before.optimizer.type, after.optimizer.type);
+  if (before.optimizer.type == "soap") {  // which sides have a preconditioner
+    compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
+            after.optimizer.max_precond_dim);
+  }
   return changed;
+}
+
+// Says what the optimizer does otherwise from here on.
+void note_optimizer_changes(Config before, Config after) {
+  const SettingTable old_settings = config_settings(before);
+  const SettingTable settings = config_settings(after);
+  for (const Setting& setting : settings.settings()) {
+    if (!setting.key.starts_with("optimizer.") || !why_unused(setting, settings).empty()) continue;
+    const std::string was = value_text(*old_settings.find(setting.key));
+    const std::string is = value_text(setting);
+    if (is == was) continue;
+    log_note(str(setting.key, " is ", is, " from the next update on (was ", was,
+                 "); what the optimizer remembers is kept"));
+  }
 }
 
 }  // namespace
@@ -73,6 +92,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
       newest_valid_checkpoint(run, /*skip_training_state=*/false);
   Trainer trainer = make_trainer(config, run, checkpoint);
   if (!(config == before)) write_run_config(run, config);
+  note_optimizer_changes(before, config);
   log_note(trainer.summary());
   return run_trainer(trainer);
 }

@@ -23,8 +23,6 @@ const std::vector<Supported>& supported() {
       {"sequence.batching", {"bucket", "pad", "concat"}},
       {"sequence.schedule.type", {"constant", "natural", "grow_linear", "grow_p2"}},
       {"model.activation_checkpointing", {"false"}},
-      {"optimizer.type", {"adamw"}},
-      {"optimizer.groups", {"[]"}},
       {"loss.z_loss", {"0.0"}},
       {"guard.on_nonfinite", {"skip", "stop"}},
       {"guard.on_spike", {"off"}},

@@ -83,8 +83,11 @@ double ParameterLayout::flops_per_token(int64_t length) const {
 
 Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device)
     : layout_(std::move(layout)),
-      master_(at::zeros({layout_.flat_size()}, at::TensorOptions(device).dtype(at::kFloat))),
-      working_(working_dtype == at::kFloat ? master_ : at::zeros_like(master_, working_dtype)) {}
+      master_(at::zeros({layout_.flat_size()},
+                        at::TensorOptions(device).dtype(
+                            working_dtype == at::kDouble ? at::kDouble : at::kFloat))),
+      working_(working_dtype == master_.scalar_type() ? master_
+                                                      : at::zeros_like(master_, working_dtype)) {}
 
 Parameters::Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working)
     : layout_(std::move(layout)), master_(std::move(master)), working_(std::move(working)) {}
@@ -116,8 +119,11 @@ void Parameters::initialize(int64_t seed, double initializer_range) {
   refresh_working();
 }
 
-void Parameters::refresh_working() {
-  if (!working_.is_same(master_)) working_.copy_(master_);
+void Parameters::refresh_working() { refresh_working(0, layout_.flat_size()); }
+
+void Parameters::refresh_working(int64_t first, int64_t size) {
+  if (working_.is_same(master_)) return;
+  working_.narrow(0, first, size).copy_(master_.narrow(0, first, size));
 }
 
 }  // namespace lmtrain

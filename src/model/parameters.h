@@ -62,7 +62,8 @@ class ParameterLayout {
 
 class Parameters {
  public:
-  // Uninitialised; working weights of dtype fp32 share the masters' memory.
+  // Uninitialised; working weights of dtype fp32 share the masters' memory. fp64 is for tests: the
+  // masters are fp64 too, and shared.
   Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
 
   // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the
@@ -70,8 +71,9 @@ class Parameters {
   void initialize(int64_t seed, double initializer_range);
   // The same masters with themselves as working weights, for evaluation in fp32.
   Parameters in_fp32() const;
-  // Rounds the masters into the working weights.
+  // Rounds the masters into the working weights: all, or `size` elements from `first`.
   void refresh_working();
+  void refresh_working(int64_t first, int64_t size);
 
   const ParameterLayout& layout() const { return layout_; }
   const at::Tensor& master() const { return master_; }    // [flat_size] fp32

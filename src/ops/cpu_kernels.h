@@ -24,6 +24,20 @@ struct AdamWConstants {
   float grad_scale;                        // the clipping coefficient
 };
 
+struct LionConstants {
+  float lr, weight_decay;
+  float one_minus_beta1, one_minus_beta2;
+  float grad_scale;
+};
+
+struct AdEMAMixConstants {
+  float lr, beta2, eps, weight_decay, alpha;
+  float one_minus_beta1, one_minus_beta2, one_minus_beta3;
+  float inverse_bias_correction1;  // 1 / (1 - beta1^t)
+  float sqrt_bias_correction2;
+  float grad_scale;
+};
+
 template <class T>
 struct CpuKernels {
   // y = x * rstd * w per row of `dim`, rstd = 1/sqrt(mean(x^2) + eps) is kept for the backward.
@@ -47,6 +61,13 @@ struct CpuKernels {
   // weights too.
   void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
                 int64_t count, const AdamWConstants& constants);
+  // Lion (Chen et al., 2302.06675); likewise.
+  void (*lion)(float* master, float* exp_avg, const float* grad, T* working, int64_t count,
+               const LionConstants& constants);
+  // AdEMAMix (Pagliardini et al., 2409.03137); likewise.
+  void (*ademamix)(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
+                   const float* grad, T* working, int64_t count,
+                   const AdEMAMixConstants& constants);
   // sum (+)= grad, fp32.
   void (*accumulate)(const T* grad, float* sum, int64_t count, bool first);
   // In fp64.

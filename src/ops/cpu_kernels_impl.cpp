@@ -173,6 +173,46 @@ void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, 
 }
 
 template <class T>
+void lion(float* master, float* exp_avg, const float* grad, T* working, int64_t count,
+          const LionConstants& c) {
+  const float keep = 1.0F - c.lr * c.weight_decay;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * c.grad_scale;
+    const float m = exp_avg[i];
+    const float u = m + (g - m) * c.one_minus_beta1;
+    const float magnitude = u < 0 ? -u : u;
+    // 0 for 0, and NaN for NaN.
+    const float sign = magnitude > 0 ? (u < 0 ? -1.0F : 1.0F) : u;
+    exp_avg[i] = m + (g - m) * c.one_minus_beta2;
+    const float updated = master[i] * keep - c.lr * sign;
+    master[i] = updated;
+    store(working + i, updated);
+  }
+}
+
+template <class T>
+void ademamix(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
+              const float* grad, T* working, int64_t count, const AdEMAMixConstants& c) {
+  const float keep = 1.0F - c.lr * c.weight_decay;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * c.grad_scale;
+    const float fast = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
+    const float slow = exp_avg_slow[i] + (g - exp_avg_slow[i]) * c.one_minus_beta3;
+    const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
+    exp_avg[i] = fast;
+    exp_avg_slow[i] = slow;
+    exp_avg_sq[i] = v;
+    const float mix = fast * c.inverse_bias_correction1 + c.alpha * slow;
+    const float updated =
+        master[i] * keep - c.lr * mix / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
+    master[i] = updated;
+    store(working + i, updated);
+  }
+}
+
+template <class T>
 void accumulate(const T* grad, float* sum, int64_t count, bool first) {
   if (first) {
 #pragma omp simd
@@ -194,9 +234,9 @@ double sum_of_squares(const T* x, int64_t count) {
 
 template <class T>
 constexpr CpuKernels<T> table() {
-  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,  swiglu_forward<T>,
-          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>, accumulate<T>,
-          sum_of_squares<T>};
+  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,          swiglu_forward<T>,
+          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>,         lion<T>,
+          ademamix<T>,         accumulate<T>,        sum_of_squares<T>};
 }
 
 }  // namespace

@@ -3,27 +3,28 @@
 //   m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
 //   w <- w - lr wd w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //
-// Weight decay wd applies to tensors of two or more dimensions, embeddings included. State: exp_avg
-// (m), exp_avg_sq (v).
+// State: exp_avg (m), exp_avg_sq (v).
 #pragma once
 
-#include "optim/optimizer.h"
+#include "optim/flat_moments.h"
 
 namespace lmtrain {
 
 class AdamW : public Optimizer {
  public:
-  AdamW(const OptimizerConfig& config, Parameters& parameters);
-  void update(int64_t step, double lr, const at::Tensor& grad, double grad_scale) override;
-  const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
+  // For the tensors that `takes` says: Muon leaves it the others.
+  AdamW(const OptimizerConfig& config, Parameters& parameters,
+        const ParameterFilter& takes = every_parameter);
+  void update(const UpdateStep& step, const at::Tensor& grad) override;
+  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  void update_cpu(int64_t step, double lr, const at::Tensor& grad, double grad_scale);
-  void update_aten(int64_t step, double lr, const at::Tensor& grad, double grad_scale);
+  void update_fused(const UpdateStep& step, const at::Tensor& grad);
+  void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
-  double beta1_, beta2_, eps_, weight_decay_;
+  double beta1_, beta2_, eps_;
   Parameters& parameters_;
-  std::vector<OptimizerBuffer> buffers_;
+  FlatMoments moments_;
 };
 
 }  // namespace lmtrain

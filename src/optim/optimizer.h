@@ -1,5 +1,9 @@
 // One update rule over the flat parameter buffers. Each rule is a file of its own with its formula
 // and source at its head.
+//
+// A rule's arithmetic has the dtype of the masters: fp32 in a run, fp64 where tests hold it against
+// a reference. On a CPU the element-wise rules are fused kernels (ops/cpu_kernels.h); in fp64 and
+// on other devices, ATen operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +17,24 @@
 
 namespace lmtrain {
 
-// A buffer of the optimizer in the layout of the parameters: [flat_size], fp32. Saved tensor by
-// tensor under
-// "<name>.<HF name>".
+// Where in the run an update is, in the unit of the run: steps or tokens.
+struct RunPosition {
+  double done = 0;  // with this update
+  double total = 0;
+  bool counts_steps = true;
+  double tokens_per_step = 1;
+};
+
+// What changes from update to update.
+struct UpdateStep {
+  int64_t number = 1;     // of the update, from 1; skipped batches do not count
+  double lr = 0;          // of the schedule
+  double grad_scale = 1;  // the gradient is multiplied by it as it is read
+  RunPosition run = {};   // for warm-ups that are spans of the run
+};
+
+// A tensor of the optimizer's state, of any shape, on the device of the parameters. Saved as fp32
+// under this name, "exp_avg.<HF name>".
 struct OptimizerBuffer {
   std::string name;
   at::Tensor values;
@@ -24,14 +43,14 @@ struct OptimizerBuffer {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // The update number `step` (from 1): masters, state and working weights. `grad` is the flat fp32
-  // gradient, multiplied by `grad_scale` as it is read.
-  virtual void update(int64_t step, double lr, const at::Tensor& grad, double grad_scale) = 0;
+  // Updates masters, state and working weights. `grad` is flat, in the masters' dtype; it may be
+  // overwritten.
+  virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
   // Everything that resume restores, zeros at the start.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };
 
-// The parameters must outlive the optimizer.
+// The parameters must outlive the optimizer. Error(kConfig) for a group that matches no tensor.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters);
 
 }  // namespace lmtrain

@@ -23,14 +23,11 @@ at::Tensor host_copy(const at::Tensor& values) {
   return at::empty_like(values, at::kCPU).copy_(values);
 }
 
-std::vector<TensorToWrite> optimizer_tensors(const ParameterLayout& layout,
-                                             const std::vector<OptimizerBuffer>& buffers) {
+std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>& buffers) {
   std::vector<TensorToWrite> tensors;
   for (const OptimizerBuffer& buffer : buffers) {
-    for (TensorToWrite& tensor : hf_tensors(layout, buffer.values.data_ptr<float>())) {
-      tensor.name = str(buffer.name, ".", tensor.name);
-      tensors.push_back(std::move(tensor));
-    }
+    tensors.push_back(
+        {buffer.name, DType::kF32, buffer.values.sizes().vec(), buffer.values.data_ptr<float>()});
   }
   return tensors;
 }
@@ -75,7 +72,7 @@ void write_files(const fs::path& folder, const CheckpointTexts& texts,
                       {{"format", "pt"}});
   });
   add_file(kOptimizerFile, [&](FileWriter& writer) {
-    write_safetensors(writer, optimizer_tensors(layout, snapshot.buffers), {});
+    write_safetensors(writer, optimizer_tensors(snapshot.buffers), {});
   });
   add_text("config.json", texts.hf_config);
   add_text("generation_config.json", texts.generation_config);
@@ -143,18 +140,14 @@ TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters,
   load_weights(TensorFiles(folder), parameters);
   const SafetensorsFile file(folder / kOptimizerFile);
   for (const OptimizerBuffer& buffer : optimizer.buffers()) {
-    for (const ParameterSpec& spec : parameters.layout().parameters()) {
-      const std::string name = str(buffer.name, ".", spec.name);
-      const TensorView& view = file.at(name);
-      if (view.dtype != DType::kF32 || view.shape != spec.shape) {
-        throw Error(ErrorKind::kCheckpoint,
-                    str(file.path().string(), ": tensor ", name,
-                        " does not have the shape and dtype of this model"));
-      }
-      const at::Tensor stored = at::empty({spec.numel()}, at::kFloat);
-      std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
-      buffer.values.narrow(0, spec.offset, spec.numel()).copy_(stored);
+    const TensorView& view = file.at(buffer.name);
+    if (view.dtype != DType::kF32 || view.shape != buffer.values.sizes().vec()) {
+      throw Error(ErrorKind::kCheckpoint, str(file.path().string(), ": tensor ", buffer.name,
+                                              " does not have the shape and dtype of this model"));
     }
+    const at::Tensor stored = at::empty(view.shape, at::kFloat);
+    std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
+    buffer.values.copy_(stored);
   }
   return state;
 }

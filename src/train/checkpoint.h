@@ -34,8 +34,8 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
 // A copy, in host memory, of all that a checkpoint at this moment consists of.
 struct CheckpointSnapshot {
   TrainingState state;
-  at::Tensor master;                     // [flat_size] fp32
-  std::vector<OptimizerBuffer> buffers;  // likewise
+  at::Tensor master;  // [flat_size] fp32
+  std::vector<OptimizerBuffer> buffers;
 };
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
                                  const Optimizer& optimizer);

@@ -247,7 +247,13 @@ void Trainer::train_batch() {
   const double grad_scale = clip_gradient(config_.clip, grad_, grad_norm);
   // 4. Update.
   const double lr = lr_schedule_->at(done());
-  optimizer_->update(state_.step + 1, lr, grad_, grad_scale);
+  const double unit = config_.train.steps ? 1.0 : static_cast<double>(batch.num_targets);
+  optimizer_->update({state_.step + 1,
+                      lr,
+                      grad_scale,
+                      {done() + unit, total(), config_.train.steps.has_value(),
+                       static_cast<double>(config_.batch.tokens)}},
+                     grad_);
 
   const double seconds = seconds_since(begin);
   ++state_.step;

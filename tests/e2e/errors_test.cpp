@@ -164,8 +164,6 @@ std::vector<ErrorCase> config_cases() {
 std::vector<ErrorCase> unsupported_cases() {
   const std::string what = "this version supports";
   return {
-      config_case("OptimizerLion", 2, {{"optimizer", {{"type", "lion"}, {"betas", {0.9, 0.99}}}}},
-                  {"/optimizer/type", "lion", what, "adamw"}),
       config_case("PrecisionFp16", 2, {{"precision", "fp16"}},
                   {"/precision", "fp16", what, "bf16"}),
       config_case("PrecisionFp8", 2, {{"precision", "fp8"}}, {"/precision", "fp8", what}),

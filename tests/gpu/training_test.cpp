@@ -76,8 +76,8 @@ TEST_P(OnGpu, AdamwUpdatesAsOnTheCpu) {
   const auto cpu_optimizer = make_optimizer(OptimizerConfig(), cpu.parameters);
   const auto cuda_optimizer = make_optimizer(OptimizerConfig(), cuda.parameters);
   for (int64_t step = 1; step <= 3; ++step) {
-    cpu_optimizer->update(step, 1e-2, cpu.gradient, 0.5);
-    cuda_optimizer->update(step, 1e-2, cpu.gradient.to(*device), 0.5);
+    cpu_optimizer->update({step, 1e-2, 0.5}, cpu.gradient);
+    cuda_optimizer->update({step, 1e-2, 0.5}, cpu.gradient.to(*device));
   }
   EXPECT_LT((cuda.parameters.master().cpu() - cpu.parameters.master()).abs().max().item<double>(),
             1e-5);

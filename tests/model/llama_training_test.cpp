@@ -48,7 +48,7 @@ Training train(LlamaCase& golden, const std::string& compile) {
     EXPECT_LT(factor, 1.0);
     const double rate = lr.at(static_cast<double>(step));
     EXPECT_NEAR(rate, settings.at("lr")[static_cast<size_t>(step)].get<double>(), 1e-15);
-    optimizer->update(step + 1, rate, gradient, factor);
+    optimizer->update({step + 1, rate, factor}, gradient);
   }
   run.weights = golden.parameters.master().clone();
   return run;

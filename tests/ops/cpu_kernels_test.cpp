@@ -255,6 +255,74 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
   }
 
   template <class T>
+  void check_lion() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    LionConstants c{};
+    c.lr = 0.01F;
+    c.one_minus_beta1 = 0.1F;
+    c.one_minus_beta2 = 0.01F;
+    c.weight_decay = 0.5F;
+    c.grad_scale = 0.25F;
+    for (const int64_t count : kSizes) {
+      const std::vector<float> w = normals<float>(count, 9);
+      std::vector<float> m = normals<float>(count, 10), g = normals<float>(count, 12);
+      m[0] = g[0] = 0;  // sign(0) is 0
+      std::vector<float> master = w, exp_avg = m;
+      std::vector<T> working(w.size());
+      kernels.lion(master.data(), exp_avg.data(), g.data(), working.data(), count, c);
+      for (size_t i = 0; i < w.size(); ++i) {
+        const double grad = static_cast<double>(g[i]) * static_cast<double>(c.grad_scale);
+        const double u = 0.9 * static_cast<double>(m[i]) + 0.1 * grad;
+        const double sign = u > 0 ? 1 : u < 0 ? -1 : 0;
+        expect_near(exp_avg[i], 0.99 * static_cast<double>(m[i]) + 0.01 * grad, "m");
+        expect_near(master[i], static_cast<double>(w[i]) * (1 - 0.01 * 0.5) - 0.01 * sign, "w");
+        expect_near(working[i], static_cast<double>(master[i]), "working");
+      }
+    }
+  }
+
+  template <class T>
+  void check_ademamix() const {
+    const CpuKernels<T>& kernels = table<T>(GetParam());
+    AdEMAMixConstants c{};
+    c.lr = 0.01F;
+    c.beta2 = 0.75F;
+    c.eps = 1e-3F;
+    c.weight_decay = 0.5F;
+    c.alpha = 4.0F;
+    c.one_minus_beta1 = 0.125F;
+    c.one_minus_beta2 = 0.25F;
+    c.one_minus_beta3 = 0.0625F;
+    c.inverse_bias_correction1 = 2.0F;
+    c.sqrt_bias_correction2 = 0.5F;
+    c.grad_scale = 0.25F;
+    for (const int64_t count : kSizes) {
+      const std::vector<float> w = normals<float>(count, 9), fast = normals<float>(count, 10);
+      const std::vector<float> slow = normals<float>(count, 16), g = normals<float>(count, 12);
+      std::vector<float> square = normals<float>(count, 11);
+      for (float& x : square) x = x * x;
+      std::vector<float> master = w, new_fast = fast, new_slow = slow, new_square = square;
+      std::vector<T> working(w.size());
+      kernels.ademamix(master.data(), new_fast.data(), new_slow.data(), new_square.data(), g.data(),
+                       working.data(), count, c);
+      for (size_t i = 0; i < w.size(); ++i) {
+        const double grad = 0.25 * static_cast<double>(g[i]);
+        const double m1 = 0.875 * static_cast<double>(fast[i]) + 0.125 * grad;
+        const double m2 = 0.9375 * static_cast<double>(slow[i]) + 0.0625 * grad;
+        const double v = 0.75 * static_cast<double>(square[i]) + 0.25 * grad * grad;
+        expect_near(new_fast[i], m1, "m1");
+        expect_near(new_slow[i], m2, "m2");
+        expect_near(new_square[i], v, "v");
+        expect_near(master[i],
+                    static_cast<double>(w[i]) * (1 - 0.01 * 0.5) -
+                        0.01 * (m1 * 2 + 4 * m2) / (std::sqrt(v) / 0.5 + 1e-3),
+                    "w");
+        expect_near(working[i], static_cast<double>(master[i]), "working");
+      }
+    }
+  }
+
+  template <class T>
   void check_sums() const {
     const CpuKernels<T>& kernels = table<T>(GetParam());
     for (const int64_t count : kSizes) {
@@ -294,6 +362,14 @@ TEST_P(CpuKernelsTest, CrossEntropy) {
 TEST_P(CpuKernelsTest, AdamW) {
   check_adamw<float>();
   check_adamw<Bf16>();
+}
+TEST_P(CpuKernelsTest, Lion) {
+  check_lion<float>();
+  check_lion<Bf16>();
+}
+TEST_P(CpuKernelsTest, AdEMAMix) {
+  check_ademamix<float>();
+  check_ademamix<Bf16>();
 }
 TEST_P(CpuKernelsTest, AccumulateAndSumOfSquares) {
   check_sums<float>();
@@ -357,6 +433,21 @@ TEST_P(CpuKernelsTest, NaNIsNotLost) {
     std::vector<float> master(37), exp_avg(37), exp_avg_sq(37), working(37);
     kernels.adamw(master.data(), exp_avg.data(), exp_avg_sq.data(), x.data(), working.data(), 37,
                   c);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+    LionConstants lion{};
+    lion.lr = lion.one_minus_beta1 = lion.grad_scale = 1;
+    master.assign(37, 0.0F);
+    exp_avg.assign(37, 0.0F);
+    kernels.lion(master.data(), exp_avg.data(), x.data(), working.data(), 37, lion);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+    AdEMAMixConstants mix{};
+    mix.lr = mix.eps = mix.grad_scale = mix.sqrt_bias_correction2 = 1;
+    std::vector<float> slow(37);
+    master.assign(37, 0.0F);
+    exp_avg.assign(37, 0.0F);
+    exp_avg_sq.assign(37, 0.0F);
+    kernels.ademamix(master.data(), exp_avg.data(), slow.data(), exp_avg_sq.data(), x.data(),
+                     working.data(), 37, mix);
     for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
   }
 }

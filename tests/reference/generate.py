@@ -24,6 +24,7 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 import transformers
+from optimizers import make_optimizers
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -572,7 +573,14 @@ def make_eval():
     write_json(os.path.join(folder, "golden.json"), golden)
 
 
-PARTS = {"llama": make_llama, "adamw": make_adamw, "lr": make_lr, "tokenizer": make_tokenizer, "eval": make_eval}
+PARTS = {
+    "llama": make_llama,
+    "adamw": make_adamw,
+    "optimizers": lambda: make_optimizers(fresh_folder("optimizers")),
+    "lr": make_lr,
+    "tokenizer": make_tokenizer,
+    "eval": make_eval,
+}
 
 
 def main():
@@ -586,8 +594,8 @@ def main():
         os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(HERE) for name in names
     )
     print(f"total {total} bytes")
-    if total >= 1_000_000:
-        sys.exit("goldens must stay below 1 MB")
+    if total >= 1_500_000:
+        sys.exit("goldens must stay below 1.5 MB")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+#include "optim/ademamix.h"
+
+#include <cmath>
+
+#include "ops/torch_headers.h"
+#include "schedule/span.h"
+#include "schedule/warmup.h"
+
+namespace lmtrain {
+namespace {
+
+// In the unit of the run.
+double length_of(const Span& span, const RunPosition& run) {
+  return resolve_span(span, run.total, run.counts_steps, run.tokens_per_step);
+}
+
+}  // namespace
+
+AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
+    : beta1_(config.betas.at(0)),
+      beta2_(config.betas.at(1)),
+      beta3_(config.betas.at(2)),
+      eps_(config.eps),
+      alpha_(config.alpha),
+      alpha_warmup_(config.alpha_warmup),
+      beta3_warmup_(config.beta3_warmup),
+      parameters_(parameters),
+      moments_(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, every_parameter) {}
+
+double AdEMAMix::alpha_at(const RunPosition& run) const {
+  return linear_warmup(0, alpha_, run.done, length_of(alpha_warmup_, run));
+}
+
+double AdEMAMix::beta3_at(const RunPosition& run) const {
+  return half_life_warmup(beta1_, beta3_, run.done, length_of(beta3_warmup_, run));
+}
+
+void AdEMAMix::update(const UpdateStep& step, const at::Tensor& grad) {
+  if (has_cpu_kernels(parameters_)) {
+    update_fused(step, grad);
+  } else {
+    update_aten(step, grad);
+  }
+}
+
+void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
+  const auto t = static_cast<double>(step.number);
+  AdEMAMixConstants constants{};
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
+  constants.one_minus_beta3 = static_cast<float>(1.0 - beta3_at(step.run));
+  constants.beta2 = static_cast<float>(beta2_);
+  constants.alpha = static_cast<float>(alpha_at(step.run));
+  constants.eps = static_cast<float>(eps_);
+  constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
+  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
+  constants.grad_scale = static_cast<float>(step.grad_scale);
+  for (const FlatRange& range : moments_.ranges()) {
+    constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
+    constants.weight_decay = static_cast<float>(range.group.weight_decay);
+    with_element_type(parameters_.working(), [&]<class T>(T) {
+      for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
+        cpu_kernels<T>().ademamix(elements<float>(parameters_.master()) + place,
+                                  elements<float>(moments_.moment(0)) + moment,
+                                  elements<float>(moments_.moment(1)) + moment,
+                                  elements<float>(moments_.moment(2)) + moment,
+                                  elements<float>(grad) + place,
+                                  elements<T>(parameters_.working()) + place, count, constants);
+      });
+    });
+  }
+}
+
+void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
+  const at::NoGradGuard no_grad;
+  const auto t = static_cast<double>(step.number);
+  const double alpha = alpha_at(step.run);
+  const double beta3 = beta3_at(step.run);
+  for (const FlatRange& range : moments_.ranges()) {
+    const double lr = step.lr * range.group.lr_ratio;
+    const at::Tensor w = parameters_.master().narrow(0, range.first, range.size);
+    const at::Tensor fast = moments_.moment(0, range);
+    const at::Tensor slow = moments_.moment(1, range);
+    const at::Tensor square = moments_.moment(2, range);
+    const at::Tensor g = grad.narrow(0, range.first, range.size);
+    if (step.grad_scale != 1) g.mul_(step.grad_scale);
+    fast.lerp_(g, 1 - beta1_);
+    slow.lerp_(g, 1 - beta3);
+    square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
+    const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
+    const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
+    w.mul_(1 - lr * range.group.weight_decay).addcdiv_(mix, root, -lr);
+    parameters_.refresh_working(range.first, range.size);
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,32 @@
+// AdEMAMix (Pagliardini et al., 2409.03137): AdamW with a second, slow momentum.
+//
+//   m1 <- b1 m1 + (1 - b1) g      m2 <- b3(t) m2 + (1 - b3(t)) g      v <- b2 v + (1 - b2) g^2
+//   w  <- w - lr wd w - lr (m1 / (1 - b1^t) + alpha(t) m2) / (sqrt(v / (1 - b2^t)) + eps)
+//
+// m2 has no bias correction. alpha grows linearly from 0, b3 from b1 linearly in its half-life
+// (schedule/warmup.h). State: exp_avg (m1), exp_avg_slow (m2), exp_avg_sq (v).
+#pragma once
+
+#include "optim/flat_moments.h"
+
+namespace lmtrain {
+
+class AdEMAMix : public Optimizer {
+ public:
+  AdEMAMix(const OptimizerConfig& config, Parameters& parameters);
+  void update(const UpdateStep& step, const at::Tensor& grad) override;
+  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
+
+ private:
+  double alpha_at(const RunPosition& run) const;
+  double beta3_at(const RunPosition& run) const;
+  void update_fused(const UpdateStep& step, const at::Tensor& grad);
+  void update_aten(const UpdateStep& step, const at::Tensor& grad);
+
+  double beta1_, beta2_, beta3_, eps_, alpha_;
+  Span alpha_warmup_, beta3_warmup_;
+  Parameters& parameters_;
+  FlatMoments moments_;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,55 @@
+#include "optim/lion.h"
+
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+
+Lion::Lion(const OptimizerConfig& config, Parameters& parameters)
+    : beta1_(config.betas.at(0)),
+      beta2_(config.betas.at(1)),
+      parameters_(parameters),
+      moments_(config, parameters, {"exp_avg"}, every_parameter) {}
+
+void Lion::update(const UpdateStep& step, const at::Tensor& grad) {
+  if (has_cpu_kernels(parameters_)) {
+    update_fused(step, grad);
+  } else {
+    update_aten(step, grad);
+  }
+}
+
+void Lion::update_fused(const UpdateStep& step, const at::Tensor& grad) {
+  LionConstants constants{};
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
+  constants.grad_scale = static_cast<float>(step.grad_scale);
+  for (const FlatRange& range : moments_.ranges()) {
+    constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
+    constants.weight_decay = static_cast<float>(range.group.weight_decay);
+    with_element_type(parameters_.working(), [&]<class T>(T) {
+      for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
+        cpu_kernels<T>().lion(elements<float>(parameters_.master()) + place,
+                              elements<float>(moments_.moment(0)) + moment,
+                              elements<float>(grad) + place,
+                              elements<T>(parameters_.working()) + place, count, constants);
+      });
+    });
+  }
+}
+
+void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
+  const at::NoGradGuard no_grad;
+  for (const FlatRange& range : moments_.ranges()) {
+    const double lr = step.lr * range.group.lr_ratio;
+    const at::Tensor w = parameters_.master().narrow(0, range.first, range.size);
+    const at::Tensor m = moments_.moment(0, range);
+    const at::Tensor g = grad.narrow(0, range.first, range.size);
+    if (step.grad_scale != 1) g.mul_(step.grad_scale);
+    w.mul_(1 - lr * range.group.weight_decay);
+    w.sub_(m.lerp(g, 1 - beta1_).sign_(), lr);
+    m.lerp_(g, 1 - beta2_);
+    parameters_.refresh_working(range.first, range.size);
+  }
+}
+
+}  // namespace lmtrain
