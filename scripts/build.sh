@@ -2,7 +2,7 @@
 # Configures and builds one preset of CMakePresets.json with what scripts/setup.sh has set up.
 #   scripts/build.sh [preset [target...]]      default: release, all targets
 #   LMTRAIN_JOBS=N            parallel compilers; default one a processor, each with 2 GiB of free memory
-#   LMTRAIN_TORCH, LMTRAIN_CACHE: as in scripts/setup.sh
+#   LMTRAIN_TORCH, LMTRAIN_ARROW, LMTRAIN_CACHE: as in scripts/setup.sh
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -10,7 +10,8 @@ cd "$repo_root"
 
 preset=${1:-release}
 shift $(($# > 0))
-options=()
+arrow_root=$(scripts/setup.sh --print-arrow-root)
+options=("-DARROW_ROOT=$arrow_root")
 if [ "$preset" != core ]; then
   root=$(scripts/setup.sh --print-torch-root)
   options+=("-DTORCH_ROOT=$root")

@@ -4,13 +4,14 @@
 #   LMTRAIN_BINARY=FILE       this program instead of a build
 #   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
+#   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
 # Runs the device tests, then fifty steps in fp32 on the CPU, in fp32 and bf16 on the GPU, and compares losses.
 # Prints PASS, FAIL and SKIP lines and writes one JSON report. Exit code 0 only when a GPU is there and nothing failed.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,8{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) sed -n '2,9{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
 report=$(realpath -m "${1:-gpu_check.json}")
 python=${PYTHON:-python3}
 binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
@@ -28,14 +29,15 @@ version=$(sed -n "s/^__version__ = '\([^']*\)'.*/\1/p" "$torch/version.py")
 case $version in 2.11.*) ;; *) fail "torch is ${version:-of unknown version}; lmtrain needs 2.11" ;; esac
 
 if [ -z "$binary" ]; then
-  scripts/setup.sh --packages
+  scripts/setup.sh --core
   LMTRAIN_TORCH=$torch LMTRAIN_CUDA=off scripts/build.sh release
   binary=$repo_root/build/lmtrain
 fi
 build=${LMTRAIN_BUILD:-$(dirname "$binary")}
 
-# A program built elsewhere looks for libtorch where it was built: show it this one.
+# A program built elsewhere looks for its libraries where it was built: show it those that are here.
 libraries=$torch/lib
+if arrow=$(scripts/setup.sh --print-arrow-root 2>/dev/null); then libraries+=:$arrow; fi
 for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || libraries+=:$folder; done
 if ! "$binary" --version >/dev/null 2>&1; then export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
 "$binary" --version || fail "$binary does not start (see above)"

@@ -1,22 +1,40 @@
 #!/usr/bin/env bash
-# Gets what the build needs: Debian packages, and libtorch 2.11.0 unpacked from its wheel into a cache outside the clone.
-#   scripts/setup.sh                      install what is missing; the last line on stdout is TORCH_ROOT=<folder>
-#   scripts/setup.sh --packages           Debian packages alone: all that the preset `core` needs
+# Gets what the build needs: Debian packages, and Arrow C++ 26.0.1 and libtorch 2.11.0, unpacked from their wheels into a
+# cache outside the clone.
+#   scripts/setup.sh                      install what is missing; the last lines on stdout are ARROW_ROOT= and TORCH_ROOT=<folder>
+#   scripts/setup.sh --core               Debian packages and Arrow: all that the preset `core` needs
+#   scripts/setup.sh --packages           Debian packages alone
 #   scripts/setup.sh --print-torch-root   print that folder and install nothing; fails when it is not there yet
+#   scripts/setup.sh --print-arrow-root   the same for Arrow
 # Run it as often as you like: a second run changes nothing and touches no network.
-#   LMTRAIN_CACHE=DIR         cache, default ${XDG_CACHE_HOME:-~/.cache}/lmtrain; libtorch is DIR/torch-2.11.0/torch
+#   LMTRAIN_CACHE=DIR         cache, default ${XDG_CACHE_HOME:-~/.cache}/lmtrain; holds torch-2.11.0/torch and arrow-26.0.1/pyarrow
 #   LMTRAIN_TORCH=DIR         use this torch 2.11.0 (a Python `torch` folder, or the site-packages above it); no download
+#   LMTRAIN_ARROW=DIR         use this pyarrow 26.0.1 in the same way
 #   LMTRAIN_CUDA=auto|on|off  auto (default): on when both nvcc and a GPU are here; on fetches the CUDA wheels too (2 GB)
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly torch_version=2.11.0
+readonly arrow_version=26.0.1
 readonly pins=$repo_root/scripts/requirements
 cache=${LMTRAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or LMTRAIN_CACHE}/.cache}/lmtrain}
 cache=$(realpath -m "$cache")
 readonly cache
-readonly bundle=$cache/torch-$torch_version  # the unpacked wheels: torch/ and, where its RPATH looks, nvidia/
+
+# The bundles, each a folder of unpacked wheels. Torch: torch/ and, where its RPATH looks, nvidia/. Arrow: pyarrow/.
+bundle_folder() {
+  case $1 in
+    torch) echo "$cache/torch-$torch_version" ;;
+    arrow) echo "$cache/arrow-$arrow_version" ;;
+  esac
+}
+bundle_contents() {
+  case $1 in
+    torch) echo torch nvidia ;;
+    arrow) echo pyarrow ;;
+  esac
+}
 
 # --- System packages -------------------------------------------------------------------------------------------------
 
@@ -79,27 +97,42 @@ given_torch_root() {
   esac
 }
 
-# The pin files wanted, by name.
-sets=(torch)
-if cuda_wanted; then sets+=(torch-cuda); fi
+# Prints the pyarrow folder that LMTRAIN_ARROW means, or fails saying what is wrong with it.
+given_arrow_root() {
+  local folder=$LMTRAIN_ARROW found
+  [ -e "$folder/include/arrow/api.h" ] || folder=$LMTRAIN_ARROW/pyarrow
+  [ -e "$folder/include/arrow/api.h" ] || fail "LMTRAIN_ARROW=$LMTRAIN_ARROW holds no include/arrow/api.h"
+  found=$(sed -n 's/^#define ARROW_VERSION_STRING "\(.*\)"/\1/p' "$folder/include/arrow/util/config.h")
+  [ "$found" = "$arrow_version" ] || fail "LMTRAIN_ARROW=$LMTRAIN_ARROW is Arrow ${found:-of unknown version}; lmtrain needs $arrow_version"
+  (cd "$folder" && pwd)
+}
+
+# Fills the array `sets` with the pin files wanted for a bundle, by name.
+find_sets() {
+  sets=("$1")
+  if [ "$1" = torch ] && cuda_wanted; then sets+=(torch-cuda); fi
+}
 
 sha256() { sha256sum | cut -d' ' -f1; }
 
-# describe_bundle FOLDER SET...: what its `.complete` must hold: the pins, and a hash of every file's path and size.
+# describe_bundle NAME FOLDER SET...: what its `.complete` must hold: the pins, and a hash of every file's path and size.
 describe_bundle() {
-  local folder=$1 set
-  shift
+  local contents folder=$2 set
+  read -ra contents <<<"$(bundle_contents "$1")"
+  shift 2
   for set in "$@"; do printf '%s %s\n' "$set" "$(grep -v '^#' "$pins/$set.txt" | sha256)"; done
-  printf 'files %s\n' "$(cd "$folder" && find torch nvidia -name __pycache__ -prune -o -type f -printf '%p %s\n' | LC_ALL=C sort | sha256)"
+  printf 'files %s\n' "$(cd "$folder" && find "${contents[@]}" -name __pycache__ -prune -o -type f -printf '%p %s\n' | LC_ALL=C sort | sha256)"
 }
 
 # Whether the bundle serves: one that also has the CUDA wheels serves a build without them.
 bundle_is_complete() {
+  local bundle found sets
+  bundle=$(bundle_folder "$1")
   [ -f "$bundle/.complete" ] || return 1
-  local found
+  find_sets "$1"
   found=$(cat "$bundle/.complete")
-  [ "$found" = "$(describe_bundle "$bundle" "${sets[@]}" 2>/dev/null)" ] ||
-    [ "$found" = "$(describe_bundle "$bundle" torch torch-cuda 2>/dev/null)" ]
+  [ "$found" = "$(describe_bundle "$1" "$bundle" "${sets[@]}" 2>/dev/null)" ] ||
+    { [ "$1" = torch ] && [ "$found" = "$(describe_bundle torch "$bundle" torch torch-cuda 2>/dev/null)" ]; }
 }
 
 require_disk_space() {
@@ -111,7 +144,7 @@ require_disk_space() {
 require_pip() {
   python3 -m pip --version >/dev/null 2>&1 && return
   install_packages python3 python3-pip ||
-    fail "the libtorch wheel is fetched with pip: install Python 3 with pip, or set LMTRAIN_TORCH to a torch $torch_version folder"
+    fail "wheels are fetched with pip: install Python 3 with pip, or set LMTRAIN_TORCH to a torch $torch_version folder and LMTRAIN_ARROW to a pyarrow $arrow_version folder"
 }
 
 # download SET FOLDER: the wheels of one pin file, hashes checked by pip. Tags are given, so the host's Python is of no account.
@@ -146,51 +179,74 @@ for wheel in sorted(wheels.glob("*.whl")):
 PYTHON
 }
 
-# Builds the bundle aside, marks it complete and renames it into place: a half-made one never carries its name.
-setup_torch() {
-  bundle_is_complete && return
-  [ "$(uname -m)" = x86_64 ] || fail "the pinned wheels are for x86_64; set LMTRAIN_TORCH to a torch $torch_version folder for $(uname -m)"
+# setup_bundle NAME: builds it aside, marks it complete and renames it into place: a half-made one never carries its name.
+setup_bundle() {
+  bundle_is_complete "$1" && return
+  [ "$(uname -m)" = x86_64 ] || fail "the pinned wheels are for x86_64; set LMTRAIN_TORCH to a torch $torch_version folder and LMTRAIN_ARROW to a pyarrow $arrow_version folder for $(uname -m)"
 
   if ! mkdir -p "$cache" || ! [ -w "$cache" ]; then fail "cannot write to $cache: set LMTRAIN_CACHE to a folder of yours"; fi
   exec 9>"$cache/.lock"
   flock -n 9 || { say "Another setup is filling $cache; waiting for it."; flock 9; }
-  bundle_is_complete && return
+  bundle_is_complete "$1" && { flock -u 9; return; }
   require_pip
   rm -rf "$cache"/.making.*  # left by a setup that was killed; we hold the lock
+  local bundle sets set
+  bundle=$(bundle_folder "$1")
+  find_sets "$1"
   [ ! -e "$bundle" ] || say "$bundle is incomplete, damaged or of other pins: making it again."
-  case " ${sets[*]} " in *' torch-cuda '*) require_disk_space 9000 ;; *) require_disk_space 2500 ;; esac
+  case " ${sets[*]} " in *' torch-cuda '*) require_disk_space 9000 ;; *' torch '*) require_disk_space 2500 ;; *) require_disk_space 500 ;; esac
 
   making=$(mktemp -d "$cache/.making.XXXXXX")
   trap 'rm -rf "$making"' EXIT
   mkdir "$making/wheels" "$making/bundle"
-  local set
   for set in "${sets[@]}"; do
     say "Downloading the wheels of scripts/requirements/$set.txt"
     download "$set" "$making/wheels"
     unpack "$making/wheels" "$making/bundle" || fail "could not unpack the wheels into $making (see above); nothing was left behind"
   done
-  describe_bundle "$making/bundle" "${sets[@]}" >"$making/complete"
+  describe_bundle "$1" "$making/bundle" "${sets[@]}" >"$making/complete"
   mv "$making/complete" "$making/bundle/.complete"
   rm -rf "$bundle"
   mv "$making/bundle" "$bundle"
   flock -u 9
 }
 
-# Prints the folder that holds libtorch's lib/ and include/; false when it is not there.
-torch_root() {
+# Print the folders that hold the libraries; false when they are not there.
+torch_root() {  # with lib/ and include/
   if [ -n "${LMTRAIN_TORCH:-}" ]; then given_torch_root; return; fi
-  bundle_is_complete && echo "$bundle/torch"
+  bundle_is_complete torch && echo "$(bundle_folder torch)/torch"
+}
+arrow_root() {  # with libarrow.so.* and include/
+  if [ -n "${LMTRAIN_ARROW:-}" ]; then given_arrow_root; return; fi
+  bundle_is_complete arrow && echo "$(bundle_folder arrow)/pyarrow"
+}
+
+setup_arrow() {
+  local root
+  [ -n "${LMTRAIN_ARROW:-}" ] || setup_bundle arrow
+  root=$(arrow_root) || exit 1
+  echo "ARROW_ROOT=$root"
+}
+setup_torch() {
+  local root
+  [ -n "${LMTRAIN_TORCH:-}" ] || setup_bundle torch
+  root=$(torch_root) || exit 1
+  echo "TORCH_ROOT=$root"
 }
 
 case "${1:-}" in
   --print-torch-root) torch_root || fail "libtorch is not set up yet: run scripts/setup.sh" ;;
+  --print-arrow-root) arrow_root || fail "Arrow is not set up yet: run scripts/setup.sh" ;;
   '')
     setup_packages
-    [ -n "${LMTRAIN_TORCH:-}" ] || setup_torch
-    root=$(torch_root) || exit 1
-    echo "TORCH_ROOT=$root"
+    setup_arrow
+    setup_torch
+    ;;
+  --core)
+    setup_packages
+    setup_arrow
     ;;
   --packages) setup_packages ;;
-  -h | --help) sed -n '2,9{s/^# \{0,1\}//;p}' "$0" ;;
+  -h | --help) sed -n '2,13{s/^# \{0,1\}//;p}' "$0" ;;
   *) fail "unknown argument '$1'; see scripts/setup.sh --help" ;;
 esac

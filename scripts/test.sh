@@ -18,7 +18,7 @@ case "${1:-}" in
 esac
 
 step "1/3 setup"
-if [ "$preset" = core ]; then scripts/setup.sh --packages; else scripts/setup.sh; fi
+if [ "$preset" = core ]; then scripts/setup.sh --core; else scripts/setup.sh; fi
 step "2/3 build ($preset)"
 scripts/build.sh "$preset"
 step "3/3 test"

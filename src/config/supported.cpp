@@ -19,7 +19,7 @@ const std::vector<Supported>& supported() {
   static const std::vector<Supported> kTable = {
       {"precision", {"auto", "fp32", "bf16"}},
       {"compile", {"auto", "eager", "script"}},
-      {"data.format", {"auto", "text", "lines", "jsonl"}},
+      {"data.format", {"auto", "text", "lines", "jsonl", "parquet", "arrow"}},
       {"sequence.batching", {"bucket", "pad", "concat"}},
       {"sequence.schedule.type", {"constant", "natural", "grow_linear", "grow_p2"}},
       {"model.activation_checkpointing", {"false"}},

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "base/error.h"
+#include "corpus/readers.h"
 #include "corpus/utf8.h"
 
 namespace lmtrain {
@@ -18,23 +21,41 @@ NoDocuments Corpus::for_each(
     const DocumentPlace& from) const {
   NoDocuments skipped;
   for (size_t file = 0; file < files.size(); ++file) {
-    // Progress counts bytes of the file: a JSON line is longer than its text, so the rest comes at
-    // the end of the file.
-    const uint64_t size = files[file].size;
-    uint64_t counted = 0;
-    if (file >= from.file) {
-      const int64_t first = file == from.file ? from.position : 0;
-      skipped += read_documents(
-          files[file], format, text_field, [&](std::string_view text, int64_t position) {
-            if (position >= first) visit(text, {file, position});
-            const uint64_t bytes = std::min<uint64_t>(text.size(), size - counted);
-            counted += bytes;
-            progress.advance(bytes);
-          });
+    if (file < from.file) {
+      progress.advance(files[file].size);
+      continue;
     }
-    progress.advance(size - counted);
+    const int64_t first = file == from.file ? from.position : 0;
+    skipped += read_file_documents(file, first, progress, visit);
   }
   return skipped;
+}
+
+NoDocuments Corpus::read_file_documents(
+    size_t index, int64_t first, Progress& progress,
+    const std::function<void(std::string_view, const DocumentPlace&)>& visit) const {
+  const SourceFile& file = files[index];
+  uint64_t counted = 0;
+  const auto count = [&](uint64_t bytes_read) {
+    const uint64_t bytes = std::clamp(bytes_read, counted, std::max(counted, file.size));
+    progress.advance(bytes - counted);
+    counted = bytes;
+  };
+  const std::unique_ptr<DocumentReader> reader =
+      open_documents(file.path, format, text_field, first);
+  try {
+    for (Document document; reader->next(document);) {
+      if (document.position >= first) visit(document.text, {index, document.position});
+      count(reader->bytes_read());
+    }
+  } catch (const Error& error) {
+    // A file that is still being written looks damaged.
+    if (error.kind() == ErrorKind::kData) require_unchanged(file);
+    throw;
+  }
+  require_unchanged(file);
+  count(file.size);
+  return reader->skipped();
 }
 
 Split::Split(double fraction) : fraction_(fraction) {}
@@ -80,6 +101,7 @@ CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
     ++counts.documents;
     counts.bytes += static_cast<int64_t>(text.size());
     if (text.empty()) ++counts.empty_documents;
+    if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
     if (!is_valid_utf8(text)) ++counts.invalid_documents;
     observe(text_hash(hash), text.size());
   });

@@ -15,8 +15,8 @@
 
 namespace lmtrain {
 
-// Where a document is: corpus.files[file], counted from 0 in it. Places ascend in the order of
-// documents.
+// Where a document is: in corpus.files[file], at this position (readers.h). Places ascend in the
+// order of documents.
 struct DocumentPlace {
   size_t file = 0;
   int64_t position = 0;
@@ -34,6 +34,11 @@ struct Corpus {
       Progress& progress,
       const std::function<void(std::string_view text, const DocumentPlace& place)>& visit,
       const DocumentPlace& from = {}) const;
+
+ private:
+  NoDocuments read_file_documents(
+      size_t index, int64_t first, Progress& progress,
+      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit) const;
 };
 
 // Counts for people.
@@ -42,6 +47,7 @@ struct CorpusCounts {
   int64_t bytes = 0;
   int64_t empty_documents = 0;
   int64_t invalid_documents = 0;  // not valid UTF-8
+  int64_t nul_documents = 0;      // with a NUL byte
   NoDocuments skipped;
 };
 

@@ -1,14 +1,11 @@
-// Documents from files, folders and globs, in byte order of path, then position: the one order on
-// which everything else rests. Formats: text (a file is a document, byte for byte), lines (a line
-// is one), jsonl (field `text_field` of each line); `auto` goes by extension (.jsonl, .ndjson:
-// jsonl; everything else: text). docs/data.md states it exactly.
+// The files of a corpus: files, folders and globs, in byte order of path; with the position of a
+// document in its file (readers.h) this is the one order on which everything else rests.
+// docs/data.md states it exactly.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -30,14 +27,16 @@ struct SourceFile {
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = "/data/train");
 
-// The reader for the file: text, lines or jsonl. Error(kConfig) when `format`, or the file by its
-// extension, is of a kind that this version does not read.
+// How the file is to be read: text (a file is a document), lines, jsonl, parquet or arrow. `auto`
+// goes by extension, with that of a compression (byte_stream.h) taken off: .jsonl and .ndjson,
+// .parquet, .arrow and .feather; everything else is text. Error(kConfig) for a format that holds no
+// text, or a table that is compressed as a whole.
 std::string resolve_format(const std::filesystem::path& path, const std::string& format);
 
 // What is met in files and is no document; counted, so that nothing is dropped silently.
 struct NoDocuments {
   int64_t blank_lines = 0;  // lines, jsonl
-  int64_t nulls = 0;        // tables: rows whose text is null
+  int64_t nulls = 0;        // jsonl, tables: text that is null
 
   NoDocuments& operator+=(const NoDocuments& other) {
     blank_lines += other.blank_lines;
@@ -46,12 +45,7 @@ struct NoDocuments {
   }
 };
 
-// Calls `visit(text, position)` for each document of the file, position counted from 0; `text` is
-// valid during the call.
-// Memory: one document. Error(kData) naming file:line for a bad line of JSON, a missing or
-// non-string field.
-NoDocuments read_documents(
-    const SourceFile& file, const std::string& format, const std::string& text_field,
-    const std::function<void(std::string_view text, int64_t position)>& visit);
+// Error(kData) when size or time of the file are no longer those of the list.
+void require_unchanged(const SourceFile& file);
 
 }  // namespace lmtrain

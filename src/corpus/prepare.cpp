@@ -169,6 +169,9 @@ class Preparation {
       line += str(", ", counted(counts.empty_documents, "empty document"));
     if (counts.skipped.blank_lines > 0)
       line += str(", ", counts.skipped.blank_lines, " blank lines skipped");
+    if (counts.skipped.nulls > 0) line += str(", ", counts.skipped.nulls, " nulls skipped");
+    if (counts.nul_documents > 0)
+      line += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
     log_note(line);
     if (counts.invalid_documents > 0) {
       log_warning(str(counts.invalid_documents, " of ", counts.documents,

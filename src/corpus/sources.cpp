@@ -1,14 +1,13 @@
-// list_source_files and resolve_format of documents.h.
+// What documents.h declares.
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "corpus/byte_stream.h"
 #include "corpus/documents.h"
 #include "corpus/glob.h"
 
@@ -43,11 +42,6 @@ SourceFile examine(const fs::path& path, double weight, size_t source) {
           static_cast<int32_t>(source)};
 }
 
-template <size_t N>
-bool contains(const std::array<std::string_view, N>& list, std::string_view value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 }  // namespace
 
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
@@ -71,29 +65,40 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
 }
 
 std::string resolve_format(const fs::path& path, const std::string& format) {
-  constexpr std::array<std::string_view, 3> kReadable = {"text", "lines", "jsonl"};
-  constexpr std::array<std::string_view, 6> kCompressed = {".gz", ".bz2", ".zst",
-                                                           ".xz", ".lz4", ".zip"};
-  constexpr std::array<std::string_view, 2> kTables = {".parquet", ".arrow"};
-  if (format != "auto" && !contains(kReadable, format)) {
+  if (format == "tokens") {
     throw Error(ErrorKind::kConfig,
-                str("/data/format: \"", format,
-                    "\" is not read by this version; convert the data to "
-                    "text or JSON lines and use \"text\", \"lines\", \"jsonl\" or \"auto\""));
+                str(path.string(), ": data.format \"tokens\" holds ids, and text is needed here"));
   }
-  const std::string extension = path.extension().native();
-  if (contains(kCompressed, extension)) {
-    throw Error(ErrorKind::kConfig, str(path.string(), ": compressed files (", extension,
-                                        ") are not read by this version; decompress it first"));
+  const bool is_compressed = compression_of(path) != Compression::kNone;
+  std::string resolved = format;
+  if (format == "auto") {
+    const std::string extension =
+        (is_compressed ? path.stem() : path.filename()).extension().native();
+    if (extension == ".jsonl" || extension == ".ndjson") {
+      resolved = "jsonl";
+    } else if (extension == ".parquet") {
+      resolved = "parquet";
+    } else if (extension == ".arrow" || extension == ".feather") {
+      resolved = "arrow";
+    } else {
+      resolved = "text";
+    }
   }
-  if (format != "auto") return format;
-  if (contains(kTables, extension)) {
+  if (is_compressed && (resolved == "parquet" || resolved == "arrow")) {
     throw Error(
         ErrorKind::kConfig,
-        str(path.string(), ": ", extension,
-            " files are not read by this version; convert it to JSON lines (.jsonl) first"));
+        str(path.string(), ": a ", resolved,
+            " file is not read when it is compressed as a whole (it is inside): unpack it"));
   }
-  return extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "text";
+  return resolved;
+}
+
+void require_unchanged(const SourceFile& file) {
+  const SourceFile now = examine(file.path, file.weight, 0);
+  if (now.size == file.size && now.mtime_ns == file.mtime_ns) return;
+  throw Error(ErrorKind::kData, str(file.path.string(),
+                                    ": changed while it was read; run the command again once it "
+                                    "is complete"));
 }
 
 }  // namespace lmtrain

@@ -26,7 +26,8 @@ size_t decode_utf8(std::string_view text, char32_t& code_point) {
   return size;
 }
 
-bool is_valid_utf8(std::string_view text) {
+size_t valid_utf8_prefix(std::string_view text) {
+  const char* const begin = text.data();
   while (!text.empty()) {
     // Most text is ASCII: eight bytes at a time.
     uint64_t word = 0;
@@ -39,10 +40,10 @@ bool is_valid_utf8(std::string_view text) {
     }
     char32_t code_point = 0;
     const size_t size = decode_utf8(text, code_point);
-    if (size == 0) return false;
+    if (size == 0) break;
     text.remove_prefix(size);
   }
-  return true;
+  return static_cast<size_t>(text.data() - begin);
 }
 
 }  // namespace lmtrain

@@ -12,6 +12,8 @@ namespace lmtrain {
 // code point.
 size_t decode_utf8(std::string_view text, char32_t& code_point);
 
-bool is_valid_utf8(std::string_view text);
+// How many bytes of the text are valid characters before the first that is not.
+size_t valid_utf8_prefix(std::string_view text);
+inline bool is_valid_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
 }  // namespace lmtrain

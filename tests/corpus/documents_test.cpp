@@ -9,24 +9,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-struct Read {
-  Texts texts;
-  int64_t blank_lines = 0;
-};
-
-Read read(const std::filesystem::path& path, const std::string& format,
-          const std::string& field = "text") {
-  Read result;
-  int64_t expected = 0;
-  result.blank_lines = read_documents({path, 0, 0, 1.0}, format, field,
-                                      [&](std::string_view text, int64_t position) {
-                                        EXPECT_EQ(position, expected++);
-                                        result.texts.emplace_back(text);
-                                      })
-                           .blank_lines;
-  return result;
-}
-
 TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   const Folder folder;
   for (const char* name : {"b.txt", "a/z.txt", "a.txt", "B.txt", "a-b.txt"})
@@ -65,73 +47,39 @@ TEST(ResolveFormat, ByExtension) {
   EXPECT_EQ(resolve_format("a.ndjson", "auto"), "jsonl");
   EXPECT_EQ(resolve_format("a.py", "auto"), "text");
   EXPECT_EQ(resolve_format("a", "auto"), "text");
+  EXPECT_EQ(resolve_format("a.parquet", "auto"), "parquet");
+  EXPECT_EQ(resolve_format("data-00000-of-00002.arrow", "auto"), "arrow");
+  EXPECT_EQ(resolve_format("a.jsonl.gz", "auto"), "jsonl");
+  EXPECT_EQ(resolve_format("a.jsonl.zst", "auto"), "jsonl");
+  EXPECT_EQ(resolve_format("a.ndjson.bz2", "auto"), "jsonl");
+  EXPECT_EQ(resolve_format("a.txt.zstd", "auto"), "text");
+  EXPECT_EQ(resolve_format("a.gz", "auto"), "text");
   EXPECT_EQ(resolve_format("a.jsonl", "text"), "text");
   EXPECT_EQ(resolve_format("a.txt", "lines"), "lines");
-  for (const char* path : {"a.gz", "a.jsonl.zst", "a.bz2", "a.parquet", "a.arrow"}) {
-    expect_contains(error_of(ErrorKind::kConfig, [&] { resolve_format(path, "auto"); }), path);
-  }
-  expect_contains(error_of(ErrorKind::kConfig, [] { resolve_format("a", "parquet"); }),
-                  "/data/format");
+  EXPECT_EQ(resolve_format("a.gz", "jsonl"), "jsonl");
+  EXPECT_EQ(resolve_format("a", "parquet"), "parquet");
 }
 
-TEST(ReadDocuments, TextIsTheFileByteForByte) {
-  const Folder folder;
-  const std::string odd("\xEF\xBB\xBF line\r\n\0\xFF\n\n", 12);
-  EXPECT_EQ(read(folder.write("odd.txt", odd), "auto").texts, Texts({odd}));
-  EXPECT_EQ(read(folder.write("empty.txt", ""), "auto").texts, Texts({""}))
-      << "an empty file is an empty document";
-}
-
-TEST(ReadDocuments, Lines) {
-  const Folder folder;
-  const Read result =
-      read(folder.write("a.txt", std::string("one\r\n\n two \n\r\nth\0ree\nlast", 25)), "lines");
-  EXPECT_EQ(result.texts, Texts({"one", " two ", std::string("th\0ree", 6), "last"}));
-  EXPECT_EQ(result.blank_lines, 2);
-  EXPECT_EQ(read(folder.write("b.txt", ""), "lines").texts, Texts());
-  EXPECT_EQ(read(folder.write("c.txt", "x\n"), "lines").texts, Texts({"x"}));
-}
-
-TEST(ReadDocuments, LinesLongerThanAnyBuffer) {
-  const Folder folder;
-  const std::string a(3'000'001, 'a');
-  const std::string b((1 << 20) - 1, 'b');
-  EXPECT_EQ(read(folder.write("a.txt", a + "\n" + b + "\n\nc"), "lines").texts, Texts({a, b, "c"}));
-}
-
-TEST(ReadDocuments, JsonLines) {
-  const Folder folder;
-  const auto path = folder.write("a.jsonl",
-                                 "\xEF\xBB\xBF{\"text\": \"a\\u00e9\\n\\ud83d\\ude00\"}\r\n"
-                                 "\n"
-                                 "  {\"id\": [1, {}], \"text\": \"\", \"other\": \"o\"}  \n"
-                                 "{\"text\": \"\\u0000\\ufeff\"}");
-  const Read result = read(path, "auto");
-  EXPECT_EQ(result.texts,
-            Texts({"a\xC3\xA9\n\xF0\x9F\x98\x80", "", std::string("\0\xEF\xBB\xBF", 4)}));
-  EXPECT_EQ(result.blank_lines, 1);
-}
-
-TEST(ReadDocuments, BadJsonLinesNameFileAndLine) {
-  const Folder folder;
-  const auto message = [&](const std::string& line, const std::string& field = "text") {
-    const auto path =
-        folder.write("bad.jsonl", "{\"text\": \"fine\", \"content\": \"x\"}\n\n" + line + "\n");
-    const std::string text = error_of(ErrorKind::kData, [&] { read(path, "auto", field); });
-    return text;
+TEST(ResolveFormat, WhatIsNotReadIsRefusedWithAdvice) {
+  const auto message = [](const char* path, const char* format) {
+    return error_of(ErrorKind::kConfig, [&] { resolve_format(path, format); });
   };
-  const std::string place = folder.str("bad.jsonl:3: ");
-  for (const char* line : {"{\"text\": \"a\"", "nonsense", "{\"text\": \"\xFF\"}",
-                           "{\"text\": \"\\ud800\"}", "{} {}"}) {
-    expect_contains(message(line), place);
-    expect_contains(message(line), "not JSON at column");
+  for (const char* path : {"a.xz", "a.jsonl.lz4", "a.zip"}) {
+    expect_contains(message(path, "auto"), path);
+    expect_contains(message(path, "text"), ".zst");
   }
-  expect_contains(message("{\"texts\": \"a\"}"), "did you mean \"texts\"");
-  expect_contains(message("{\"body\": \"a\", \"id\": 1}"), "body, id");
-  expect_contains(message("{\"text\": 5}"), place + "field \"text\" is number");
-  expect_contains(message("{\"text\": null}"), "is null");
-  expect_contains(message("[\"a\"]"), "array instead of an object");
-  expect_contains(message("3"), "number instead of an object");
+  expect_contains(message("a.parquet.gz", "auto"), "unpack it");
+  expect_contains(message("a.gz", "arrow"), "unpack it");
+  expect_contains(message("a.bin", "tokens"), "tokens");
+}
+
+TEST(RequireUnchanged, SizeAndTime) {
+  const Folder folder;
+  folder.write("a", "text");
+  const SourceFile file = list_source_files({{folder.str("a"), 1.0}})[0];
+  require_unchanged(file);
+  folder.write("a", "longer text");
+  expect_contains(error_of(ErrorKind::kData, [&] { require_unchanged(file); }), "changed while");
 }
 
 }  // namespace

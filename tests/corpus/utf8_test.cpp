@@ -19,6 +19,8 @@ TEST(Utf8, ValidAndInvalid) {
     EXPECT_FALSE(is_valid_utf8(text)) << text;
   }
   EXPECT_TRUE(is_valid_utf8(std::string_view("\0", 1)));
+  EXPECT_EQ(valid_utf8_prefix("eight bytes \xC3\xA9 then \xFE."), 20U);
+  EXPECT_EQ(valid_utf8_prefix(""), 0U);
 }
 
 TEST(Utf8, DecodesEveryCodePoint) {

@@ -71,11 +71,13 @@ FILENAME ~ /CMakeLists\.txt$/ {
   if (first ~ /^(torch|ATen|c10|caffe2)$/) name = "libtorch"
   else if (first == "nlohmann") name = "nlohmann_json"
   else if (first == "CLI") name = "CLI11"
+  else if (first ~ /^(arrow|parquet)$/) name = "arrow"
   else if (path ~ /^sentencepiece/) name = "sentencepiece"
   else if (quoted) { complain("not a path from the root of src: \"" path "\""); next }
   if (name == "") next
   if (!((folder, name) in library)) complain(folder " may not include " name " (" path ")")
   else if (name == "sentencepiece" && file !~ /^tokenizer[a-z_]*\.cpp$/) complain("sentencepiece is for corpus/tokenizer*.cpp alone (" path ")")
+  else if (name == "arrow" && file !~ /^arrow_[a-z_]+\.(h|cpp)$/) complain("Arrow is for corpus/arrow_* alone (" path ")")
 }
 
 END {

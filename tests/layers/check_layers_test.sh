@@ -46,6 +46,9 @@ expect "sentencepiece in another file of corpus" src/corpus/encode_fault.cpp $'#
   'src/corpus/encode_fault.cpp:1: sentencepiece is for corpus/tokenizer*.cpp alone'
 expect "sentencepiece in the tokenizer's header" src/corpus/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
   'src/corpus/tokenizer_fault.h:1: sentencepiece is for corpus/tokenizer*.cpp alone'
+expect "Arrow in another folder" src/formats/fault.cpp $'#include <arrow/api.h>\n' 'src/formats/fault.cpp:1: formats may not include arrow (arrow/api.h)'
+expect "Arrow in another file of corpus" src/corpus/reader_fault.cpp $'#include <parquet/api/reader.h>\n' \
+  'src/corpus/reader_fault.cpp:1: Arrow is for corpus/arrow_* alone'
 expect "nlohmann_json in base" src/base/fault.h $'#include <nlohmann/json.hpp>\n' 'src/base/fault.h:1: base may not include nlohmann_json'
 expect "CLI11 outside cli" src/train/fault.h $'#include <CLI/CLI.hpp>\n' 'src/train/fault.h:1: train may not include CLI11'
 expect "a path that is not from src" src/base/fault.cpp $'#include "../train/state.h"\n' 'src/base/fault.cpp:1: not a path from the root of src'

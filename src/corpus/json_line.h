@@ -1,0 +1,36 @@
+// The text in one line of JSON lines: a string field of an object. The whole line is checked to be
+// JSON (RFC 8259) and UTF-8, at any length and depth, and numbers of any size are numbers. Memory:
+// a byte for each container open, and the text where it has escapes. Belongs to one thread.
+//
+// Our own, because libparquet.so brings simdjson in with it and exports it: another version of
+// simdjson in the process calls its functions and crashes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lmtrain {
+
+struct JsonText {
+  enum class Kind { kText, kNull, kProblem };
+  Kind kind = Kind::kProblem;
+  std::string_view text{};  // in the line or the parser; valid until the next call
+  std::string problem{};    // what is wrong with the line, where, and what to do
+};
+
+class JsonLineParser {
+ public:
+  // `field` is a key of the object, or a.b for key b of the object in key a (if there is no key
+  // that has this name as a whole). A field given twice is a problem, as it may mean either.
+  explicit JsonLineParser(std::string field);
+
+  JsonText parse(std::string_view line);
+
+ private:
+  std::string field_;
+  std::vector<std::string> path_;  // field_ cut at its dots
+  std::string text_;
+};
+
+}  // namespace lmtrain
