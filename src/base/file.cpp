@@ -68,10 +68,32 @@ void write_all(int fd, const fs::path& path, const char* data, size_t size) {
   }
 }
 
+void overwrite_all(int fd, const fs::path& path, uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail(str("write ", format_bytes(bytes.size()), " to"), path, errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
 }  // namespace
 
 FileWriter::FileWriter(const fs::path& path)
     : path_(path), fd_(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create")) {}
+
+FileWriter::FileWriter(const fs::path& path, const FileSum& kept)
+    : path_(path), fd_(open_file(path, O_WRONLY, "open")), size_(kept.size), crc_(kept.crc) {
+  const auto size = static_cast<off_t>(kept.size);
+  if (::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size) {
+    const int error = errno;
+    ::close(fd_);
+    fail("truncate", path, error);
+  }
+}
 
 FileWriter::~FileWriter() {
   if (fd_ >= 0) ::close(fd_);
@@ -87,19 +109,15 @@ void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
   if (offset > size_ || bytes.size() > size_ - offset) {
     throw Error(ErrorKind::kInternal, str("overwriting past the end of ", path_.string()));
   }
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      fail(str("write ", format_bytes(bytes.size()), " to"), path_, errno);
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-    offset += static_cast<uint64_t>(written);
-  }
+  overwrite_all(fd_, path_, offset, bytes);
+}
+
+void FileWriter::sync() {
+  if (::fsync(fd_) != 0) fail("sync", path_, errno);
 }
 
 void FileWriter::finish() {
-  if (::fsync(fd_) != 0) fail("sync", path_, errno);
+  sync();
   if (::close(std::exchange(fd_, -1)) != 0) fail("close", path_, errno);
 }
 
@@ -196,20 +214,32 @@ std::string read_file(const fs::path& path) {
   return bytes;
 }
 
-FileSum sum_file(const fs::path& path) {
+void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,
+                 uint64_t most) {
   const Descriptor fd(open_file(path, O_RDONLY, "open"));
   std::vector<char> buffer(size_t{1} << 20);
-  FileSum sum;
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+  while (most > 0) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), most));
     if (got < 0) {
       if (errno == EINTR) continue;
       fail("read", path, errno);
     }
-    if (got == 0) return sum;
-    sum.crc = crc32c(sum.crc, buffer.data(), static_cast<size_t>(got));
-    sum.size += static_cast<uint64_t>(got);
+    if (got == 0) return;
+    visit({buffer.data(), static_cast<size_t>(got)});
+    most -= static_cast<uint64_t>(got);
   }
+}
+
+FileSum sum_file(const fs::path& path, uint64_t most) {
+  FileSum sum;
+  read_pieces(
+      path,
+      [&](std::string_view piece) {
+        sum.crc = crc32c(sum.crc, piece.data(), piece.size());
+        sum.size += piece.size();
+      },
+      most);
+  return sum;
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
@@ -225,6 +255,11 @@ void append_file(const fs::path& path, std::string_view bytes, bool sync) {
   const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
   write_all(fd.get(), path, bytes.data(), bytes.size());
   if (sync && ::fsync(fd.get()) != 0) fail("sync", path, errno);
+}
+
+void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
+  const Descriptor fd(open_file(path, O_WRONLY, "open"));
+  overwrite_all(fd.get(), path, offset, bytes);
 }
 
 void truncate_file(const fs::path& path, uint64_t size) {

@@ -9,15 +9,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace lmtrain {
 
+struct FileSum {
+  uint64_t size = 0;
+  uint32_t crc = 0;  // CRC-32C
+  bool operator==(const FileSum&) const = default;
+};
+
 // Appends to a file it creates (or truncates), keeping size and CRC-32C of the bytes handed over.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);
+  // Goes on with a file that is there: what is behind the first `kept.size` bytes is cut off.
+  FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -27,7 +36,8 @@ class FileWriter {
   // Replaces bytes written before, such as a header that is known only at the end; within size().
   // crc() goes on describing the bytes as they were first handed over.
   void overwrite(uint64_t offset, std::string_view bytes);
-  // fsync and close; throws if either fails.
+  void sync();
+  // sync and close; throws if either fails.
   void finish();
 
   uint64_t size() const { return size_; }
@@ -84,18 +94,18 @@ class FileLock {
 };
 
 std::string read_file(const std::filesystem::path& path);
-struct FileSum {
-  uint64_t size = 0;
-  uint32_t crc = 0;  // CRC-32C
-  bool operator==(const FileSum&) const = default;
-};
-// Reads the whole file in pieces, with constant memory.
-FileSum sum_file(const std::filesystem::path& path);
+// Reads the file in pieces of 1 MiB, from its beginning up to `most` bytes.
+void read_pieces(const std::filesystem::path& path,
+                 const std::function<void(std::string_view)>& visit, uint64_t most = UINT64_MAX);
+// With constant memory.
+FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
 // Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also
 // after a crash.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 // Appends in one write and, if asked, fsyncs.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
+// Replaces bytes of a file that is there.
+void overwrite_file(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 void truncate_file(const std::filesystem::path& path, uint64_t size);
 // Renames and fsyncs the parent folder of the target.
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -40,6 +40,9 @@ constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64
 // differ.
 class Hasher {
  public:
+  Hasher() = default;
+  // Goes on from what digest() gave.
+  explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);
   Hash128 digest() const { return {low_, high_}; }

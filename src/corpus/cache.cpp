@@ -140,6 +140,17 @@ void Cache::store_shards_info(const PreparedData& data) const {
   write_json(shards_folder(data.fingerprint) / "info.json", info);
 }
 
+void Cache::clean_shards(const std::string& fingerprint) const {
+  for (const auto& entry : fs::directory_iterator(shards_folder(fingerprint))) {
+    const std::string name = entry.path().filename().native();
+    if (name != "train.bin" && name != "eval.bin" && name != "info.json") remove_tree(entry.path());
+  }
+}
+
+fs::path Cache::journal_path(const std::string& key) const {
+  return folder_ / "index" / (key + ".journal");
+}
+
 std::optional<PreparedData> Cache::find_index(const std::string& key) const {
   const fs::path path = index_path(key);
   return read_entry<PreparedData>(path, [&]() -> PreparedData {
@@ -151,15 +162,20 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     std::optional<PreparedData> data = find_shards(index.at("fingerprint").get<std::string>());
     if (!data) throw Error(ErrorKind::kData, "its token shards are gone");
     data->tokenizer_model = model;
+    for (const Json& run : index.at("sources"))
+      data->sources.push_back({run.at(0).get<int64_t>(), run.at(1).get<int32_t>()});
     return *data;
   });
 }
 
 void Cache::store_index(const std::string& key, const PreparedData& data) const {
+  Json sources = Json::array();
+  for (const SourceRun& run : data.sources) sources.push_back({run.first_document, run.source});
   write_json(index_path(key),
              Json{{"fingerprint", data.fingerprint},
                   {"tokenizer", data.tokenizer_model.native()},
-                  {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()}});
+                  {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()},
+                  {"sources", std::move(sources)}});
 }
 
 }  // namespace lmtrain

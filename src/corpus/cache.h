@@ -1,10 +1,12 @@
 // data.cache_dir: what was prepared before. Entries are published by rename and checked when read;
 // a missing or broken one is as good as none. docs/data.md describes the layout.
 //
-//   tokenizers/KEY/   tokenizer.model info.json       KEY: content and settings that the training
-//   of it depends on shards/KEY/       train.bin eval.bin info.json    KEY: the fingerprint of the
-//   data index/KEY.json    KEY: paths, sizes, mtimes, settings -> tokenizer and fingerprint, so
-//   that no text is read again locks/            one lock file per entry being made
+//   tokenizers/KEY/       KEY: content and settings that its training depends on
+//   shards/KEY/           KEY: the fingerprint of the data
+//   index/KEY.json        KEY: paths, sizes, mtimes, settings; leads to tokenizer and fingerprint,
+//                         so that no text is read again
+//   index/KEY.journal     of the same KEY: how far an interrupted preparation came
+//   locks/                one lock file per entry being made
 #pragma once
 
 #include <filesystem>
@@ -32,6 +34,10 @@ class Cache {
   // The counts and shards of a fingerprint; tokenizer_model is left to the caller.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   void store_shards_info(const PreparedData& data) const;
+  // Removes what a preparation left beside the finished shards.
+  void clean_shards(const std::string& fingerprint) const;
+
+  std::filesystem::path journal_path(const std::string& key) const;
 
   std::optional<PreparedData> find_index(const std::string& key) const;
   void store_index(const std::string& key, const PreparedData& data) const;

@@ -22,7 +22,7 @@ NoDocuments Corpus::for_each(
   NoDocuments skipped;
   for (size_t file = 0; file < files.size(); ++file) {
     if (file < from.file) {
-      progress.advance(files[file].size);
+      progress.skip(files[file].size);
       continue;
     }
     const int64_t first = file == from.file ? from.position : 0;
@@ -89,24 +89,32 @@ void Sample::choose(uint64_t budget) {
 
 bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; }
 
-CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
-                       const std::function<void(uint64_t, uint64_t)>& observe) {
-  CorpusScan scan;
+void scan_corpus(
+    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
+    const std::function<void()>& after_file) {
   CorpusCounts& counts = scan.counts;
-  Hasher content;
+  Hasher content(scan.content);
   Progress progress(action, corpus.total_bytes());
-  counts.skipped = corpus.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
-    const Hash128 hash = hash128(text);
-    content.add(hash.low).add(hash.high);
-    ++counts.documents;
-    counts.bytes += static_cast<int64_t>(text.size());
-    if (text.empty()) ++counts.empty_documents;
-    if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
-    if (!is_valid_utf8(text)) ++counts.invalid_documents;
-    observe(text_hash(hash), text.size());
-  });
-  scan.content = content.digest();
-  return scan;
+  for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
+  Corpus one{{}, corpus.format, corpus.text_field};
+  while (scan.next_file < corpus.files.size()) {
+    const SourceFile& file = corpus.files[scan.next_file];
+    one.files = {file};
+    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
+      const Hash128 hash = hash128(text);
+      content.add(hash.low).add(hash.high);
+      ++counts.documents;
+      counts.bytes += static_cast<int64_t>(text.size());
+      if (text.empty()) ++counts.empty_documents;
+      if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
+      if (!is_valid_utf8(text)) ++counts.invalid_documents;
+      observe(text_hash(hash), text.size(), file);
+    });
+    scan.content = content.digest();
+    ++scan.next_file;
+    after_file();
+  }
 }
 
 }  // namespace lmtrain

@@ -68,6 +68,13 @@ class Split {
   bool has_eval() const { return is_eval(smallest_); }
   bool has_train() const { return !is_eval(largest_); }
 
+  uint64_t smallest() const { return smallest_; }
+  uint64_t largest() const { return largest_; }
+  void restore(uint64_t smallest, uint64_t largest) {
+    smallest_ = smallest;
+    largest_ = largest;
+  }
+
  private:
   bool is_below(uint64_t hash) const;
 
@@ -86,6 +93,9 @@ class Sample {
   void choose(uint64_t budget);
   bool selects(uint64_t hash) const;
 
+  const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes
+  void restore(std::vector<uint64_t> bytes) { bytes_ = std::move(bytes); }
+
  private:
   static constexpr int kBits = 16;
   static uint64_t bucket(uint64_t hash);
@@ -94,12 +104,16 @@ class Sample {
 };
 
 struct CorpusScan {
-  Hash128 content;  // of every document in order
+  size_t next_file = 0;                 // all before it were scanned
+  Hash128 content = Hasher().digest();  // of every document in order
   CorpusCounts counts;
 };
 
-// Reads everything once. `observe` gets each document's hash and size.
-CorpusScan scan_corpus(const Corpus& corpus, const std::string& action,
-                       const std::function<void(uint64_t hash, uint64_t bytes)>& observe);
+// Reads from `scan.next_file` on. `observe` gets each document's hash, size and file; `after_file`
+// is called when a file is done and `scan` counts it.
+void scan_corpus(
+    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
+    const std::function<void()>& after_file);
 
 }  // namespace lmtrain

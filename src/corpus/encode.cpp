@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "corpus/ordered_pool.h"
 
@@ -29,11 +28,6 @@ std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const 
     begin = batch.ends[i];
   }
   return documents;
-}
-
-std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
-  path += suffix;
-  return path;
 }
 
 }  // namespace
@@ -66,37 +60,6 @@ void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
       from);
   submit();
   while (!pool.empty()) drain();
-}
-
-HashOrderedShardWriter::HashOrderedShardWriter(const std::filesystem::path& path,
-                                               int64_t vocab_size)
-    : path_(path),
-      unordered_path_(with_suffix(path, ".unordered")),
-      vocab_size_(vocab_size),
-      unordered_(unordered_path_, vocab_size) {}
-
-void HashOrderedShardWriter::add_document(const EncodedDocument& document) {
-  unordered_.add_document(document.ids, document.bytes);
-  hashes_.push_back(text_hash(document.hash));
-}
-
-void HashOrderedShardWriter::finish() {
-  unordered_.finish();
-  std::vector<int64_t> order(hashes_.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
-    return hashes_[static_cast<size_t>(a)] < hashes_[static_cast<size_t>(b)];
-  });
-  const TokenShard unordered(unordered_path_, false);
-  TokenShardWriter ordered(path_, vocab_size_);
-  std::vector<int32_t> ids;
-  for (const int64_t document : order) {
-    ids.resize(static_cast<size_t>(unordered.document_size(document)));
-    unordered.read_tokens(unordered.document_begin(document), ids);
-    ordered.add_document(ids, unordered.raw_bytes(document));
-  }
-  ordered.finish();
-  remove_tree(unordered_path_);
 }
 
 }  // namespace lmtrain

@@ -3,6 +3,7 @@
 // mtime, so a second start reads no text.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,7 +29,12 @@ struct PreparedData {
 // Logs progress and a summary (documents, bytes, empty documents, documents with invalid UTF-8).
 // Polls stop_signal() and throws StopRequested when asked to stop. Two processes that share a cache
 // do not harm each other (lock and rename).
-PreparedData prepare_data(const Config& config, int num_threads);
+// Killed at any instant, the next call goes on from what was saved.
+struct PrepareOptions {
+  std::chrono::milliseconds save_every = std::chrono::seconds(10);
+};
+PreparedData prepare_data(const Config& config, int num_threads,
+                          const PrepareOptions& options = {});
 
 // Tokenizes loose documents for `eval --data` into `shard`, in order, no cache, same readers. Paths
 // may be files, folders, globs.

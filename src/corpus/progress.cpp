@@ -30,11 +30,12 @@ void Progress::advance(uint64_t bytes) {
   if (keep) kept_ = now;
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   const double rate = static_cast<double>(done_bytes_) / elapsed;
-  const uint64_t total = std::max(total_bytes_, done_bytes_);
+  const uint64_t done = skipped_bytes_ + done_bytes_;
+  const uint64_t total = std::max(total_bytes_, done);
   const double percent =
-      100.0 * static_cast<double>(done_bytes_) / static_cast<double>(std::max<uint64_t>(total, 1));
-  const double left = rate > 0 ? static_cast<double>(total - done_bytes_) / rate : 0.0;
-  log_progress(str(action_, ": ", format_bytes(done_bytes_), " of ", format_bytes(total), " (",
+      100.0 * static_cast<double>(done) / static_cast<double>(std::max<uint64_t>(total, 1));
+  const double left = rate > 0 ? static_cast<double>(total - done) / rate : 0.0;
+  log_progress(str(action_, ": ", format_bytes(done), " of ", format_bytes(total), " (",
                    std::floor(percent), "%), ", format_bytes(static_cast<uint64_t>(rate)), "/s, ",
                    format_duration(left), " left"),
                keep);

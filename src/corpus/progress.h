@@ -20,6 +20,8 @@ class Progress {
 
   // Counts bytes as done, now and then prints the line, and polls stop_signal().
   void advance(uint64_t bytes);
+  // Counts bytes that were done before, and cost no time now.
+  void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -27,6 +29,7 @@ class Progress {
   std::string action_;
   uint64_t total_bytes_;
   uint64_t done_bytes_ = 0;
+  uint64_t skipped_bytes_ = 0;
   Clock::time_point started_ = Clock::now();
   Clock::time_point printed_ = started_;
   Clock::time_point kept_ = started_;

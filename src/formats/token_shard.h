@@ -5,8 +5,8 @@
 //   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
 //   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //
-// The tokens come first so that they stream to the file while documents arrive; only the index
-// (16 bytes a document) is held in memory. A reader may be shared by threads.
+// The tokens come first so that they stream to the file while documents arrive; the index waits in
+// a file beside it, so that memory does not grow. A reader may be shared by threads.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,57 @@
 #include <string>
 #include <vector>
 
+#include "base/buffered_file.h"
 #include "base/file.h"
 
 namespace lmtrain {
+
+// What of a shard under way is on disk for good.
+struct ShardProgress {
+  int64_t num_documents = 0;
+  int64_t num_tokens = 0;
+  uint32_t tokens_crc = 0;
+  FileSum tokens;
+  FileSum index;
+};
 
 class TokenShardWriter {
  public:
   // Error(kInternal) unless 1 <= vocab_size <= 2^31.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
-  ~TokenShardWriter();  // without finish() nothing is left behind
+  // Goes on from what sync() told, in this process or another, even if the shard was finished
+  // since. Error(kData) or Error(kIo) when that is not there.
+  TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size,
+                   const ShardProgress& progress);
+  // Without finish() nothing is left behind, unless sync() was called.
+  ~TokenShardWriter();
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
 
   // `ids` with BOS and EOS as configured; `raw_bytes` of the document's text. Error(kData) for an
   // id outside the vocabulary.
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
-  // Writes index and header, syncs, renames into place.
+  ShardProgress sync();
+  // Appends index and header, syncs, renames into place. The file of the index stays if sync() was
+  // called.
   void finish();
 
-  int64_t num_documents() const { return static_cast<int64_t>(index_.size() / 2); }
-  int64_t num_tokens() const { return static_cast<int64_t>(num_tokens_); }
+  int64_t num_documents() const { return num_documents_; }
+  int64_t num_tokens() const { return num_tokens_; }
 
  private:
-  void flush_tokens();
-
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  std::filesystem::path index_path_;
   int64_t vocab_size_;
-  FileWriter file_;
+  BufferedFile tokens_;
+  BufferedFile index_;  // end, raw bytes of each document
+  bool keeps_files_ = false;
   bool finished_ = false;
-  std::string buffer_;           // encoded tokens not yet written
-  uint32_t tokens_crc_ = 0;      // of those written
-  std::vector<uint64_t> index_;  // end, raw bytes of each document
-  uint64_t num_tokens_ = 0;
+  std::string packed_;       // ids of one document as they lie in the file
+  uint32_t tokens_crc_ = 0;  // of all tokens
+  int64_t num_documents_ = 0;
+  int64_t num_tokens_ = 0;
 };
 
 class TokenShard {

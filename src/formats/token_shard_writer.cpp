@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <system_error>
@@ -11,9 +12,9 @@
 namespace lmtrain {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 20;
+namespace fs = std::filesystem;
 
-std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
+fs::path with_suffix(fs::path path, const char* suffix) {
   path += suffix;
   return path;
 }
@@ -23,67 +24,114 @@ std::string_view bytes_of(const ShardHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
-}  // namespace
+// Zeros until finish(): a shard cut short is none.
+const std::string& no_header() {
+  static const std::string kZeros(sizeof(ShardHeader), '\0');
+  return kZeros;
+}
 
-TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size)
-    : path_(path),
-      temporary_(with_suffix(path, ".tmp")),
-      vocab_size_(vocab_size),
-      file_(temporary_) {
+// Takes back what finish() did to the file of the tokens.
+const fs::path& unfinished(const fs::path& temporary, const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(temporary, error) && fs::exists(path, error)) publish_rename(path, temporary);
+  overwrite_file(temporary, 0, no_header());
+  return temporary;
+}
+
+template <class Stored>
+void pack(std::span<const int32_t> ids, std::string& bytes) {
+  bytes.resize(ids.size() * sizeof(Stored));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto stored = static_cast<Stored>(ids[i]);
+    std::memcpy(bytes.data() + i * sizeof(Stored), &stored, sizeof stored);
+  }
+}
+
+int64_t require_vocabulary(int64_t vocab_size) {
   if (vocab_size < 1 || static_cast<uint64_t>(vocab_size) > kShardLargestVocabulary) {
     throw Error(ErrorKind::kInternal, str("token shard for a vocabulary of ", vocab_size));
   }
-  // Zeros until finish(): a shard cut short is none.
-  file_.write(std::string(sizeof(ShardHeader), '\0'));
+  return vocab_size;
 }
 
+}  // namespace
+
+TokenShardWriter::TokenShardWriter(const fs::path& path, int64_t vocab_size)
+    : path_(path),
+      temporary_(with_suffix(path, ".tmp")),
+      index_path_(with_suffix(path, ".index.tmp")),
+      vocab_size_(require_vocabulary(vocab_size)),
+      tokens_(temporary_),
+      index_(index_path_) {
+  tokens_.write(no_header());
+}
+
+TokenShardWriter::TokenShardWriter(const fs::path& path, int64_t vocab_size,
+                                   const ShardProgress& progress)
+    : path_(path),
+      temporary_(with_suffix(path, ".tmp")),
+      index_path_(with_suffix(path, ".index.tmp")),
+      vocab_size_(require_vocabulary(vocab_size)),
+      tokens_(unfinished(temporary_, path_), progress.tokens),
+      index_(index_path_, progress.index),
+      keeps_files_(true),
+      tokens_crc_(progress.tokens_crc),
+      num_documents_(progress.num_documents),
+      num_tokens_(progress.num_tokens) {}
+
 TokenShardWriter::~TokenShardWriter() {
-  if (finished_) return;
+  if (keeps_files_) return;
   std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
+  fs::remove(index_path_, ignored);
+  if (!finished_) fs::remove(temporary_, ignored);
 }
 
 void TokenShardWriter::add_document(std::span<const int32_t> ids, uint64_t raw_bytes) {
-  const size_t width = shard_bytes_per_token(static_cast<uint64_t>(vocab_size_));
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocab_size_) {
-      throw Error(ErrorKind::kData, str(path_.string(), ": document ", num_documents(),
-                                        " has the token id ", id, ", outside the vocabulary of ",
-                                        vocab_size_, "; it was made with another tokenizer"));
-    }
-    char bytes[sizeof id];
-    std::memcpy(bytes, &id, sizeof id);
-    buffer_.append(bytes, width);
-    if (buffer_.size() >= kBufferBytes) flush_tokens();
+  const auto wrong =
+      std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return id < 0 || id >= vocab_size_; });
+  if (wrong != ids.end()) {
+    throw Error(ErrorKind::kData, str(path_.string(), ": document ", num_documents_,
+                                      " has the token id ", *wrong, ", outside the vocabulary of ",
+                                      vocab_size_, "; it was made with another tokenizer"));
   }
-  num_tokens_ += ids.size();
-  index_.push_back(num_tokens_);
-  index_.push_back(raw_bytes);
+  if (shard_bytes_per_token(static_cast<uint64_t>(vocab_size_)) == sizeof(uint16_t)) {
+    pack<uint16_t>(ids, packed_);
+  } else {
+    pack<uint32_t>(ids, packed_);
+  }
+  tokens_crc_ = crc32c(tokens_crc_, packed_.data(), packed_.size());
+  tokens_.write(packed_);
+  num_tokens_ += static_cast<int64_t>(ids.size());
+  ++num_documents_;
+  const uint64_t entry[] = {static_cast<uint64_t>(num_tokens_), raw_bytes};
+  static_assert(sizeof entry == kShardIndexEntryBytes);
+  index_.write({reinterpret_cast<const char*>(entry), sizeof entry});
 }
 
-void TokenShardWriter::flush_tokens() {
-  tokens_crc_ = crc32c(tokens_crc_, buffer_.data(), buffer_.size());
-  file_.write(buffer_);
-  buffer_.clear();
+ShardProgress TokenShardWriter::sync() {
+  keeps_files_ = true;
+  return {num_documents_, num_tokens_, tokens_crc_, tokens_.sync(), index_.sync()};
 }
 
 void TokenShardWriter::finish() {
-  flush_tokens();
-  file_.write(std::string(shard_padding(file_.size()), '\0'));
-  const std::string_view index(reinterpret_cast<const char*>(index_.data()),
-                               index_.size() * sizeof(uint64_t));
-  file_.write(index);
-
+  tokens_.write(std::string(shard_padding(tokens_.size()), '\0'));
+  index_.finish();
+  uint32_t index_crc = 0;
+  read_pieces(index_path_, [&](std::string_view piece) {
+    index_crc = crc32c(index_crc, piece.data(), piece.size());
+    tokens_.write(piece);
+  });
+  tokens_.flush();
   const auto vocab_size = static_cast<uint64_t>(vocab_size_);
   ShardHeader header{.bytes_per_token = shard_bytes_per_token(vocab_size),
                      .vocab_size = vocab_size,
-                     .num_documents = index_.size() / 2,
-                     .num_tokens = num_tokens_,
-                     .index_crc = crc32c(0, index.data(), index.size()),
+                     .num_documents = static_cast<uint64_t>(num_documents_),
+                     .num_tokens = static_cast<uint64_t>(num_tokens_),
+                     .index_crc = index_crc,
                      .tokens_crc = tokens_crc_};
   header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
-  file_.overwrite(0, bytes_of(header));
-  file_.finish();
+  tokens_.file().overwrite(0, bytes_of(header));
+  tokens_.finish();
   publish_rename(temporary_, path_);
   finished_ = true;
 }

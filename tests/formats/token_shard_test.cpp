@@ -129,6 +129,54 @@ TEST(TokenShard, AppearsOnlyWhenFinished) {
   EXPECT_TRUE(fs::is_empty(folder.path())) << "an abandoned shard leaves nothing";
 }
 
+TEST(TokenShard, GoesOnFromWhatWasSynced) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(7);
+  for (const int64_t vocab_size : {300, 100'000}) {
+    const Documents documents = random_documents(random, 3000, vocab_size);
+    write_shard(folder / "whole", documents, vocab_size);
+    const auto add = [&](TokenShardWriter& writer, size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) writer.add_document(documents[i], 10 * i);
+    };
+    // Killed at once, after more documents, and after it was finished.
+    for (const size_t later : {size_t{1000}, size_t{2500}, documents.size()}) {
+      ShardProgress progress;
+      {
+        TokenShardWriter writer(folder / "part", vocab_size);
+        add(writer, 0, 1000);
+        progress = writer.sync();
+        EXPECT_EQ(progress.num_documents, 1000);
+        add(writer, 1000, later);
+        if (later == documents.size()) writer.finish();
+      }
+      TokenShardWriter writer(folder / "part", vocab_size, progress);
+      EXPECT_FALSE(fs::exists(folder / "part")) << "it is not finished now";
+      EXPECT_EQ(writer.num_documents(), 1000);
+      add(writer, 1000, documents.size());
+      writer.finish();
+      EXPECT_EQ(read_file(folder / "part"), read_file(folder / "whole"));
+      fs::remove(folder / "part");
+    }
+  }
+}
+
+TEST(TokenShard, WhatWasSyncedMustBeThere) {
+  const TemporaryFolder folder;
+  ShardProgress progress;
+  {
+    TokenShardWriter writer(folder / "s", 300);
+    writer.add_document(std::vector<int32_t>(100, 7), 50);
+    progress = writer.sync();
+  }
+  overwrite_file(folder / "s.tmp", 100, "\xFF");
+  error_of(ErrorKind::kData, [&] { TokenShardWriter(folder / "s", 300, progress); });
+  overwrite_file(folder / "s.tmp", 100, "\x07");
+  overwrite_file(folder / "s.index.tmp", 0, "\xFF");
+  error_of(ErrorKind::kData, [&] { TokenShardWriter(folder / "s", 300, progress); });
+  fs::remove(folder / "s.tmp");
+  error_of(ErrorKind::kIo, [&] { TokenShardWriter(folder / "s", 300, progress); });
+}
+
 TEST(TokenShard, IdsOutsideTheVocabularyAreRefused) {
   const TemporaryFolder folder;
   TokenShardWriter writer(folder / "shard", 10);

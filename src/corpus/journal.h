@@ -1,0 +1,60 @@
+// How far a preparation came, so that after a kill at any instant the next start goes on from
+// there: the scan of the text at the file, tokenization at the document. One file in the cache per
+// request, replaced as a whole; what it speaks of was synced before. It is saved every few seconds,
+// so a short preparation leaves none. One thread.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "corpus/corpus.h"
+#include "corpus/hash_ordered_shard.h"
+#include "corpus/source_runs.h"
+#include "formats/token_shard.h"
+
+namespace lmtrain {
+
+struct TokensProgress {
+  std::string fingerprint;
+  bool in_eval = false;                 // in the text of data.eval; that of data.train is done
+  DocumentPlace next;                   // the first document not yet in the shards
+  Hash128 content = Hasher().digest();  // of the documents before it
+  ShardProgress train;
+  int64_t train_bytes = 0;
+  std::optional<HashOrderedProgress> eval;
+  int64_t eval_bytes = 0;
+};
+
+struct PreparationState {
+  explicit PreparationState(double eval_fraction) : split(eval_fraction) {}
+
+  CorpusScan train;
+  CorpusScan eval;
+  Split split;
+  Sample sample;
+  SourceTally sources;
+  std::optional<TokensProgress> tokens;
+};
+
+class Journal {
+ public:
+  Journal(std::filesystem::path path, std::chrono::milliseconds interval);
+
+  // False, with a warning where it is broken, when there is nothing to go on from.
+  bool load(PreparationState& state) const;
+  // The interval has passed since the journal was made or saved.
+  bool due() const { return Clock::now() - saved_ >= interval_; }
+  void save(const PreparationState& state);
+  void remove() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::filesystem::path path_;
+  std::chrono::milliseconds interval_;
+  Clock::time_point saved_ = Clock::now();
+};
+
+}  // namespace lmtrain

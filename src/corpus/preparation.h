@@ -1,0 +1,58 @@
+// The passes over the text for one request: count and split it, train a tokenizer where none is
+// given, tokenize. What a pass found is in the journal, and in the cache when it is done.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/hash.h"
+#include "config/config.h"
+#include "corpus/cache.h"
+#include "corpus/corpus.h"
+#include "corpus/journal.h"
+#include "corpus/prepare.h"
+#include "corpus/shard_pair.h"
+#include "corpus/tokenizer.h"
+
+namespace lmtrain {
+
+// All that decides the result, with the files found but not read.
+struct PreparationRequest {
+  TokenizerConfig tokenizer;
+  std::optional<Tokenizer> given_tokenizer;
+  std::filesystem::path given_tokenizer_path;
+  Corpus train;
+  std::optional<Corpus> eval;
+  double eval_fraction = 0;  // 0 when `eval` is given
+};
+
+// What stands for the request without reading any text.
+std::string index_key(const PreparationRequest& request);
+
+class Preparation {
+ public:
+  Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
+              int num_threads);
+  PreparedData run();
+
+ private:
+  void scan();
+  void scan_eval();
+  Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
+  std::string train_on_sample() const;
+  std::string fingerprint(const Tokenizer& tokenizer) const;
+  void write_shards(const Tokenizer& tokenizer, PreparedData& data);
+  ShardPair open_shards(const std::filesystem::path& folder, const Tokenizer& tokenizer,
+                        const std::string& fingerprint);
+  void encode(const Tokenizer& tokenizer, ShardPair& shards);
+  [[noreturn]] void fail_changed(const std::string& pointer) const;
+
+  const PreparationRequest& request_;
+  const Cache& cache_;
+  Journal& journal_;
+  int num_threads_;
+  PreparationState state_;
+};
+
+}  // namespace lmtrain

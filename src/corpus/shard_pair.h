@@ -1,0 +1,38 @@
+// The two shards of a preparation under way, training and held-out text, which can be continued
+// from what sync() told. Error(kData) or Error(kIo) when that is not there.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "corpus/hash_ordered_shard.h"
+#include "corpus/journal.h"
+#include "corpus/prepare.h"
+#include "formats/token_shard.h"
+
+namespace lmtrain {
+
+class ShardPair {
+ public:
+  ShardPair(const std::filesystem::path& folder, int64_t vocab_size, bool has_eval);
+  ShardPair(const std::filesystem::path& folder, int64_t vocab_size,
+            const TokensProgress& progress);
+
+  void add_train(const EncodedDocument& document);
+  void add_eval(const EncodedDocument& document);
+  bool has_eval() const { return eval_ != nullptr; }
+  // Stores what is on disk now.
+  void sync(TokensProgress& progress);
+  // Publishes both; stores their paths and counts.
+  void finish(PreparedData& data);
+
+ private:
+  std::filesystem::path train_path_;
+  std::filesystem::path eval_path_;
+  std::unique_ptr<TokenShardWriter> train_;
+  std::unique_ptr<HashOrderedShardWriter> eval_;
+  int64_t train_bytes_ = 0;
+  int64_t eval_bytes_ = 0;
+};
+
+}  // namespace lmtrain
