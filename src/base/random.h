@@ -21,7 +21,8 @@ enum class RandomStream : uint64_t {
   kCurriculum = 4,
   kSample = 5,
   kSplit = 6,
-  kBench = 7
+  kBench = 7,
+  kMixture = 8
 };
 
 constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {

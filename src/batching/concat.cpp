@@ -2,12 +2,14 @@
 #include "batching/concat.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lmtrain {
 
-ConcatRows::ConcatRows(const TokenShard& shard, int64_t max_length, std::optional<uint64_t> key)
-    : shard_(shard) {
-  const auto num_documents = static_cast<size_t>(shard.num_documents());
+ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
+                       std::optional<uint64_t> key)
+    : shard_(shard), documents_(std::move(documents)) {
+  const auto num_documents = static_cast<size_t>(documents_.size());
   if (key) order_.emplace(num_documents, *key);
   ends_.reserve(num_documents);
   int64_t end = 0;
@@ -20,18 +22,26 @@ ConcatRows::ConcatRows(const TokenShard& shard, int64_t max_length, std::optiona
     }
     ends_.push_back(end);
   }
-  if (num_targets > 0) {
-    const int64_t num_rows = (end - 1 + max_length - 1) / max_length;
-    lengths_.push_back({max_length, num_rows, num_targets});
+  if (num_targets == 0) return;
+  const int64_t num_inputs = end - 1;
+  int64_t num_pieces = 0;
+  int64_t begin = 0;
+  for (const int64_t document_end : ends_) {
+    // A document that is left out has no inputs, nor has one whose only input would be the last.
+    const int64_t last = std::min(document_end, num_inputs) - 1;
+    if (last >= begin) num_pieces += last / max_length - begin / max_length + 1;
+    begin = document_end;
   }
+  lengths_.push_back(
+      {max_length, (num_inputs + max_length - 1) / max_length, num_pieces, num_targets});
 }
 
 int64_t ConcatRows::document_at(size_t place) const {
-  return static_cast<int64_t>(order_ ? (*order_)(place) : place);
+  return documents_[static_cast<int64_t>(order_ ? (*order_)(place) : place)];
 }
 
 RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
-                            std::span<int32_t> targets) const {
+                            std::span<int32_t> targets, std::vector<RowPart>& parts) const {
   // Positions are places in the stream; the target of the input at p is the token at p + 1.
   const auto length = static_cast<int64_t>(inputs.size());
   const int64_t begin = row * length;
@@ -43,12 +53,14 @@ RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> in
 
   auto place =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
-  RowContent content{document_at(place), 0};
+  RowContent content{end - begin, 0};
   for (int64_t first = place == 0 ? 0 : ends_[place - 1]; first < end; first = ends_[place++]) {
     const int64_t last = ends_[place];
     if (last == first) continue;  // a document that is left out
-    const int64_t shift = shard_.document_begin(document_at(place)) - first;
+    const int64_t document = document_at(place);
+    const int64_t shift = shard_.document_begin(document) - first;
     const int64_t input = std::max(first, begin);
+    parts.push_back({input - begin, document});
     copy(input, std::min(last, end), shift, inputs.subspan(static_cast<size_t>(input - begin)));
     // From the second token of the document on: its first one is nobody's target.
     const int64_t target_end = std::min(last, end + 1);

@@ -1,7 +1,7 @@
-// Rows of `concat`: all documents joined to one stream of tokens, cut every max_length targets;
+// Rows of `concat`: documents joined to one stream of tokens, cut every max_length targets;
 // consecutive rows share one token. The target that is the first token of the next document is
 // masked, so that a document trains the same targets as in every other way of batching. Documents
-// without a target (fewer than 2 tokens) are left out.
+// without a target (fewer than 2 tokens) are left out. 8 bytes a document.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "batching/document_list.h"
 #include "batching/rows.h"
 #include "formats/token_shard.h"
 
@@ -19,14 +20,17 @@ class ConcatRows : public Rows {
  public:
   // `key`: documents in the order of a keyed permutation; none: as in the shard, which must outlive
   // the rows.
-  ConcatRows(const TokenShard& shard, int64_t max_length, std::optional<uint64_t> key);
-  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                  std::span<int32_t> targets) const override;
+  ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
+             std::optional<uint64_t> key);
+  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
+                  std::vector<RowPart>& parts) const override;
+  bool parts_are_apart() const override { return false; }
 
  private:
   int64_t document_at(size_t place) const;
 
   const TokenShard& shard_;
+  DocumentList documents_;
   std::optional<Permutation> order_;
   std::vector<int64_t> ends_;  // by place in the stream: where that document ends in it
 };

@@ -1,44 +1,79 @@
-// Rows that hold a piece of one document: `bucket` and `pad`.
+// Rows that hold pieces of documents, apart from each other: `bucket`, `pad` and `pack`.
 //
 // A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
-// document, as many as the row holds or the document has left. Every offset is a multiple of
-// min_length, which packs a piece in 8 bytes.
+// document, as many as the row has room for or the document has left. Every offset is a multiple of
+// the cut's unit, which packs a piece in 8 bytes. A piece that fills its row is alone in it; of
+// those that do not, as many share a row as fit (`bucket`, `pack`), or each is padded (`pad`).
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "batching/document_list.h"
+#include "batching/ranked_bits.h"
 #include "batching/rows.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
 
-// The length of the row for the next piece of a document: `remaining` targets from `offset` on.
-using CutRule = std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)>;
+// How documents are cut.
+struct CutRule {
+  // The length of the row for the next piece of a document: `remaining` targets from `offset` on.
+  std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)> length;
+  int64_t unit;  // divides every offset
+  bool shares;   // whether pieces that do not fill a row share one
+};
 
-// Lengths are powers of two from min_length to max_length. `fingerprint` keys the random lengths of
-// the balanced cut.
+// Lengths of bucket and pad are powers of two from min_length to max_length. `fingerprint` keys the
+// random lengths of the balanced cut.
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);
 CutRule pad_cut(int64_t min_length, int64_t max_length);
+CutRule pack_cut(int64_t max_length);
 
 class PieceRows : public Rows {
  public:
-  // The shard must outlive the rows.
-  PieceRows(const TokenShard& shard, int64_t min_length, const CutRule& cut);
-  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                  std::span<int32_t> targets) const override;
+  // The shard must outlive the rows. Error(kData) beyond 2^32 - 1 documents, or 2^32 units in one.
+  PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut);
+  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
+                  std::vector<RowPart>& parts) const override;
+  bool parts_are_apart() const override { return true; }
 
  private:
   struct Piece {
     uint32_t document;
-    uint32_t block;  // offset / min_length
+    uint32_t block;  // offset / unit
+
+    auto operator<=>(const Piece&) const = default;
+  };
+  // The rows of one length: those of one piece, and those that several share, numbered together in
+  // the order of their first pieces.
+  struct RowSet {
+    std::vector<Piece> whole;
+    std::vector<Piece> shared;           // row after row
+    std::vector<uint32_t> shared_begin;  // by shared row, and the end of the last; empty: none
+    RankedBits is_shared;                // by row
+
+    int64_t num_rows() const;
+    std::span<const Piece> pieces_of(int64_t row) const;
+  };
+  // What is found while cutting, by length.
+  struct Cuttings {
+    std::vector<Piece> whole;
+    std::vector<Piece> partial;
+    std::vector<uint32_t> partial_sizes;
+    int64_t targets = 0;
   };
 
+  std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents,
+                                            const CutRule& cut) const;
+  static RowSet arrange(Cuttings cuttings, int64_t length);
+
   const TokenShard& shard_;
-  int64_t min_length_;
-  std::vector<std::vector<Piece>> pieces_;  // beside lengths()
+  int64_t unit_;
+  std::vector<RowSet> rows_;  // beside lengths()
 };
 
 }  // namespace lmtrain

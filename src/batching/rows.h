@@ -1,7 +1,7 @@
-// The rows of one epoch, before anything is shuffled: what each way of batching makes of the
-// documents. A row is `length` positions with an input and a target each. Rows of one length are
-// numbered from 0 in the order of documents. Immutable after construction, so safe to use from any
-// thread.
+// The rows of one epoch of a set of documents, before anything is shuffled: what each way of
+// batching makes of them. A row is `length` positions with an input and a target each. Rows of one
+// length are numbered from 0 in the order of documents. Immutable after construction, so safe to
+// use from any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,18 @@ namespace lmtrain {
 struct RowLength {
   int64_t length = 0;
   int64_t rows = 0;     // an epoch
+  int64_t pieces = 0;   // parts of documents in those rows
   int64_t targets = 0;  // of those rows, without padding
+};
 
-  int64_t positions() const { return rows * length; }
+// Where a part of a document begins in a row.
+struct RowPart {
+  int64_t place = 0;
+  int64_t document = 0;
 };
 
 struct RowContent {
-  int64_t document = -1;  // the one the first input belongs to
+  int64_t num_positions = 0;  // those with an input, at the row's beginning; padding follows
   int64_t num_targets = 0;
 };
 
@@ -34,9 +39,11 @@ class Rows {
   // Ascending, only those that occur.
   const std::vector<RowLength>& lengths() const { return lengths_; }
   // Writes a row of lengths()[index] into spans of that length, which hold padding (0 and
-  // kNoTarget) beforehand.
+  // kNoTarget) beforehand, and what it is made of to the end of `parts`, the first at place 0.
   virtual RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                          std::span<int32_t> targets) const = 0;
+                          std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
+  // Whether attention stays inside each part.
+  virtual bool parts_are_apart() const = 0;
 
  protected:
   std::vector<RowLength> lengths_;

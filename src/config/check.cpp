@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/text.h"
+#include "config/units.h"
 
 namespace lmtrain {
 namespace {
@@ -33,6 +34,26 @@ class Rules {
 };
 
 bool is_power_of_two(int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); }
+
+// Lengths and boundaries of schedule step, one by one. Boundaries in unlike units are compared when
+// the run is planned.
+void check_steps(const SequenceConfig& c, Rules& rules) {
+  const std::string lengths = "sequence.schedule.lengths";
+  for (const int64_t length : c.schedule.lengths) {
+    rules.require(c.min_length <= length && length <= c.max_length, {lengths},
+                  str(lengths, ": ", length, " is out of range; allowed: from min_length ",
+                      c.min_length, " to max_length ", c.max_length));
+  }
+  const std::vector<Span>& ends = c.schedule.boundaries;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const bool after =
+        i == 0 || ends[i].unit != ends[i - 1].unit || ends[i - 1].value < ends[i].value;
+    rules.require(
+        ends[i].value > 0 && after, {"sequence.schedule.boundaries"},
+        str("sequence.schedule.boundaries: ", write_span(ends[i]),
+            i == 0 ? "" : " after " + write_span(ends[i - 1]), "; allowed: above 0, increasing"));
+  }
+}
 
 void check_sequence(const SequenceConfig& c, Rules& rules) {
   const std::string min_key = "sequence.min_length";
@@ -66,6 +87,7 @@ void check_sequence(const SequenceConfig& c, Rules& rules) {
         str("sequence.schedule.lengths has ", c.schedule.lengths.size(),
             " values and sequence.schedule.boundaries ", c.schedule.boundaries.size(),
             "; allowed: as many of each (after the last boundary the length is max_length)"));
+    check_steps(c, rules);
   }
 }
 

@@ -12,10 +12,10 @@
 
 namespace lmtrain {
 
-// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s". What a bare number means
-// is up to the key.
+// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s", "2 epochs". What a bare
+// number means is up to the key.
 struct Span {
-  enum class Unit { kSteps, kTokens, kPercent, kSeconds };
+  enum class Unit { kSteps, kTokens, kPercent, kSeconds, kEpochs };
   double value = 0;
   Unit unit = Unit::kSteps;
   bool operator==(const Span&) const = default;

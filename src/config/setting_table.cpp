@@ -76,6 +76,9 @@ std::string span_text(const Setting& setting) {
       case Span::Unit::kSeconds:
         examples.emplace_back("\"90s\" \"30min\" \"2h\"");
         break;
+      case Span::Unit::kEpochs:
+        examples.emplace_back("\"1.5 epochs\"");
+        break;
     }
   }
   const bool steps = setting.bare_unit == Span::Unit::kSteps;

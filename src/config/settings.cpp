@@ -9,6 +9,7 @@ constexpr Span::Unit kSteps = Span::Unit::kSteps;
 constexpr Span::Unit kTokens = Span::Unit::kTokens;
 constexpr Span::Unit kPercent = Span::Unit::kPercent;
 constexpr Span::Unit kSeconds = Span::Unit::kSeconds;
+constexpr Span::Unit kEpochs = Span::Unit::kEpochs;
 constexpr double kMaxLength = 1 << 24;
 constexpr double kMaxTokens = 0x1p53;
 
@@ -116,7 +117,8 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
       .used_if("sequence.batching", {"bucket"});
   t.section("sequence.schedule", "The lengths over the run.");
   t.add("sequence.schedule.type", &c.schedule.type,
-        "constant: as they come; linear, root, step: a growing cap; natural, grow_linear, grow_p2: "
+        "constant: as they come; linear, root, step: a cap that grows, rounded down to "
+        "max_length/2^j; natural, grow_linear, grow_p2: "
         "the order of the "
         "buckets (bucket and pad only).")
       .one_of({"constant", "linear", "root", "step", "natural", "grow_linear", "grow_p2"})
@@ -128,7 +130,7 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
       .used_if("sequence.schedule.type", {"grow_linear", "grow_p2"});
   t.add("sequence.schedule.duration", &c.schedule.duration,
         "When the cap has grown from min_length to max_length.")
-      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .in_units({kSteps, kTokens, kPercent, kEpochs}, kSteps)
       .used_if("sequence.schedule.type", {"linear", "root"});
   t.add("sequence.schedule.root_degree", &c.schedule.root_degree,
         "2: the cap grows as the square root of progress.")
@@ -141,7 +143,7 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
       .used_if("sequence.schedule.type", {"step"});
   t.add("sequence.schedule.boundaries", &c.schedule.boundaries,
         "Where each of lengths ends, increasing; after the last, max_length.")
-      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .in_units({kSteps, kTokens, kPercent, kEpochs}, kSteps)
       .used_if("sequence.schedule.type", {"step"});
 }
 
@@ -346,7 +348,7 @@ SettingTable source_settings(DataSourceConfig& source) {
       .as(Kind::kPath)
       .must_be_given();
   table.add("weight", &source.weight, "How often an epoch sees the source: 1 once, 2 twice.")
-      .above(0);
+      .range(1e-6, 1e6);
   return table;
 }
 

@@ -20,8 +20,6 @@ const std::vector<Supported>& supported() {
       {"precision", {"auto", "fp32", "bf16"}},
       {"compile", {"auto", "eager", "script"}},
       {"data.format", {"auto", "text", "lines", "jsonl", "parquet", "arrow"}},
-      {"sequence.batching", {"bucket", "pad", "concat"}},
-      {"sequence.schedule.type", {"constant", "natural", "grow_linear", "grow_p2"}},
       {"model.activation_checkpointing", {"false"}},
       {"loss.z_loss", {"0.0"}},
       {"guard.on_nonfinite", {"skip", "stop"}},

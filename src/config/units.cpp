@@ -121,6 +121,9 @@ std::optional<Span> parse_span(std::string_view text) {
     if (amount->number > 100) return std::nullopt;
     return Span{amount->number, Span::Unit::kPercent};
   }
+  if (amount->unit == "epochs" || amount->unit == "epoch") {
+    return Span{amount->number, Span::Unit::kEpochs};
+  }
   if (amount->unit == "steps" || amount->unit == "step") {
     if (amount->number != std::trunc(amount->number) || amount->number > kLargestWhole) {
       return std::nullopt;
@@ -154,6 +157,9 @@ std::string span_pattern(const std::vector<Span::Unit>& units) {
       case Span::Unit::kSeconds:
         patterns.push_back(alternatives(kTimeUnits));
         break;
+      case Span::Unit::kEpochs:
+        patterns.emplace_back("epochs?");
+        break;
     }
   }
   return std::string(kNumberPattern) + "(" + join(patterns, "|") + ")$";
@@ -179,6 +185,8 @@ std::string write_span(const Span& span) {
       return shortest(span.value) + "%";
     case Span::Unit::kSeconds:
       return write_duration(span.value);
+    case Span::Unit::kEpochs:
+      return shortest(span.value) + " epochs";
   }
   return {};
 }

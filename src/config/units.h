@@ -21,8 +21,8 @@ std::optional<int64_t> parse_tokens(std::string_view text);
 std::optional<int64_t> parse_bytes(std::string_view text);
 // Seconds: "90s", "30min", "2h".
 std::optional<double> parse_duration(std::string_view text);
-// Any of the above but bytes, or "500 steps", "2%". Tokens need their suffix or the word, as a bare
-// number's unit is the key's affair.
+// Any of the above but bytes, or "500 steps", "2%", "1.5 epochs". Tokens need their suffix or the
+// word, as a bare number's unit is the key's affair.
 std::optional<Span> parse_span(std::string_view text);
 
 // Regular expressions (ECMA 262) of what the parsers take, for the JSON Schema.

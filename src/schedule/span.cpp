@@ -18,8 +18,10 @@ double in_unit(const Progress& progress, Span::Unit unit) {
       return progress.percent;
     case Span::Unit::kSeconds:
       return progress.seconds;
+    case Span::Unit::kEpochs:
+      break;
   }
-  throw Error(ErrorKind::kInternal, "a span has an unknown unit");
+  throw Error(ErrorKind::kInternal, "a span has a unit that does not count steps of a run");
 }
 
 // Percentages come from divisions: 15 of 100 steps may read as 14.999999999999998 %, which is the
@@ -40,8 +42,10 @@ double resolve_span(const Span& span, double total, bool counts_steps, double to
       throw Error(
           ErrorKind::kConfig,
           "a span of time has no fixed place in a run; give it in steps, tokens or percent");
+    case Span::Unit::kEpochs:
+      break;
   }
-  throw Error(ErrorKind::kInternal, "a span has an unknown unit");
+  throw Error(ErrorKind::kInternal, "a span has a unit that does not count steps of a run");
 }
 
 bool Cadence::due(const Progress& before, const Progress& after) const {

@@ -85,9 +85,9 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     state_.replans.push_back({state_.batch, left});
     state_.total = length;
   }
-  order_ = std::make_unique<BatchOrder>(train_shard_, data_.fingerprint, config_.sequence,
-                                        config_.data, config_.data_seed(), config_.batch.tokens,
-                                        state_.planned, state_.replans);
+  order_ = std::make_unique<BatchOrder>(train_shard_, data_.sources, data_.fingerprint,
+                                        config_.sequence, config_.data, config_.data_seed(),
+                                        config_.batch.tokens, state_.planned, state_.replans);
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(),
                        config_.train.steps.has_value(), static_cast<double>(config_.batch.tokens));
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));

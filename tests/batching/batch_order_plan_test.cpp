@@ -29,7 +29,7 @@ SequenceConfig sequence(const char* batching, const char* schedule, int64_t cycl
 // cycles.
 double least_growth(const SequenceConfig& config, int64_t num_batches) {
   const TokenShard shard = make_shard(random_sizes(1, 400, 900));
-  const BatchOrder order(shard, "corpus", config, DataConfig{}, 3, 256, {.steps = num_batches});
+  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.steps = num_batches});
   const auto mean = [&](int64_t begin, int64_t end) {
     double sum = 0;
     for (int64_t k = begin; k < end; ++k) sum += static_cast<double>(order.batch_length(k));
@@ -57,7 +57,7 @@ TEST(BatchOrderPlan, CyclesGrow) {
 
 TEST(BatchOrderPlan, EveryCycleHasItsShareOfEveryLength) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
-  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 256,
+  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 256,
                          {.steps = 1001});
   for (const LengthSummary& length : order.lengths()) {
     for (int64_t cycle = 0; cycle < 4; ++cycle) {
@@ -73,32 +73,33 @@ TEST(BatchOrderPlan, EveryCycleHasItsShareOfEveryLength) {
 TEST(BatchOrderPlan, BalancedCutSpreadsTokensOverTheLengths) {
   const TokenShard shard = make_shard(std::vector<int64_t>(40, 20'000));
   SequenceConfig config = sequence("bucket", "natural");
-  const BatchOrder balanced(shard, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  const BatchOrder balanced(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
   ASSERT_EQ(balanced.lengths().size(), 4U);
   for (const LengthSummary& length : balanced.lengths()) {
     EXPECT_NEAR(static_cast<double>(length.targets_per_epoch), 40 * 19'999 / 4.0, 6000);
   }
   config.cut = "longest";
-  const BatchOrder longest(shard, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  const BatchOrder longest(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
   EXPECT_GT(longest.lengths().back().targets_per_epoch, 40 * 19'999 * 0.99);
 }
 
 TEST(BatchOrderPlan, EveryBatchingTrainsTheSameTargets) {
   const TokenShard shard = make_shard(random_sizes(3, 300, 900));
   const auto targets = [&](const char* batching, const char* schedule) {
-    return BatchOrder(shard, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
+    return BatchOrder(shard, {}, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
                       {.epochs = 1})
         .num_targets();
   };
   EXPECT_EQ(targets("bucket", "grow_p2"), targets("concat", "constant"));
   EXPECT_EQ(targets("pad", "natural"), targets("concat", "constant"));
+  EXPECT_EQ(targets("pack", "linear"), targets("concat", "constant"));
 }
 
 TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
-  for (const char* batching : {"bucket", "pad", "concat"}) {
-    const BatchOrder order(shard, "corpus", sequence(batching, "constant"), DataConfig{}, 3, 256,
-                           {.epochs = 2});
+  for (const char* batching : {"bucket", "pad", "pack", "concat"}) {
+    const BatchOrder order(shard, {}, "corpus", sequence(batching, "constant"), DataConfig{}, 3,
+                           256, {.epochs = 2});
     int64_t targets = 0;
     for (const LengthSummary& length : order.lengths()) targets += length.targets_per_epoch;
     EXPECT_EQ(targets, order.targets_given());
@@ -111,8 +112,8 @@ TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
 
 TEST(BatchOrderPlan, CyclesAddUpToTheRun) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
-  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2", 3), DataConfig{}, 3, 256,
-                         {.steps = 1001});
+  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2", 3), DataConfig{}, 3,
+                         256, {.steps = 1001});
   const std::vector<CycleSummary> cycles = order.cycles();
   ASSERT_EQ(cycles.size(), 3U);
   for (size_t i = 0; i < cycles.size(); ++i) {
@@ -131,10 +132,53 @@ TEST(BatchOrderPlan, ConcatTakesAnyLength) {
   const TokenShard shard = make_shard(random_sizes(4, 100, 300));
   SequenceConfig config = sequence("concat", "constant");
   config.max_length = 50;
-  const BatchOrder order(shard, "corpus", config, DataConfig{}, 3, 200, {.epochs = 1});
-  Coverage coverage(shard);
-  for (int64_t k = 0; k < order.num_batches(); ++k) coverage.add(order.batch(k));
-  EXPECT_TRUE(coverage.all_between(1, 1));
+  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 200, {.epochs = 1});
+  Coverage coverage(shard, one_source(), /*apart=*/false);
+  for (int64_t k = 0; k < order.num_batches(); ++k) ASSERT_EQ(coverage.add(order.batch(k)), "");
+  EXPECT_TRUE(coverage.is(1));
+}
+
+TEST(BatchOrderPlan, PackTakesAnyLengthAndHalvesItToACap) {
+  const TokenShard shard = make_shard(random_sizes(4, 100, 300));
+  SequenceConfig config = sequence("pack", "linear");
+  config.max_length = 52;
+  config.min_length = 7;
+  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 208, {.epochs = 1});
+  EXPECT_EQ(order.batch_lengths(), (std::vector<int64_t>{13, 26, 52}));
+  Coverage coverage(shard, one_source(), /*apart=*/true);
+  for (int64_t k = 0; k < order.num_batches(); ++k) ASSERT_EQ(coverage.add(order.batch(k)), "");
+  EXPECT_TRUE(coverage.is(1));
+}
+
+TEST(BatchOrderPlan, PackAndTailsLeaveLittlePadding) {
+  const TokenShard shard = make_shard(random_sizes(5, 4000, 900));
+  const auto padding = [&](const char* batching, const char* schedule) {
+    const BatchOrder order(shard, {}, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
+                           {.epochs = 1});
+    double positions = 0;
+    for (const LengthSummary& l : order.lengths()) {
+      positions += static_cast<double>(l.positions_per_epoch());
+    }
+    return 1 - static_cast<double>(order.targets_given()) / positions;
+  };
+  EXPECT_LT(padding("pack", "constant"), 0.001);
+  EXPECT_LT(padding("bucket", "natural"), 0.001);
+  EXPECT_GT(padding("pad", "natural"), 0.05);
+}
+
+TEST(BatchOrderPlan, SegmentsAreWhatKeepsPackedPiecesApart) {
+  const TokenShard shard = make_shard({6, 4, 3, 5});
+  SequenceConfig config = sequence("pack", "constant");
+  config.max_length = 16;
+  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 16, {.epochs = 1});
+  ASSERT_EQ(order.num_batches(), 1);
+  Batch batch = order.batch(0);
+  EXPECT_EQ(batch.segments, (std::vector<int32_t>{0, 5, 8, 10}));
+  EXPECT_EQ(Coverage(shard, one_source(), true).add(batch), "");
+  for (const auto& damaged : {std::vector<int32_t>{}, {0, 5, 8}, {0, 5, 9, 10}, {5, 8, 10}}) {
+    batch.segments = damaged;
+    EXPECT_NE(Coverage(shard, one_source(), true).add(batch), "");
+  }
 }
 
 ErrorKind kind_of(const std::function<void()>& action) {
@@ -151,25 +195,12 @@ TEST(BatchOrderPlan, RefusesWhatCannotBe) {
   const TokenShard shard = make_shard({20, 30});
   const auto kind = [&](const SequenceConfig& config, int64_t batch_tokens, const RunLength& run) {
     return kind_of(
-        [&] { BatchOrder(shard, "corpus", config, DataConfig{}, 3, batch_tokens, run); });
+        [&] { BatchOrder(shard, {}, "corpus", config, DataConfig{}, 3, batch_tokens, run); });
   };
-  const RunLength one_step{.steps = 1};
-  for (const char* schedule : {"natural", "grow_linear", "grow_p2"}) {
-    EXPECT_EQ(kind(sequence("concat", schedule), 64, one_step), ErrorKind::kConfig) << schedule;
-  }
-  EXPECT_EQ(kind(sequence("pack", "constant"), 64, one_step), ErrorKind::kConfig);
-  EXPECT_EQ(kind(sequence("bucket", "linear"), 64, one_step), ErrorKind::kConfig);
-  EXPECT_EQ(kind(sequence("bucket", "grow_p2", 0), 64, one_step), ErrorKind::kConfig);
-  EXPECT_EQ(kind(sequence("bucket", "natural"), 96, one_step), ErrorKind::kConfig);
-  EXPECT_EQ(kind(sequence("bucket", "natural"), 0, one_step), ErrorKind::kConfig);
-  SequenceConfig odd = sequence("pad", "natural");
-  odd.max_length = 48;
-  EXPECT_EQ(kind(odd, 96, one_step), ErrorKind::kConfig);
-  odd.max_length = 4;
-  EXPECT_EQ(kind(odd, 96, one_step), ErrorKind::kConfig);
-  odd = sequence("bucket", "natural");
-  odd.cut = "shortest";
-  EXPECT_EQ(kind(odd, 64, one_step), ErrorKind::kConfig);
+  SequenceConfig crossing = sequence("bucket", "step");
+  crossing.schedule.lengths = {8, 16};
+  crossing.schedule.boundaries = {{50, Span::Unit::kPercent}, {4, Span::Unit::kSteps}};
+  EXPECT_EQ(kind(crossing, 64, {.steps = 100}), ErrorKind::kConfig);
 
   const SequenceConfig good = sequence("bucket", "grow_p2");
   EXPECT_EQ(kind(good, 64, {}), ErrorKind::kConfig);
@@ -184,10 +215,10 @@ TEST(BatchOrderPlan, RefusesWhatCannotBe) {
 TEST(BatchOrderPlan, RefusesACorpusWithoutTargets) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, {0}, {1, 1, 0, 1}}) {
     const TokenShard shard = make_shard(sizes);
-    for (const char* batching : {"bucket", "pad", "concat"}) {
+    for (const char* batching : {"bucket", "pad", "pack", "concat"}) {
       EXPECT_EQ(kind_of([&] {
-                  BatchOrder(shard, "corpus", sequence(batching, "constant"), DataConfig{}, 3, 64,
-                             {.steps = 1});
+                  BatchOrder(shard, {}, "corpus", sequence(batching, "constant"), DataConfig{}, 3,
+                             64, {.steps = 1});
                 }),
                 ErrorKind::kData);
     }
@@ -196,7 +227,7 @@ TEST(BatchOrderPlan, RefusesACorpusWithoutTargets) {
 
 TEST(BatchOrderPlan, AnEpochsRunHasAnEnd) {
   const TokenShard shard = make_shard({20, 30});
-  const BatchOrder order(shard, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 64,
+  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 64,
                          {.epochs = 2});
   EXPECT_EQ(kind_of([&] { order.batch(order.num_batches()); }), ErrorKind::kInternal);
   EXPECT_EQ(kind_of([&] { order.batch_length(order.num_batches()); }), ErrorKind::kInternal);

@@ -16,7 +16,7 @@ class LoaderTest : public testing::Test {
     sequence_.min_length = 8;
   }
   BatchOrder order(const RunLength& run) {
-    return BatchOrder(shard_, "corpus", sequence_, DataConfig{}, 1, 256, run);
+    return BatchOrder(shard_, {}, "corpus", sequence_, DataConfig{}, 1, 256, run);
   }
 
   TokenShard shard_ = make_shard(random_sizes(1, 100, 700));

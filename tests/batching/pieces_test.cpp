@@ -22,15 +22,27 @@ struct Row {
 
 constexpr int32_t kNone = kNoTarget;
 
+DocumentList all_of(const TokenShard& shard) {
+  DocumentList documents;
+  documents.add(0, shard.num_documents());
+  return documents;
+}
+
+// All rows; their parts are counted against lengths().
 std::vector<Row> rows_of(const Rows& rows) {
   std::vector<Row> all;
+  std::vector<RowPart> parts;
   for (size_t i = 0; i < rows.lengths().size(); ++i) {
     const auto length = static_cast<size_t>(rows.lengths()[i].length);
     for (int64_t row = 0; row < rows.lengths()[i].rows; ++row) {
       Row content{std::vector<int32_t>(length, 0), std::vector<int32_t>(length, kNone)};
-      rows.fill(i, row, content.inputs, content.targets);
+      const size_t before = parts.size();
+      rows.fill(i, row, content.inputs, content.targets, parts);
+      EXPECT_EQ(parts.at(before).place, 0);
       all.push_back(content);
     }
+    EXPECT_EQ(static_cast<int64_t>(parts.size()), rows.lengths()[i].pieces);
+    parts.clear();
   }
   return all;
 }
@@ -38,7 +50,7 @@ std::vector<Row> rows_of(const Rows& rows) {
 // Documents of 8 and 3 tokens: ids 1..8 and 9..11.
 TEST(Pieces, BucketTakesTheLargestThatFits) {
   const TokenShard shard = make_shard({8, 3});
-  const PieceRows rows(shard, 2, bucket_cut(0, 2, 4, false));
+  const PieceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{5, 6}, {6, 7}},
                                              {{7, 0}, {8, kNone}},
                                              {{9, 10}, {10, 11}},
@@ -47,16 +59,38 @@ TEST(Pieces, BucketTakesTheLargestThatFits) {
 
 TEST(Pieces, PadKeepsChunksWhole) {
   const TokenShard shard = make_shard({8, 3});
-  const PieceRows rows(shard, 2, pad_cut(2, 4));
+  const PieceRows rows(shard, all_of(shard), pad_cut(2, 4));
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{9, 10}, {10, 11}},
                                              {{1, 2, 3, 4}, {2, 3, 4, 5}},
                                              {{5, 6, 7, 0}, {6, 7, 8, kNone}}}));
 }
 
+// Documents of 12, 3, 5 and 2 tokens: 1..12, 13..15, 16..20, 21..22.
+TEST(Pieces, PackFillsRowsFromTheLargestDown) {
+  const TokenShard shard = make_shard({12, 3, 5, 2});
+  const PieceRows rows(shard, all_of(shard), pack_cut(5));
+  // Tails of 1, 2, 4 and 1 targets: 4 with the first 1, 2 with the other.
+  EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{1, 2, 3, 4, 5}, {2, 3, 4, 5, 6}},
+                                             {{6, 7, 8, 9, 10}, {7, 8, 9, 10, 11}},
+                                             {{11, 16, 17, 18, 19}, {12, 17, 18, 19, 20}},
+                                             {{13, 14, 21, 0, 0}, {14, 15, 22, kNone, kNone}}}));
+}
+
+// Documents of 6, 2, 3 and 4 tokens: 1..6, 7..8, 9..11, 12..15.
+TEST(Pieces, TailsOfBucketShareRowsAmongWholeOnes) {
+  const TokenShard shard = make_shard({6, 2, 3, 4});
+  const PieceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
+  EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{5, 7}, {6, 8}},
+                                             {{9, 10}, {10, 11}},
+                                             {{12, 13}, {13, 14}},
+                                             {{14, 0}, {15, kNone}},
+                                             {{1, 2, 3, 4}, {2, 3, 4, 5}}}));
+}
+
 TEST(Pieces, ConcatMasksTheBoundary) {
   const TokenShard shard =
       make_shard({8, 1, 3});  // the document of one token is left out: 1..8, 10..12
-  const ConcatRows rows(shard, 4, std::nullopt);
+  const ConcatRows rows(shard, all_of(shard), 4, std::nullopt);
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{1, 2, 3, 4}, {2, 3, 4, 5}},
                                              {{5, 6, 7, 8}, {6, 7, 8, kNone}},
                                              {{10, 11, 0, 0}, {11, 12, kNone, kNone}}}));
@@ -64,7 +98,7 @@ TEST(Pieces, ConcatMasksTheBoundary) {
 
 TEST(Pieces, ConcatRowsShareOneToken) {
   const TokenShard shard = make_shard({2, 4, 2});
-  const ConcatRows rows(shard, 3, std::nullopt);
+  const ConcatRows rows(shard, all_of(shard), 3, std::nullopt);
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{1, 2, 3}, {2, kNone, 4}},
                                              {{4, 5, 6}, {5, 6, kNone}},
                                              {{7, 0, 0}, {8, kNone, kNone}}}));
@@ -74,7 +108,7 @@ TEST(Pieces, BalancedDrawsOneOverLength) {
   const CutRule cut = bucket_cut(99, 8, 64, true);
   std::map<int64_t, int64_t> count;
   constexpr int64_t kDraws = 150'000;
-  for (int64_t i = 0; i < kDraws; ++i) ++count[cut(i / 100, i % 100 * 8, 64 + i)];
+  for (int64_t i = 0; i < kDraws; ++i) ++count[cut.length(i / 100, i % 100 * 8, 64 + i)];
   ASSERT_EQ(count.size(), 4U);
   for (const auto& [length, times] : count) {
     // 8/15, 4/15, 2/15, 1/15; five standard deviations are below 1000.
@@ -88,7 +122,7 @@ TEST(Pieces, BalancedCutIsAFunctionOfFingerprintDocumentAndOffset) {
     std::string lengths;
     const CutRule cut = bucket_cut(fingerprint, 8, 64, true);
     for (int64_t offset = 0; offset < 640; offset += 8) {
-      lengths += std::to_string(cut(document, offset, 1000)) + " ";
+      lengths += std::to_string(cut.length(document, offset, 1000)) + " ";
     }
     return lengths;
   };
@@ -99,7 +133,7 @@ TEST(Pieces, BalancedCutIsAFunctionOfFingerprintDocumentAndOffset) {
 
 TEST(Pieces, OneLengthOnly) {
   const CutRule cut = bucket_cut(1, 16, 16, true);
-  for (const int64_t remaining : {1, 15, 16, 17, 1000}) EXPECT_EQ(cut(0, 0, remaining), 16);
+  for (const int64_t remaining : {1, 15, 16, 17, 1000}) EXPECT_EQ(cut.length(0, 0, remaining), 16);
 }
 
 }  // namespace

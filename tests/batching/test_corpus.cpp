@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -45,44 +47,101 @@ std::vector<int64_t> random_sizes(uint64_t seed, int64_t num_documents, int64_t 
   return shuffled;
 }
 
-Coverage::Coverage(const TokenShard& shard)
-    : shard_(shard), count_(static_cast<size_t>(shard.num_tokens()), 0) {
+double Mixture::weight_of(int64_t document) const {
+  if (runs.empty()) return 1;
+  const auto after = std::upper_bound(
+      runs.begin(), runs.end(), document,
+      [](int64_t wanted, const SourceRun& run) { return wanted < run.first_document; });
+  return sources[static_cast<size_t>(std::prev(after)->source)].weight;
+}
+
+Mixture one_source() { return {}; }
+
+Mixture mixture_of(int64_t num_documents, const std::vector<double>& weights) {
+  Mixture mixture;
+  for (const double weight : weights) mixture.sources.push_back({"", weight});
+  int32_t source = 0;
+  for (int64_t document = 0; document < num_documents; document += 1 + document % 5) {
+    mixture.runs.push_back({document, source});
+    source = (source + 1) % static_cast<int32_t>(weights.size());
+  }
+  return mixture;
+}
+
+Coverage::Coverage(const TokenShard& shard, Mixture mixture, bool apart)
+    : shard_(shard),
+      mixture_(std::move(mixture)),
+      apart_(apart),
+      count_(static_cast<size_t>(shard.num_tokens()), 0) {
   for (int64_t document = 0; document < shard.num_documents(); ++document) {
     document_of_.insert(document_of_.end(), static_cast<size_t>(shard.document_size(document)),
                         document);
   }
 }
 
-void Coverage::add(const Batch& batch) {
-  ASSERT_EQ(batch.inputs.size(), static_cast<size_t>(batch.rows * batch.length));
-  ASSERT_EQ(batch.targets.size(), batch.inputs.size());
-  ASSERT_EQ(batch.documents.size(), static_cast<size_t>(batch.rows));
-  int64_t num_targets = 0;
-  for (size_t i = 0; i < batch.inputs.size(); ++i) {
-    const auto row = i / static_cast<size_t>(batch.length);
-    const int32_t input = batch.inputs[i];
-    const int32_t target = batch.targets[i];
-    if (i % static_cast<size_t>(batch.length) == 0) {
-      ASSERT_EQ(batch.documents[row],
-                input == 0 ? -1 : document_of_[static_cast<size_t>(input) - 1]);
-    }
-    if (target == kNoTarget) continue;
-    const auto place = static_cast<size_t>(target) - 1;
-    ASSERT_EQ(input, target - 1);
-    ASSERT_EQ(document_of_[place - 1], document_of_[place]);
-    ++count_[place];
-    ++num_targets;
+std::string Coverage::add(const Batch& batch) {
+  const auto size = static_cast<size_t>(batch.rows * batch.length);
+  if (batch.inputs.size() != size || batch.targets.size() != size ||
+      batch.documents.size() != static_cast<size_t>(batch.rows)) {
+    return "sizes";
   }
-  ASSERT_EQ(batch.num_targets, num_targets);
-  total_ += num_targets;
+  const int64_t before = total_;
+  for (size_t i = 0; i < size; ++i) {
+    const std::string problem = check_position(batch, i);
+    if (!problem.empty()) return str(problem, " at ", i, " of batch ", batch.index);
+  }
+  if (batch.num_targets != total_ - before) return "num_targets";
+  return check_segments(batch);
 }
 
-bool Coverage::all_between(int64_t least, int64_t most) const {
+std::string Coverage::check_position(const Batch& batch, size_t i) {
+  const auto length = static_cast<size_t>(batch.length);
+  const int32_t input = batch.inputs[i];
+  const int32_t target = batch.targets[i];
+  if (i % length == 0 && batch.documents[i / length] != (input == 0 ? -1 : document_of(input))) {
+    return "document";
+  }
+  if (target == kNoTarget) return "";
+  const auto place = static_cast<size_t>(target) - 1;
+  if (input != target - 1 || document_of(input) != document_of(target)) return "target";
+  ++count_[place];
+  ++total_;
+  return "";
+}
+
+std::string Coverage::check_segments(const Batch& batch) const {
+  if (!apart_) return batch.segments.empty() ? "" : "segments where rows are one";
+  std::vector<int32_t> segments = batch.segments;
+  for (int64_t row = 0; segments.size() < static_cast<size_t>(batch.rows); ++row) {
+    if (!batch.segments.empty()) return "fewer segments than rows";
+    segments.push_back(static_cast<int32_t>(row * batch.length));
+  }
+  size_t next = 0;
+  int32_t previous = 0;
+  for (size_t i = 0; i < batch.inputs.size(); ++i) {
+    const int32_t input = batch.inputs[i];
+    const bool begins = next < segments.size() && segments[next] == static_cast<int32_t>(i);
+    if (begins) ++next;
+    if (i % static_cast<size_t>(batch.length) == 0 && !begins)
+      return str("row without segment ", i);
+    if (!begins && input != 0 &&
+        (previous == 0 || input != previous + 1 || document_of(input) != document_of(previous))) {
+      return str("two pieces in a segment at ", i);
+    }
+    previous = input;
+  }
+  return next == segments.size() ? "" : "segments out of order";
+}
+
+bool Coverage::is(double epochs) const {
   for (int64_t document = 0; document < shard_.num_documents(); ++document) {
+    const double times = epochs * mixture_.weight_of(document);
     for (int64_t i = shard_.document_begin(document); i < shard_.document_end(document); ++i) {
-      const int64_t count = count_[static_cast<size_t>(i)];
+      const auto found = static_cast<double>(count(i));
       const bool is_target = i > shard_.document_begin(document);
-      if (is_target ? count < least || count > most : count != 0) return false;
+      if (is_target ? found < std::floor(times) || found > std::ceil(times) : found != 0) {
+        return false;
+      }
     }
   }
   return true;

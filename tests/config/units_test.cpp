@@ -41,6 +41,8 @@ TEST(Units, Spans) {
   EXPECT_EQ(parse_span("1 step"), (Span{1, Unit::kSteps}));
   EXPECT_EQ(parse_span("2%"), (Span{2, Unit::kPercent}));
   EXPECT_EQ(parse_span("0.5%"), (Span{0.5, Unit::kPercent}));
+  EXPECT_EQ(parse_span("1.5 epochs"), (Span{1.5, Unit::kEpochs}));
+  EXPECT_EQ(parse_span("1 epoch"), (Span{1, Unit::kEpochs}));
   EXPECT_EQ(parse_span("10M"), (Span{1e7, Unit::kTokens}));
   EXPECT_EQ(parse_span("2h"), (Span{7200, Unit::kSeconds}));
   for (const char* text : {"", "500", "101%", "1.5 steps", "2 %%", "MB", "100MB", "five steps"}) {
@@ -54,7 +56,7 @@ TEST(Units, WhatIsWrittenParsesBackToTheSameValue) {
       return random_uniform(7, RandomStream::kSample, 4 * i + n);
     };
     Span span;
-    span.unit = static_cast<Unit>(i % 4);
+    span.unit = static_cast<Unit>(i % 5);
     span.value = span.unit == Unit::kPercent   ? 100 * draw(1)
                  : span.unit == Unit::kSeconds ? 1e6 * draw(1) * draw(2)
                                                : std::floor(std::pow(2.0, 53 * draw(1)));

@@ -110,6 +110,13 @@ Config random_config(uint64_t seed) {
   if (c.sequence.batching == "pack" || c.sequence.batching == "concat") {
     c.sequence.schedule.type = "linear";
   }
+  std::vector<Span>& boundaries = c.sequence.schedule.boundaries;
+  c.sequence.schedule.lengths.assign(boundaries.size(), c.sequence.min_length);
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    boundaries[i].value += 1 + (i > 0 ? boundaries[i - 1].value : 0);
+    if (boundaries[i].unit == Span::Unit::kPercent)
+      boundaries[i].value = static_cast<double>(i + 1);
+  }
   const auto micro = static_cast<int64_t>(1 + random.below(5)) * c.sequence.max_length;
   if (c.batch.micro_tokens) c.batch.micro_tokens = micro;
   c.batch.tokens = micro * static_cast<int64_t>(1 + random.below(9));

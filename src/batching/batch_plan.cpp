@@ -1,0 +1,188 @@
+// Counting batches and ordering their lengths, see batch_plan.h.
+#include "batching/batch_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr int64_t kMaxBatches = int64_t{1} << 30;
+// Past the plan, a block of batches in proportion repeats without end.
+constexpr int64_t kEndlessBlock = 1024;
+constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+BatchPlan::BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
+                     int64_t batch_tokens, const OrderKey& key)
+    : streams_(streams), sequence_(sequence), batch_tokens_(batch_tokens), key_(key) {
+  for (const LengthStream& stream : streams_) {
+    positions_.push_back(std::max<int64_t>(1, std::llround(stream.positions_per_epoch)));
+  }
+  const auto block = split_in_proportion(kEndlessBlock, positions_);
+  // No plan begins at batch -1.
+  endless_.emplace(mix_lengths(block, key_(RandomStream::kCurriculum, -1, 0)), streams_.size());
+}
+
+double BatchPlan::targets_a_batch() const {
+  // Rows that are padded or masked hold fewer targets than positions.
+  double targets = 0;
+  double positions = 0;
+  for (const LengthStream& stream : streams_) {
+    targets += stream.targets_per_epoch;
+    positions += stream.positions_per_epoch;
+  }
+  return targets * static_cast<double>(batch_tokens_) / positions;
+}
+
+int64_t BatchPlan::num_cycles() const {
+  return sequence_.schedule.type.starts_with("grow_") ? sequence_.schedule.cycles : 1;
+}
+
+std::vector<int64_t> BatchPlan::count_batches(const RunLength& run,
+                                              const std::vector<int64_t>& first_row,
+                                              const std::vector<int64_t>& end_row) const {
+  if (run.epochs > 0) {
+    std::vector<int64_t> counts;
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      const int64_t left = std::max<int64_t>(0, end_row[i] - first_row[i]);
+      counts.push_back(std::min(kMaxBatches + 1, (left + rows_a_batch(i) - 1) / rows_a_batch(i)));
+    }
+    return counts;
+  }
+  const double num_steps = run.tokens > 0
+                               ? std::ceil(static_cast<double>(run.tokens) / targets_a_batch())
+                               : static_cast<double>(run.steps);
+  return split_in_proportion(
+      static_cast<int64_t>(std::min(num_steps, static_cast<double>(kMaxBatches) + 1)), positions_);
+}
+
+std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts,
+                                              int64_t first_batch) const {
+  const auto key = key_(RandomStream::kCurriculum, first_batch, 0);
+  const std::string& schedule = sequence_.schedule.type;
+  if (schedule == "grow_p2") return grow_lengths(counts, Growth::kP2, num_cycles(), key);
+  if (schedule == "grow_linear") return grow_lengths(counts, Growth::kLinear, num_cycles(), key);
+  return mix_lengths(counts, key);
+}
+
+void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
+  if (!segments_.empty() && first_batch < segments_.back().first_batch) {
+    throw Error(ErrorKind::kInternal, "plans of the order of data are themselves out of order");
+  }
+  if ((run.steps > 0) + (run.tokens > 0) + (run.epochs > 0) != 1) {
+    throw Error(ErrorKind::kConfig, "train: one of steps, tokens and epochs must be above 0");
+  }
+  std::vector<int64_t> first_row;
+  std::vector<int64_t> end_row;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    first_row.push_back(segments_.empty() ? 0 : row_before(first_batch, i));
+    end_row.push_back(run.epochs > 0 ? streams_[i].rows.rows_of_epochs(run.epochs) : kNoEnd);
+  }
+  const auto counts = count_batches(run, first_row, end_row);
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (total > kMaxBatches) {
+    throw Error(ErrorKind::kConfig, str("train: the run would take more than ", kMaxBatches,
+                                        " batches, the most that can be planned; shorten it or "
+                                        "raise batch.tokens"));
+  }
+  if (total == 0 && segments_.empty()) {
+    throw Error(ErrorKind::kConfig,
+                str("train.epochs: ", run.epochs, " of this corpus is not one row"));
+  }
+  num_batches_ = first_batch + total;
+  const double epoch = std::accumulate(positions_.begin(), positions_.end(), 0.0);
+  const RunScale scale{static_cast<double>(num_batches_), targets_a_batch(),
+                       epoch / static_cast<double>(batch_tokens_)};
+  segments_.push_back(
+      {first_batch, std::move(first_row), std::move(end_row),
+       LengthSequence(order_lengths(counts, first_batch), streams_.size()),
+       LengthCap(sequence_.schedule, sequence_.min_length, sequence_.max_length, scale)});
+}
+
+const BatchPlan::Segment& BatchPlan::segment_of(int64_t k) const {
+  if (k < 0) throw Error(ErrorKind::kInternal, str("there is no batch ", k));
+  const auto after = std::upper_bound(
+      segments_.begin(), segments_.end(), k,
+      [](int64_t batch, const Segment& segment) { return batch < segment.first_batch; });
+  return *std::prev(after);
+}
+
+BatchPlan::Slot BatchPlan::at(int64_t k) const {
+  const Segment& segment = segment_of(k);
+  const int64_t position = k - segment.first_batch;
+  if (position >= segment.planned.size() && segment.end_row[0] != kNoEnd) {
+    throw Error(ErrorKind::kInternal, str("batch ", k, " is past the end of the last epoch"));
+  }
+  const size_t index = position < segment.planned.size()
+                           ? segment.planned.at(position)
+                           : endless_->at((position - segment.planned.size()) % kEndlessBlock);
+  const int64_t first_row =
+      segment.first_row[index] + batches_before(segment, k, index) * rows_a_batch(index);
+  const int64_t left = segment.end_row[index] - first_row;
+  return {index, first_row, std::clamp<int64_t>(left, 0, rows_a_batch(index)),
+          std::min(streams_[index].length, segment.cap.at(k))};
+}
+
+int64_t BatchPlan::batches_before(const Segment& segment, int64_t k, size_t index) const {
+  const int64_t position = k - segment.first_batch;
+  const int64_t past_plan = std::max<int64_t>(0, position - segment.planned.size());
+  return segment.planned.count_before(position - past_plan, index) +
+         past_plan / kEndlessBlock * endless_->count_before(kEndlessBlock, index) +
+         endless_->count_before(past_plan % kEndlessBlock, index);
+}
+
+int64_t BatchPlan::row_before(int64_t k, size_t index) const {
+  // The plan that made the batches before k, also where the next begins at k.
+  const Segment& segment = segment_of(std::max<int64_t>(0, k - 1));
+  const int64_t row =
+      segment.first_row[index] + batches_before(segment, k, index) * rows_a_batch(index);
+  return std::min(row, std::max(segment.first_row[index], segment.end_row[index]));
+}
+
+int64_t BatchPlan::batches_of(size_t index) const {
+  int64_t batches = 0;
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const bool last = i + 1 == segments_.size();
+    const int64_t end = last ? num_batches_ : segments_[i + 1].first_batch;
+    batches += batches_before(segments_[i], end, index);
+  }
+  return batches;
+}
+
+std::vector<CycleSummary> BatchPlan::cycles() const {
+  const Segment& last = segments_.back();
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    counts.push_back(last.planned.count_before(last.planned.size(), i));
+  }
+  std::vector<CycleSummary> cycles;
+  int64_t first_batch = last.first_batch;
+  for (int64_t cycle = 0; cycle < num_cycles(); ++cycle) {
+    cycles.push_back({first_batch, cycle_counts(counts, cycle, num_cycles())});
+    for (const int64_t count : cycles.back().batches) first_batch += count;
+  }
+  return cycles;
+}
+
+std::vector<int64_t> BatchPlan::batch_lengths() const {
+  std::set<int64_t> lengths;
+  for (const LengthStream& stream : streams_) {
+    for (const Segment& segment : segments_) {
+      for (const LengthCap::Step& step : segment.cap.steps()) {
+        lengths.insert(std::min(stream.length, step.length));
+      }
+    }
+  }
+  return {lengths.begin(), lengths.end()};
+}
+
+}  // namespace lmtrain

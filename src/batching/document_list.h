@@ -1,0 +1,54 @@
+// Some of a shard's documents, in its order: what one group of sources has of it. Holds runs, not
+// documents: 16 bytes a run.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+namespace lmtrain {
+
+class DocumentList {
+ public:
+  // Documents [first, end) of the shard, after those that are there.
+  void add(int64_t first, int64_t end) {
+    if (first == end) return;
+    const bool adjacent =
+        !runs_.empty() && runs_.back().first + size_ - runs_.back().place == first;
+    if (!adjacent) runs_.push_back({first, size_});
+    size_ += end - first;
+  }
+
+  int64_t size() const { return size_; }
+
+  // The document at a place in [0, size()).
+  int64_t operator[](int64_t place) const {
+    const auto after =
+        std::upper_bound(runs_.begin(), runs_.end(), place,
+                         [](int64_t wanted, const Run& run) { return wanted < run.place; });
+    const Run& run = *std::prev(after);
+    return run.first + place - run.place;
+  }
+
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const int64_t end = i + 1 < runs_.size() ? runs_[i + 1].place : size_;
+      for (int64_t place = runs_[i].place; place < end; ++place) {
+        visit(runs_[i].first + place - runs_[i].place);
+      }
+    }
+  }
+
+ private:
+  struct Run {
+    int64_t first;  // document
+    int64_t place;  // of that document in this list
+  };
+  std::vector<Run> runs_;
+  int64_t size_ = 0;
+};
+
+}  // namespace lmtrain

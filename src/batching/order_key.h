@@ -1,0 +1,41 @@
+// Keys of the order of data: random bits by (fingerprint, seed of the data, use), or nothing when
+// data.shuffle is false and everything stays in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/hash.h"
+#include "base/random.h"
+
+namespace lmtrain {
+
+class OrderKey {
+ public:
+  OrderKey(const std::string& fingerprint, int64_t data_seed, bool shuffle)
+      : base_(hash_combine(hash64(fingerprint), static_cast<uint64_t>(data_seed))),
+        shuffle_(shuffle) {}
+
+  bool shuffles() const { return shuffle_; }
+
+  // The key of a use that two numbers tell apart.
+  std::optional<uint64_t> operator()(RandomStream stream, int64_t a, int64_t b) const {
+    if (!shuffle_) return std::nullopt;
+    return random_bits(base_, stream,
+                       hash_combine(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+  }
+
+  // The same for one of several groups of sources; that of group 0 is the key itself.
+  OrderKey of_group(size_t group) const {
+    OrderKey key = *this;
+    if (group > 0) key.base_ = hash_combine(base_, group);
+    return key;
+  }
+
+ private:
+  uint64_t base_;
+  bool shuffle_;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,91 @@
+// Caps as a list of steps, see length_cap.h.
+#include "schedule/length_cap.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+double in_batches(const Span& span, const RunScale& scale) {
+  switch (span.unit) {
+    case Span::Unit::kSteps:
+      return span.value;
+    case Span::Unit::kTokens:
+      return span.value / scale.tokens_per_batch;
+    case Span::Unit::kPercent:
+      return span.value / 100 * scale.batches;
+    case Span::Unit::kEpochs:
+      return span.value * scale.batches_per_epoch;
+    case Span::Unit::kSeconds:
+      break;
+  }
+  throw Error(ErrorKind::kConfig,
+              "sequence.schedule: a span of time has no fixed place in a run; give it in steps, "
+              "tokens, percent or epochs");
+}
+
+// Ascending: max_length halved as often as it stays whole and at least min_length.
+std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length) {
+  std::vector<int64_t> caps = {max_length};
+  while (caps.back() % 2 == 0 && caps.back() / 2 >= min_length) caps.push_back(caps.back() / 2);
+  std::reverse(caps.begin(), caps.end());
+  return caps;
+}
+
+}  // namespace
+
+LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
+                     const RunScale& scale) {
+  const std::vector<int64_t> caps = possible_caps(min_length, max_length);
+  if (schedule.type == "linear" || schedule.type == "root") {
+    const double duration = in_batches(schedule.duration, scale);
+    const double degree = schedule.type == "root" ? schedule.root_degree : 1;
+    add(0, caps.front());
+    for (size_t i = 1; i < caps.size(); ++i) {
+      // The curve solved for the batch at which it reaches this cap.
+      const double rise = static_cast<double>(caps[i] - min_length);
+      const double height = static_cast<double>(max_length - min_length);
+      add(duration * std::pow(rise / height, degree), caps[i]);
+    }
+  } else if (schedule.type == "step") {
+    double begin = 0;
+    for (size_t i = 0; i < schedule.lengths.size(); ++i) {
+      const auto above = std::upper_bound(caps.begin(), caps.end(), schedule.lengths[i]);
+      add(begin, above == caps.begin() ? caps.front() : *std::prev(above));
+      const double end = in_batches(schedule.boundaries[i], scale);
+      if (end <= begin) {
+        throw Error(
+            ErrorKind::kConfig,
+            str("sequence.schedule.boundaries: boundary ", i + 1, " falls on batch ", end,
+                " of this run, which is not after ", begin, "; allowed: above 0, increasing"));
+      }
+      begin = end;
+    }
+    add(begin, max_length);
+  } else {
+    add(0, max_length);
+  }
+}
+
+int64_t LengthCap::at(int64_t batch) const {
+  const auto after =
+      std::upper_bound(steps_.begin(), steps_.end(), batch,
+                       [](int64_t at, const Step& step) { return at < step.first_batch; });
+  return std::prev(after)->length;
+}
+
+void LengthCap::add(double first_batch, int64_t length) {
+  // Quotients of decimals may lie a hair above the batch they mean.
+  const double whole = std::ceil(first_batch - 1e-9 * std::max(1.0, first_batch));
+  const auto first = static_cast<int64_t>(std::clamp(whole, 0.0, 0x1p62));
+  // A step that no batch falls into gives way to the next.
+  if (!steps_.empty() && steps_.back().first_batch == first) steps_.pop_back();
+  if (!steps_.empty() && steps_.back().length == length) return;
+  steps_.push_back({first, length});
+}
+
+}  // namespace lmtrain
