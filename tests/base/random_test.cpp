@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <unordered_set>
 #include <vector>
@@ -30,8 +31,7 @@ size_t num_distinct(uint64_t first_seed) {
 
 TEST(Random, DiffersBySeedStreamAndIndex) { EXPECT_EQ(num_distinct(1337), 30'000U); }
 
-// Fails: random_bits combines mix64(seed) with mix64(stream) by XOR, so seed 1 stream 2 is seed 2
-// stream 1, and every seed that equals its stream's number gives the same values.
+// Where seed and stream are combined symmetrically, seed 1 stream 2 is seed 2 stream 1.
 TEST(Random, DiffersAlsoForSeedsAsSmallAsStreams) { EXPECT_EQ(num_distinct(0), 30'000U); }
 
 TEST(Random, UniformCoversTheUnitInterval) {
@@ -115,6 +115,73 @@ TEST(Permutation, DiffersByKeyAndMixes) {
   EXPECT_LT(equal, 10);
   EXPECT_LT(neighbours, 10);
   EXPECT_NEAR(correlation, 0.0, 0.05);
+}
+
+// The network run backwards, written from its description.
+uint64_t inverse(uint64_t image, uint64_t size, uint64_t key) {
+  const auto half = static_cast<unsigned>(std::bit_width(size - 1) + 1) / 2;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  do {
+    uint64_t left = image >> half;
+    uint64_t right = image & mask;
+    for (uint64_t round = 4; round-- > 0;) {
+      const uint64_t before = right ^ (hash_combine(key + round, left) & mask);
+      right = left;
+      left = before;
+    }
+    image = (left << half) | right;
+  } while (image >= size);
+  return image;
+}
+
+// Every image has an index and every index an image: a bijection, as far as samples tell.
+TEST(Permutation, HasAnInverseAtABillion) {
+  constexpr uint64_t kSize = 1'000'000'000;
+  for (const uint64_t key : {uint64_t{1}, uint64_t{2}, ~uint64_t{0}}) {
+    const Permutation permutation(kSize, key);
+    for (uint64_t i = 0; i < 100'000; ++i) {
+      const uint64_t sample = i < 1000 ? i : random_bits(key, RandomStream::kSample, i) % kSize;
+      ASSERT_LT(permutation(sample), kSize);
+      ASSERT_EQ(inverse(permutation(sample), kSize, key), sample);
+      ASSERT_EQ(permutation(inverse(sample, kSize, key)), sample);
+    }
+  }
+  // The inverse with another key is none.
+  EXPECT_NE(inverse(Permutation(kSize, 1)(5), kSize, 2), 5U);
+}
+
+// Sum over bins of (found - expected)² / expected.
+double chi_square(const std::vector<uint64_t>& cells, size_t num_cells) {
+  std::vector<double> bins(num_cells, 0.0);
+  for (const uint64_t cell : cells) ++bins.at(cell);
+  const double expected = static_cast<double>(cells.size()) / static_cast<double>(num_cells);
+  double sum = 0.0;
+  for (const double bin : bins) sum += (bin - expected) * (bin - expected) / expected;
+  return sum;
+}
+
+// The images of indices in a row lie anywhere, and so do those of neighbours together.
+TEST(Permutation, IsUniformAtABillion) {
+  constexpr uint64_t kSize = 1'000'000'000;
+  constexpr uint64_t kCount = 400'000;
+  for (uint64_t key = 1; key <= 5; ++key) {
+    const Permutation permutation(kSize, key);
+    const uint64_t first = random_bits(key, RandomStream::kSample, 0) % (kSize - kCount);
+    std::vector<uint64_t> singles;
+    std::vector<uint64_t> pairs;
+    std::vector<uint64_t> regular;
+    for (uint64_t i = 0; i < kCount; ++i) {
+      const uint64_t image = permutation(first + i);
+      const uint64_t next = permutation(first + (i + 1) % kCount);
+      singles.push_back(image * 1024 / kSize);
+      pairs.push_back(image * 32 / kSize * 32 + next * 32 / kSize);
+      regular.push_back((first + i) * 1024 / kSize);
+    }
+    // 1023 degrees of freedom: mean 1023, standard deviation 45; six of them.
+    EXPECT_NEAR(chi_square(singles, 1024), 1023, 271) << key;
+    EXPECT_NEAR(chi_square(pairs, 1024), 1023, 271) << key;
+    EXPECT_GT(chi_square(regular, 1024), 1e6);
+  }
 }
 
 }  // namespace
