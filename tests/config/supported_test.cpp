@@ -18,18 +18,30 @@ std::string unsupported(const Config& config) {
 
 TEST(Supported, TheDefaultsAre) { EXPECT_EQ(unsupported(parsed("")), ""); }
 
+TEST(Supported, EveryBatchingScheduleAndWeightIs) {
+  for (const char* batching : {"bucket", "pad", "pack", "concat"}) {
+    for (const char* schedule : {"constant", "linear", "root"}) {
+      const Config config =
+          parsed("", {str("sequence.batching=", batching), str("sequence.schedule.type=", schedule),
+                      "data.train.0={\"path\":\"a\",\"weight\":2}"});
+      EXPECT_EQ(unsupported(config), "") << batching << " " << schedule;
+    }
+  }
+}
+
 TEST(Supported, EachUnbuiltSettingIsNamedWithItsLine) {
   const Config config = parsed(
       "\"precision\": \"fp8\",\n\"compile\": \"graph\","
       "\"loss\": {\"z_loss\": 1e-4}",
-      {"restart.seeds=3", "data.train.0={\"path\":\"a\",\"weight\":2}"});
+      {"restart.seeds=3", "data.eval=[{\"path\":\"a\",\"weight\":2}]"});
   const std::vector<std::string> lines = lines_of(unsupported(config));
   const std::vector<std::string> expected = {
       "run.json:2: /precision: fp8 is not built yet; this version supports: auto | fp32 | bf16",
       "run.json:3: /compile: graph is not built yet; this version supports: auto | eager | script",
       "run.json:3: /loss/z_loss: 0.0001 is not built yet; this version supports: 0.0",
       "--set restart.seeds=3: /restart/seeds: 3 is not built yet; this version supports: 1",
-      "run.json:1: /data/train/0/weight: 2 is not built yet; this version supports: 1"};
+      "--set data.eval=[{\"path\":\"a\",\"weight\":2}]: /data/eval/0/weight: 2 is not built yet; "
+      "this version supports: 1"};
   EXPECT_EQ(lines, expected) << join(lines, "\n");
 }
 
