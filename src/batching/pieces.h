@@ -46,7 +46,9 @@ class PieceRows : public Rows {
     uint32_t document;
     uint32_t block;  // offset / unit
 
-    auto operator<=>(const Piece&) const = default;
+    bool operator<(const Piece& other) const {
+      return document != other.document ? document < other.document : block < other.block;
+    }
   };
   // The rows of one length: those of one piece, and those that several share, numbered together in
   // the order of their first pieces.

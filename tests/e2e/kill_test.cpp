@@ -31,15 +31,18 @@ std::vector<KillCase> kill_cases() {
   const auto batching = [](const char* name, const char* schedule) {
     return Json{{"sequence", {{"batching", name}, {"schedule", {{"type", schedule}}}}}};
   };
+  Json mixture = batching("pack", "linear");
+  mixture["data"] = {{"train",
+                      {{{"path", "data/sample"}, {"weight", 0.5}},
+                       {{"path", "data/sample.jsonl"}, {"weight", 2.0}}}}};
   Json sync = {{"checkpoint", {{"async", false}}}};
   Json held_out = {{"data", {{"eval", nullptr}, {"eval_fraction", 0.2}}},
                    {"precision", "auto"},
                    {"train", {{"steps", nullptr}, {"epochs", 1.2}}}};
-  return {{"Bucket", 20, batching("bucket", "grow_p2")},
-          {"BucketSync", 8, sync},
-          {"Concat", 5, batching("concat", "constant")},
-          {"Pad", 5, batching("pad", "natural")},
-          {"HeldOutAutoPrecisionEpochs", 5, held_out}};
+  return {
+      {"Bucket", 20, batching("bucket", "grow_p2")}, {"BucketSync", 8, sync},
+      {"Concat", 5, batching("concat", "constant")}, {"Pad", 5, batching("pad", "natural")},
+      {"PackBelowACapMixture", 5, mixture},          {"HeldOutAutoPrecisionEpochs", 5, held_out}};
 }
 
 std::ostream& operator<<(std::ostream& out, const KillCase& test) { return out << test.name; }

@@ -178,8 +178,8 @@ TEST(Resume, WhatMakesTheRunCannotChange) {
   const auto before = contents(run.folder());
   for (const std::string change :
        {"seed=5", "model.hidden_size=64", "model.vocab_size=500",
-        "data.train=\"data/sample.jsonl\"", "data.seed=3", "data.shuffle=false",
-        "sequence.max_length=32", "sequence.batching=concat",
+        "data.train=\"data/sample.jsonl\"", "data.train.0.weight=2", "data.seed=3",
+        "data.shuffle=false", "sequence.max_length=32", "sequence.batching=concat",
         "sequence.schedule={\"type\":\"constant\"}", "batch.tokens=512", "tokenizer.add_bos=false",
         "init_from=\"tests/reference/eval/hf\""}) {
     const ProcessResult refused = lmtrain({"resume", run.path(), "--set", change});
