@@ -69,7 +69,11 @@ void Soap::add(const OptimizerConfig& config, const ParameterSpec& spec) {
   };
   auto batch = std::find_if(batches_.begin(), batches_.end(), fits);
   if (batch == batches_.end()) {
-    batch = batches_.insert(batch, Batch{rows, columns, left, right, {}, {}, {}, {}, {}, {}});
+    batch = batches_.emplace(batch);
+    batch->rows = rows;
+    batch->columns = columns;
+    batch->rotates_left = left;
+    batch->rotates_right = right;
   }
   batch->specs.push_back(spec);
   batch->groups.push_back(group_of(config, spec));

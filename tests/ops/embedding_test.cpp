@@ -4,6 +4,7 @@
 namespace lmtrain {
 namespace {
 
+using testing::check_gradient;
 using testing::check_operator;
 using testing::check_thread_independence;
 using testing::Operator;
@@ -43,6 +44,10 @@ TEST(Embedding, SumsAFrequentTokenInFullPrecision) {
   EXPECT_EQ(gradient.scalar_type(), at::kBFloat16);
   EXPECT_TRUE((gradient[1] == 4096).all().item<bool>());
   EXPECT_TRUE((gradient[0] == 0).all().item<bool>());
+}
+
+TEST(Embedding, HasTheGradientOfItsValue) {
+  check_gradient(ours(random_integers(0, 5, {3, 4}, 9)), {random_tensor({5, 3}, 10)});
 }
 
 TEST(Embedding, BitsDoNotDependOnThreads) {
