@@ -141,8 +141,8 @@ void read(const Json& json, PreparationState& state) {
 
 }  // namespace
 
-Journal::Journal(std::filesystem::path path, std::chrono::milliseconds interval)
-    : path_(std::move(path)), interval_(interval) {}
+Journal::Journal(std::filesystem::path path, const PrepareOptions& options)
+    : path_(std::move(path)), options_(options) {}
 
 bool Journal::load(PreparationState& state) const {
   std::error_code ignored;
@@ -170,6 +170,7 @@ void Journal::save(const PreparationState& state) {
             {"sources", to_json(state.sources)}};
   if (state.tokens) json["tokens"] = to_json(*state.tokens);
   write_file_atomic(path_, json.dump());
+  options_.after_save();
   saved_ = Clock::now();
 }
 

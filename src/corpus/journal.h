@@ -11,6 +11,7 @@
 
 #include "corpus/corpus.h"
 #include "corpus/hash_ordered_shard.h"
+#include "corpus/prepare.h"
 #include "corpus/source_runs.h"
 #include "formats/token_shard.h"
 
@@ -40,12 +41,12 @@ struct PreparationState {
 
 class Journal {
  public:
-  Journal(std::filesystem::path path, std::chrono::milliseconds interval);
+  Journal(std::filesystem::path path, const PrepareOptions& options);
 
   // False, with a warning where it is broken, when there is nothing to go on from.
   bool load(PreparationState& state) const;
-  // The interval has passed since the journal was made or saved.
-  bool due() const { return Clock::now() - saved_ >= interval_; }
+  // `save_every` has passed since the journal was made or saved.
+  bool due() const { return Clock::now() - saved_ >= options_.save_every; }
   void save(const PreparationState& state);
   void remove() const;
 
@@ -53,7 +54,7 @@ class Journal {
   using Clock = std::chrono::steady_clock;
 
   std::filesystem::path path_;
-  std::chrono::milliseconds interval_;
+  PrepareOptions options_;
   Clock::time_point saved_ = Clock::now();
 };
 

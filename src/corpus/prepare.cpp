@@ -89,7 +89,7 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
     const FileLock lock = cache.lock("index", key);
     data = cache.find_index(key);  // another process may have made it while this one waited
     if (!data) {
-      Journal journal(cache.journal_path(key), options.save_every);
+      Journal journal(cache.journal_path(key), options);
       data = Preparation(request, cache, journal, num_threads).run();
       cache.store_index(key, *data);
       journal.remove();

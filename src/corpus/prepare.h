@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct PreparedData {
 // Killed at any instant, the next call goes on from what was saved.
 struct PrepareOptions {
   std::chrono::milliseconds save_every = std::chrono::seconds(10);
+  std::function<void()> after_save = [] {};  // where tests kill the process
 };
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});

@@ -1,7 +1,9 @@
-// bench_tokenizer: what scripts/bench_tokenizer.sh runs.
-//   bench_tokenizer speed MODEL ROUNDS PATH...     one JSON line: MB/s of sentencepiece and of ours
-//   bench_tokenizer corpus BYTES FOLDER PATH...    a corpus of that size from the text of PATHs
-//   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   one JSON line: seconds and peak memory
+// bench_tokenizer: what scripts/bench_tokenizer.sh runs. Each prints one line of JSON.
+//   bench_tokenizer train PIECES MODEL PATH...           a BPE model of the text
+//   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
+//   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
+//   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
+//   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
 // Documents are the files of the PATHs. `speed` also counts the documents whose ids differ.
 #include <sentencepiece_processor.h>
 #include <sys/resource.h>
@@ -46,13 +48,8 @@ std::vector<std::string> texts_of(const Corpus& corpus) {
   return texts;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Each way once a round, in turn, so that what else the machine does hits all alike.
-Json measure_speed(const fs::path& model, int rounds, const std::vector<std::string>& paths) {
+// Each way once, in turn, so that what else the machine does hits all alike.
+Json measure_speed(const fs::path& model, const std::vector<std::string>& paths) {
   const Corpus corpus = corpus_of(paths);
   const std::vector<std::string> texts = texts_of(corpus);
   const std::string bytes = read_file(model);
@@ -89,39 +86,52 @@ Json measure_speed(const fs::path& model, int rounds, const std::vector<std::str
     encode_all(tokenizer);
     return encode_all(tokenizer);
   });
-  // From the files to documents in order, all threads counted.
+  // From the files to documents in order, all threads counted. Several times over, since each
+  // thread learns words for itself at first.
+  constexpr int kRepeats = 4;
+  Corpus repeated = corpus;
+  for (int i = 1; i < kRepeats; ++i)
+    repeated.files.insert(repeated.files.end(), corpus.files.begin(), corpus.files.end());
   for (const int threads : {1, 2}) {
     ways.emplace_back(str("pipeline_", threads), [&, threads] {
       const Tokenizer tokenizer(bytes, model.native());
       const DocumentEncoder encoder{tokenizer, false, false, threads};
       size_t count = 0;
       const double seconds = seconds_of([&] {
-        encoder.encode(corpus, "",
+        encoder.encode(repeated, "tokenizing",
                        [&](const EncodedDocument& document) { count += document.ids.size(); });
       });
-      if (count != tokens) ++differences;
-      return seconds;
+      if (count != kRepeats * tokens) ++differences;
+      return seconds / kRepeats;
     });
   }
-  Json result{{"documents", texts.size()},
-              {"bytes", total},
-              {"tokens", tokens},
-              {"differing_documents", differences}};
-  std::vector<std::vector<double>> seconds(ways.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < ways.size(); ++i) seconds[i].push_back(ways[i].second());
-  }
-  for (size_t i = 0; i < ways.size(); ++i) {
-    const double megabytes = static_cast<double>(total) / 1e6;
-    result["mb_per_s"][ways[i].first] = {
-        {"median", megabytes / median(seconds[i])},
-        {"best", megabytes / *std::min_element(seconds[i].begin(), seconds[i].end())}};
-  }
-  result["differing_documents"] = differences;
-  return result;
+  Json seconds;
+  for (const auto& [name, measure] : ways) seconds[name] = measure();
+  return {{"documents", texts.size()},
+          {"bytes", total},
+          {"tokens", tokens},
+          {"differing_documents", differences},
+          {"seconds", seconds}};
 }
 
-// Files of about 1 MB of real text, in which some words of every document are exchanged for others
+Json train_model(int64_t pieces, const fs::path& model, const std::vector<std::string>& paths) {
+  TokenizerTrainConfig config;
+  config.vocab_size = pieces;
+  const std::vector<std::string> texts = texts_of(corpus_of(paths));
+  const std::string bytes = train_tokenizer(config, [&](const TextSink& add) {
+    for (const std::string& text : texts) add(text);
+  });
+  write_file_atomic(model, bytes);
+  return {{"pieces", pieces}};
+}
+
+Json write_texts(const fs::path& path, const std::vector<std::string>& paths) {
+  const Json texts = texts_of(corpus_of(paths));
+  write_file_atomic(path, texts.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return {{"documents", texts.size()}};
+}
+
+// JSON lines of real text, in which some words of every document are exchanged for others
 // of it, so that no two repetitions are equal.
 Json make_corpus(uint64_t size, const fs::path& folder, const std::vector<std::string>& paths) {
   const std::vector<std::string> texts = texts_of(corpus_of(paths));
@@ -178,8 +188,12 @@ int run(const std::vector<std::string>& words) {
   const auto from = [&](size_t i) {
     return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   };
-  if (words.size() > 3 && words[0] == "speed") {
-    result = measure_speed(words[1], std::atoi(words[2].c_str()), from(3));
+  if (words.size() > 2 && words[0] == "speed") {
+    result = measure_speed(words[1], from(2));
+  } else if (words.size() > 3 && words[0] == "train") {
+    result = train_model(std::atoi(words[1].c_str()), words[2], from(3));
+  } else if (words.size() > 2 && words[0] == "texts") {
+    result = write_texts(words[1], from(2));
   } else if (words.size() > 3 && words[0] == "corpus") {
     result = make_corpus(std::strtoull(words[1].c_str(), nullptr, 10), words[2], from(3));
   } else if (words.size() == 5 && words[0] == "prepare") {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/file.h"
@@ -37,8 +38,12 @@ class Formats : public ::testing::Test {
     config.data.format = format;
     config.data.cache_dir = folder_.str("cache/" + name);
     config.data.eval_fraction = 0.05;
-    config.tokenizer.model =
-        (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
+    if (trained_) {
+      config.tokenizer.train = *trained_;
+    } else {
+      config.tokenizer.model =
+          (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
+    }
     const PreparedData data = prepare_data(config, 2);
     documents_.insert(data.train_documents + data.eval_documents);
     const Shards shards{data.fingerprint, read_file(data.train_shard), read_file(*data.eval_shard)};
@@ -86,6 +91,7 @@ class Formats : public ::testing::Test {
   }
 
   Folder folder_;
+  std::optional<TokenizerTrainConfig> trained_;  // none: the stored model
   std::set<int64_t> documents_;
   int num_formats_ = 0;
   Shards first_;
@@ -137,6 +143,26 @@ TEST_F(Formats, LinesToo) {
   add_json(texts);
   add_tables(texts, arrow::large_utf8());
   EXPECT_EQ(documents_, std::set<int64_t>({1000}));
+}
+
+// The fingerprint has the tokenizer's bytes in it.
+TEST_F(Formats, TokenizersTrainedOnASample) {
+  Texts texts;
+  int64_t bytes = 0;
+  for (int i = 0; i < 1500; ++i) {
+    texts.push_back(odd_text(i % 10 == 6 ? 7 : i));
+    bytes += static_cast<int64_t>(texts.back().size());
+  }
+  for (const char* type : {"bpe", "unigram"}) {
+    trained_.emplace().type = type;
+    trained_->vocab_size = 320;
+    trained_->sample = bytes / 3;
+    num_formats_ = 0;
+    add_json(texts);
+    add_tables(texts, arrow::utf8());
+    EXPECT_EQ(num_formats_, 8);
+  }
+  EXPECT_EQ(documents_, std::set<int64_t>({1500}));
 }
 
 TEST_F(Formats, InvalidUtf8WhereTheFormatHoldsIt) {

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "corpus/arrow_files.h"
 #include "corpus/folder.h"
 #include "corpus/prepare.h"
 #include "formats/token_shard.h"
@@ -55,24 +56,23 @@ class Resume : public ::testing::Test {
   }
   static std::string name(int file) { return str("corpus/", file, ".jsonl"); }
 
-  // Prepares in a process of its own, and kills it when `now` says so. True when it came to its
-  // end.
-  bool prepare_until(const std::function<bool()>& now) {
+  // Prepares in a process of its own, saving after every document. True when it came to its end,
+  // false when it was killed: by itself in `after_save`, or after a while.
+  bool prepare_killed(const std::function<void()>& after_save, std::chrono::microseconds wait) {
     const pid_t child = ::fork();
     if (child == 0) {
       int code = 1;
       try {
-        prepare_data(config_, 2, {milliseconds(0)});
+        prepare_data(config_, 2, {milliseconds(0), after_save});
         code = 0;
       } catch (...) {  // the code says it
       }
       ::_exit(code);
     }
+    std::this_thread::sleep_for(wait);
+    if (wait.count() > 0) ::kill(child, SIGKILL);
     int status = -1;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
-      if (now()) ::kill(child, SIGKILL);
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
     if (WIFSIGNALED(status)) return false;
     EXPECT_EQ(status, 0);
     return true;
@@ -107,7 +107,10 @@ class Resume : public ::testing::Test {
   void interrupt_at(int64_t documents) {
     config_.data.cache_dir = folder_.str("cache");
     fs::create_directories(folder_.path() / "cache/index");
-    ASSERT_FALSE(prepare_until([&] { return documents_done() >= documents; }));
+    const auto kill_here = [&] {
+      if (documents_done() >= documents) ::raise(SIGKILL);
+    };
+    ASSERT_FALSE(prepare_killed(kill_here, {}));
     ASSERT_GE(documents_done(), documents);
   }
 
@@ -127,9 +130,8 @@ TEST_F(Resume, KilledAgainAndAgainItGivesTheSameBytes) {
     int kills = 0;
     // Ever later, so that it comes to an end even if every start begins anew.
     for (int patience = 2000;; patience += patience / 10) {
-      const auto start = std::chrono::steady_clock::now();
-      const auto wait = std::chrono::microseconds(random() % static_cast<uint64_t>(patience));
-      if (prepare_until([&] { return std::chrono::steady_clock::now() - start > wait; })) break;
+      const std::chrono::microseconds wait(1 + random() % static_cast<uint64_t>(patience));
+      if (prepare_killed([] {}, wait)) break;
       ++kills;
     }
     EXPECT_GT(kills, 3);
@@ -167,6 +169,30 @@ TEST_F(Resume, ChangedTextIsNoticedWhereItIsStillRead) {
   folder_.write(name(4), "{\"text\": \"short\"}\n");  // another size: another request
   const PreparedData data = prepare_in("cache");
   EXPECT_EQ(data.train_documents + data.eval_documents, 4 * kDocuments + 1);
+}
+
+TEST_F(Resume, InsideTablesAndCompressedFiles) {
+  testing::Rows rows;
+  std::string lines;
+  for (int i = 0; i < 60; ++i) {
+    rows.push_back(str("row ", i, std::string(static_cast<size_t>(i), '.')));
+    if (i % 10 == 3) rows.back().reset();
+    lines += str("line ", i, "\n");
+  }
+  testing::ParquetOptions options;
+  options.rows_per_group = 8;
+  folder_.write("table/a.parquet", testing::parquet_bytes(*testing::table_of(rows), options));
+  folder_.write("table/b.arrow", testing::arrow_stream_bytes(*testing::table_of(rows), 7));
+  folder_.write("lines/a.txt.gz", testing::compressed(lines, Compression::kGzip));
+  for (const char* path : {"table/a.parquet", "table/b.arrow", "lines/a.txt.gz"}) {
+    config_.data.train = {{folder_.str(path), 1.0}};
+    config_.data.format = std::string(path).starts_with("lines") ? "lines" : "auto";
+    config_.tokenizer.train.vocab_size = 280;
+    const PreparedData expected = prepare_in("expected");
+    interrupt_at(20);
+    expect_same(prepare_in("cache"), expected);
+    fs::remove_all(folder_.path() / "cache");  // the shards of both tables are the same
+  }
 }
 
 TEST_F(Resume, WhatIsDamagedBeginsAgain) {

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# How fast text becomes tokens: sentencepiece, spm_encode where it is installed, Hugging Face tokenizers and lmtrain, on the same
+# documents, in turn. By hand; needs the network once, for the Python environment of check_transformers.sh.
+#   scripts/bench_tokenizer.sh [PATH...]      documents: files, folders, patterns; default: the Python sources of libtorch's wheel
+#     --model FILE     a sentencepiece BPE model; default: one of 16384 pieces trained on them
+#     --rounds N       each way once a round; medians are taken (default 5)
+#     --json FILE      writes all figures there
+#   scripts/bench_tokenizer.sh --large [PATH...]   time and peak memory of preparing 1, 2, 5 and 10 GB of text, made by repeating and
+#                                             perturbing the documents; needs 25 GB of disk at --work
+#     --sizes "1 2"    in GB
+#     --threads N      default 2
+#     --work DIR       default: a folder in /tmp, removed at the end
+# LMTRAIN_BUILD names another build folder than build. Nothing else should run on the machine.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+case "${1:-}" in -h | --help) sed -n '2,14{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+harness=${LMTRAIN_BUILD:-$repo_root/build}/bench_tokenizer
+[ -x "$harness" ] || fail "no $harness: build it with scripts/build.sh"
+arguments=("$@")
+sources=$("$repo_root/scripts/setup.sh" --print-torch-root)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=python3
+[[ " $* " == *" --large "* ]] || python=$("$repo_root/scripts/check_transformers.sh" --python)
+"$python" "$repo_root/scripts/bench_tokenizer.py" --harness "$harness" --default-documents "$sources/**/*.py" --work "$work" "${arguments[@]}"
