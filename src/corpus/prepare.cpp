@@ -22,13 +22,7 @@ namespace fs = std::filesystem;
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
                    const std::string& pointer) {
   Corpus corpus{list_source_files(sources, pointer), data.format, data.text_field};
-  for (const SourceFile& file : corpus.files) {
-    resolve_format(file.path, data.format);
-    if (file.weight == 1.0) continue;
-    throw Error(ErrorKind::kConfig,
-                str(pointer, ": weight ", file.weight, " of ", file.path.string(),
-                    ": this version takes every source once an epoch; leave weight at 1"));
-  }
+  for (const SourceFile& file : corpus.files) resolve_format(file.path, data.format);
   return corpus;
 }
 

@@ -175,9 +175,13 @@ TEST_F(Prepare, NothingToTrainOnIsADataError) {
   expect_contains(error_of(ErrorKind::kData, [&] { prepare(); }), "/data/eval");
 }
 
-TEST_F(Prepare, WeightsOtherThanOneAreRefused) {
-  config_.data.train[0].weight = 2.0;
-  expect_contains(error_of(ErrorKind::kConfig, [&] { prepare(); }), "weight");
+TEST_F(Prepare, WeightsDoNotChangeTheShards) {
+  const PreparedData before = prepare();
+  config_.data.train[0].weight = 2.5;
+  const PreparedData data = prepare();
+  EXPECT_EQ(data.fingerprint, before.fingerprint);
+  EXPECT_EQ(data.train_shard, before.train_shard);
+  ASSERT_EQ(data.sources.size(), 1U);
 }
 
 TEST_F(Prepare, ASecondStartReadsNoText) {
