@@ -19,7 +19,6 @@ const std::vector<Supported>& supported() {
   static const std::vector<Supported> kTable = {
       {"precision", {"auto", "fp32", "bf16"}},
       {"compile", {"auto", "eager", "script"}},
-      {"data.format", {"auto", "text", "lines", "jsonl", "parquet", "arrow"}},
       {"model.activation_checkpointing", {"false"}},
       {"loss.z_loss", {"0.0"}},
       {"guard.on_nonfinite", {"skip", "stop"}},

@@ -12,6 +12,7 @@
 #include "corpus/encode.h"
 #include "corpus/glob.h"
 #include "corpus/preparation.h"
+#include "corpus/token_files.h"
 #include "corpus/tokenizer.h"
 
 namespace lmtrain {
@@ -71,12 +72,9 @@ void log_summary(const PreparedData& data) {
   log_note(line);
 }
 
-}  // namespace
-
-PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
+PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
+                          const PrepareOptions& options) {
   const PreparationRequest request = make_request(config);
-  const Cache cache(fs::absolute(expand_variables(config.data.cache_dir, "/data/cache_dir: "))
-                        .lexically_normal());
   const std::string key = index_key(request);
   std::optional<PreparedData> data = cache.find_index(key);
   if (!data) {
@@ -89,8 +87,19 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
       journal.remove();
     }
   }
-  log_summary(*data);
   return *data;
+}
+
+}  // namespace
+
+PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
+  const Cache cache(fs::absolute(expand_variables(config.data.cache_dir, "/data/cache_dir: "))
+                        .lexically_normal());
+  PreparedData data = config.data.format == "tokens"
+                          ? prepare_token_files(config, cache)
+                          : prepare_text(config, cache, num_threads, options);
+  log_summary(data);
+  return data;
 }
 
 void tokenize_paths(const std::vector<std::string>& paths, const std::string& format,

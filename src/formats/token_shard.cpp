@@ -41,18 +41,26 @@ ShardHeader read_header(const MappedFile& file) {
   return header;
 }
 
-template <class Token>
-void copy_tokens(const char* from, std::span<int32_t> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    Token token = 0;
-    std::memcpy(&token, from + i * sizeof token, sizeof token);
-    out[i] = static_cast<int32_t>(token);
-  }
-}
-
 }  // namespace
 
 TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens) : file_(path) {
+  if (TokenReference::begins(file_.bytes())) {
+    open_reference();
+  } else {
+    open_own(verify_tokens);
+  }
+}
+
+void TokenShard::open_reference() {
+  reference_.emplace(file_);
+  num_documents_ = reference_->num_documents();
+  num_tokens_ = reference_->num_tokens();
+  vocab_size_ = reference_->vocab_size();
+  index_ = reference_->index();
+  index_entry_bytes_ = static_cast<int64_t>(kReferenceEntryBytes);
+}
+
+void TokenShard::open_own(bool verify_tokens) {
   const ShardHeader header = read_header(file_);
   const uint64_t size = file_.bytes().size();
   // Counts above the file's own size are wrong and would overflow the sums below.
@@ -72,6 +80,7 @@ TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens) : 
   bytes_per_token_ = header.bytes_per_token;
   tokens_ = file_.bytes().data() + sizeof header;
   index_ = file_.bytes().data() + index_begin;
+  index_entry_bytes_ = static_cast<int64_t>(kShardIndexEntryBytes);
 
   const std::string_view padding = file_.bytes().substr(tokens_end, index_begin - tokens_end);
   if (padding.find_first_not_of('\0') != std::string_view::npos) {
@@ -119,7 +128,7 @@ uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
                 str("document ", document, " of ", num_documents_, " of a token shard"));
   }
   uint64_t value = 0;
-  const int64_t offset = document * static_cast<int64_t>(kShardIndexEntryBytes) + field * 8;
+  const int64_t offset = document * index_entry_bytes_ + field * 8;
   std::memcpy(&value, index_ + offset, sizeof value);
   return value;
 }
@@ -130,14 +139,14 @@ void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
     throw Error(ErrorKind::kInternal,
                 str(count, " tokens from ", begin, " on, of ", num_tokens_, " of a token shard"));
   }
-  const char* from = tokens_ + begin * bytes_per_token_;
-  if (bytes_per_token_ == 2) {
-    copy_tokens<uint16_t>(from, out);
+  if (reference_) {
+    reference_->read(begin, out);
   } else {
-    copy_tokens<uint32_t>(from, out);
+    copy_token_ids(tokens_ + begin * bytes_per_token_, static_cast<uint64_t>(bytes_per_token_),
+                   out);
   }
   // One pass over what is in the cache, in place of a crash in the embedding later. Ids from 2^31
-  // on have become negative.
+  // on have become -1.
   uint32_t largest = 0;
   for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));
   if (largest >= static_cast<uint64_t>(vocab_size_)) {

@@ -11,12 +11,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/buffered_file.h"
 #include "base/file.h"
+#include "formats/token_reference.h"
 
 namespace lmtrain {
 
@@ -71,7 +73,8 @@ class TokenShardWriter {
 class TokenShard {
  public:
   // Error(kData) naming file and offset unless header, index and sizes agree. `verify_tokens` also
-  // checks the CRC over all tokens and that each id is in the vocabulary.
+  // checks the CRC over all tokens and that each id is in the vocabulary; of tokens that lie in
+  // files of others (token_reference.h) size and time stand for the content.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
 
   int64_t num_documents() const { return num_documents_; }
@@ -92,6 +95,8 @@ class TokenShard {
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
 
  private:
+  void open_own(bool verify_tokens);
+  void open_reference();
   uint64_t index_entry(int64_t document, int64_t field) const;
   void check_index() const;
   void check_tokens(uint32_t expected_crc) const;
@@ -103,6 +108,8 @@ class TokenShard {
   int64_t bytes_per_token_ = 0;
   const char* tokens_ = nullptr;
   const char* index_ = nullptr;
+  int64_t index_entry_bytes_ = 0;
+  std::optional<TokenReference> reference_;  // where the tokens are not in this file
 };
 
 // From this document of a shard on, up to the next run, documents are of this entry of data.train.

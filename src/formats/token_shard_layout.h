@@ -34,6 +34,28 @@ static_assert(sizeof(ShardHeader) == 64 && std::is_trivially_copyable_v<ShardHea
 inline constexpr size_t kShardHeaderCrcOffset = offsetof(ShardHeader, header_crc);
 static_assert(kShardHeaderCrcOffset == 60);
 
+// A reference to tokens in files of others (token_reference.h): this header, the list of files, an
+// index.
+inline constexpr std::array<char, 8> kReferenceMagic = {'L', 'M', 'T', 'T', 'O', 'K', 'R', 'F'};
+inline constexpr uint32_t kReferenceVersion = 1;
+inline constexpr uint64_t kReferenceEntryBytes = 32;
+
+struct ReferenceHeader {
+  std::array<char, 8> magic = kReferenceMagic;
+  uint32_t version = kReferenceVersion;
+  uint32_t num_files = 0;
+  uint64_t vocab_size = 0;
+  uint64_t num_documents = 0;
+  uint64_t num_tokens = 0;
+  uint64_t table_bytes = 0;
+  uint32_t table_crc = 0;
+  uint32_t index_crc = 0;
+  uint32_t reserved = 0;
+  uint32_t header_crc = 0;  // of the 60 bytes before
+};
+static_assert(sizeof(ReferenceHeader) == 64 && std::is_trivially_copyable_v<ReferenceHeader>);
+static_assert(offsetof(ReferenceHeader, header_crc) == kShardHeaderCrcOffset);
+
 constexpr uint32_t shard_bytes_per_token(uint64_t vocab_size) {
   return vocab_size <= 65536 ? 2 : 4;
 }

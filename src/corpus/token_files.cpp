@@ -1,0 +1,198 @@
+#include "corpus/token_files.h"
+
+#include <algorithm>
+#include <ios>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "corpus/corpus.h"
+#include "corpus/glob.h"
+#include "corpus/token_scan.h"
+#include "formats/token_file.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever the same files and settings would give other shards.
+constexpr uint64_t kTokenDataVersion = 1;
+
+struct Request {
+  fs::path tokenizer_path;
+  std::optional<Tokenizer> tokenizer;
+  std::vector<SourceFile> train;
+  std::vector<SourceFile> eval;
+  bool has_eval = false;
+  double eval_fraction = 0;  // 0 when `eval` is given
+};
+
+std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
+                                         const std::string& pointer) {
+  std::vector<SourceFile> files = list_source_files(sources, pointer);
+  std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
+  return files;
+}
+
+Request make_request(const Config& config) {
+  if (!config.tokenizer.model) {
+    throw Error(
+        ErrorKind::kConfig,
+        "/tokenizer/model: with data.format \"tokens\" the tokenizer that made the ids must "
+        "be given: its vocabulary, BOS and EOS are needed, and checkpoints carry it");
+  }
+  Request request;
+  request.tokenizer_path =
+      fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
+          .lexically_normal();
+  if (!fs::exists(request.tokenizer_path)) {
+    throw Error(ErrorKind::kUsage, str("/tokenizer/model: ", request.tokenizer_path.string(),
+                                       " does not exist; give a sentencepiece .model file"));
+  }
+  request.tokenizer = Tokenizer::load(request.tokenizer_path);
+  request.train = list_token_files(config.data.train, "/data/train");
+  request.has_eval = config.data.eval.has_value();
+  if (request.has_eval) {
+    request.eval = list_token_files(*config.data.eval, "/data/eval");
+  } else {
+    request.eval_fraction = config.data.eval_fraction;
+  }
+  return request;
+}
+
+void add_settings(Hasher& hasher, const Request& request) {
+  hasher.add("token files").add(kTokenDataVersion);
+  hasher.add(str(std::hexfloat, request.eval_fraction)).add(request.tokenizer->model_bytes());
+}
+
+// What stands for the request without reading any ids.
+std::string index_key(const Request& request) {
+  Hasher hasher;
+  add_settings(hasher, request);
+  hasher.add(request.tokenizer_path.native());
+  const auto add_file = [&](const SourceFile& file) {
+    hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
+    hasher.add(static_cast<uint64_t>(file.source));
+  };
+  for (const auto* files : {&request.train, &request.eval}) {
+    hasher.add(files->size());
+    for (const SourceFile& file : *files) {
+      add_file(file);
+      const fs::path index = fs::path(file.path).replace_extension(".idx");
+      if (fs::exists(index)) add_file(list_source_files({{index.native(), 1.0}}, "").front());
+    }
+  }
+  return hasher.digest().hex();
+}
+
+// Documents in the order of their hash, ties in the order of files, as those of text.
+std::vector<size_t> in_hash_order(std::vector<size_t> documents,
+                                  const std::vector<uint64_t>& hashes) {
+  std::stable_sort(documents.begin(), documents.end(),
+                   [&](size_t a, size_t b) { return hashes[a] < hashes[b]; });
+  return documents;
+}
+
+struct Side {
+  int64_t documents = 0, tokens = 0, bytes = 0;
+};
+
+Side write_side(const fs::path& path, const Tokenizer& tokenizer, const ScannedTokens& scan,
+                const std::vector<size_t>& chosen) {
+  Side side;
+  std::vector<ReferencedDocument> documents;
+  documents.reserve(chosen.size());
+  for (const size_t document : chosen) {
+    documents.push_back(scan.documents[document]);
+    side.tokens += static_cast<int64_t>(documents.back().num_tokens);
+    side.bytes += static_cast<int64_t>(documents.back().raw_bytes);
+  }
+  side.documents = static_cast<int64_t>(documents.size());
+  write_token_reference(path, tokenizer.vocab_size(), scan.files, documents);
+  return side;
+}
+
+std::vector<SourceRun> runs_of(const std::vector<size_t>& chosen, const ScannedTokens& scan,
+                               const std::vector<SourceFile>& files) {
+  std::vector<SourceRun> runs;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const int32_t source = files[scan.documents[chosen[i]].file].source;
+    if (runs.empty() || runs.back().source != source)
+      runs.push_back({static_cast<int64_t>(i), source});
+  }
+  return runs;
+}
+
+PreparedData make(const Request& request, const Cache& cache) {
+  const ScannedTokens train = scan_token_files(request.train, *request.tokenizer, "reading tokens");
+  ScannedTokens eval;
+  if (request.has_eval)
+    eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
+
+  Split split(request.eval_fraction);
+  for (const uint64_t hash : train.hashes) split.observe(hash);
+  std::vector<size_t> kept;
+  std::vector<size_t> held_out;
+  for (size_t i = 0; i < train.hashes.size(); ++i)
+    (split.is_eval(train.hashes[i]) ? held_out : kept).push_back(i);
+  if (kept.empty()) {
+    throw Error(ErrorKind::kData, str("/data/train: the ", request.train.size(),
+                                      " token file(s) leave no document to train on; check the "
+                                      "paths and data.eval_fraction"));
+  }
+  if (request.has_eval) {
+    if (eval.documents.empty())
+      throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
+    held_out.resize(eval.documents.size());
+    std::iota(held_out.begin(), held_out.end(), size_t{0});
+  }
+  const ScannedTokens& eval_scan = request.has_eval ? eval : train;
+  if (const int64_t empty = train.empty_documents + eval.empty_documents; empty > 0)
+    log_note(str("token files: ", counted(empty, "document"), " without text"));
+
+  Hasher hasher;
+  add_settings(hasher, request);
+  hasher.add(train.content.low).add(train.content.high);
+  hasher.add(uint64_t{request.has_eval}).add(eval.content.low).add(eval.content.high);
+  PreparedData data;
+  data.fingerprint = hasher.digest().hex();
+  data.tokenizer_model = request.tokenizer_path;
+  data.sources = runs_of(kept, train, request.train);
+
+  const FileLock lock = cache.lock("shards", data.fingerprint);
+  const fs::path folder = cache.shards_folder(data.fingerprint);
+  lmtrain::create_directories(folder);
+  data.train_shard = folder / "train.bin";
+  const Side train_side = write_side(data.train_shard, *request.tokenizer, train, kept);
+  data.train_documents = train_side.documents;
+  data.train_tokens = train_side.tokens;
+  data.train_bytes = train_side.bytes;
+  if (!held_out.empty()) {
+    data.eval_shard = folder / "eval.bin";
+    const Side eval_side = write_side(*data.eval_shard, *request.tokenizer, eval_scan,
+                                      in_hash_order(held_out, eval_scan.hashes));
+    data.eval_documents = eval_side.documents;
+    data.eval_tokens = eval_side.tokens;
+    data.eval_bytes = eval_side.bytes;
+  }
+  cache.store_shards_info(data);
+  return data;
+}
+
+}  // namespace
+
+PreparedData prepare_token_files(const Config& config, const Cache& cache) {
+  const Request request = make_request(config);
+  const std::string key = index_key(request);
+  if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
+  const FileLock lock = cache.lock("index", key);
+  // Another process may have made it while this one waited.
+  if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
+  PreparedData data = make(request, cache);
+  cache.store_index(key, data);
+  return data;
+}
+
+}  // namespace lmtrain

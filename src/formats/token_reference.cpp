@@ -1,0 +1,222 @@
+#include "formats/token_reference.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "formats/token_shard_layout.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+  throw Error(ErrorKind::kData,
+              str(path.string(), ": ", what, "; delete it and prepare the data again"));
+}
+
+void append(std::string& out, uint64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+uint64_t number_at(const char* bytes) {
+  uint64_t value = 0;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+template <class Token>
+void copy_ids(const char* from, std::span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Token token = 0;
+    std::memcpy(&token, from + i * sizeof token, sizeof token);
+    out[i] = token <= INT32_MAX ? static_cast<int32_t>(token) : -1;
+  }
+}
+
+constexpr uint64_t kNumbersPerFile = 6;
+
+std::string file_table(std::span<const ReferencedFile> files) {
+  std::string table;
+  for (const ReferencedFile& file : files) {
+    const std::string& path = file.path.native();
+    for (const uint64_t number : {file.size, static_cast<uint64_t>(file.mtime_ns), file.begin,
+                                  file.num_tokens, file.bytes_per_token, uint64_t{path.size()}})
+      append(table, number);
+    table += path;
+    table.append(shard_padding(table.size()), '\0');
+  }
+  return table;
+}
+
+void require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
+  struct stat now {};
+  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+  const bool exists = ::stat(file.path.c_str(), &now) == 0;
+  if (exists && static_cast<uint64_t>(now.st_size) == file.size &&
+      now.st_mtim.tv_sec * kNanosecondsPerSecond + now.st_mtim.tv_nsec == file.mtime_ns)
+    return;
+  throw Error(ErrorKind::kData,
+              str(file.path.string(), ": its tokens are used by ", shard.string(), ", and it ",
+                  exists ? "has changed" : "cannot be found", " since; prepare the data again"));
+}
+
+}  // namespace
+
+void copy_token_ids(const char* from, uint64_t bytes_per_token, std::span<int32_t> out) {
+  switch (bytes_per_token) {
+    case 1:
+      return copy_ids<uint8_t>(from, out);
+    case 2:
+      return copy_ids<uint16_t>(from, out);
+    case 4:
+      return copy_ids<uint32_t>(from, out);
+    default:
+      return copy_ids<uint64_t>(from, out);
+  }
+}
+
+void write_token_reference(const fs::path& path, int64_t vocab_size,
+                           std::span<const ReferencedFile> files,
+                           std::span<const ReferencedDocument> documents) {
+  const std::string table = file_table(files);
+  std::string index;
+  index.reserve(documents.size() * kReferenceEntryBytes);
+  uint64_t end = 0;
+  for (const ReferencedDocument& document : documents) {
+    end += document.num_tokens;
+    for (const uint64_t number : {end, document.raw_bytes, document.begin, document.file})
+      append(index, number);
+  }
+  ReferenceHeader header{.num_files = static_cast<uint32_t>(files.size()),
+                         .vocab_size = static_cast<uint64_t>(vocab_size),
+                         .num_documents = documents.size(),
+                         .num_tokens = end,
+                         .table_bytes = table.size(),
+                         .table_crc = crc32c(0, table.data(), table.size()),
+                         .index_crc = crc32c(0, index.data(), index.size())};
+  header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  write_file_atomic(path, bytes + table + index);
+}
+
+bool TokenReference::begins(std::string_view bytes) {
+  return bytes.starts_with(std::string_view(kReferenceMagic.data(), kReferenceMagic.size()));
+}
+
+TokenReference::TokenReference(const MappedFile& shard) : path_(shard.path()) {
+  const std::string_view bytes = shard.bytes();
+  ReferenceHeader header;
+  if (bytes.size() < sizeof header) fail(shard.path(), "is shorter than its header");
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.header_crc != crc32c(0, bytes.data(), kShardHeaderCrcOffset))
+    fail(shard.path(), "the header's checksum does not hold");
+  if (header.version != kReferenceVersion)
+    fail(shard.path(),
+         str("is of version ", header.version, ", and ", kReferenceVersion, " is read"));
+  const uint64_t rest = bytes.size() - sizeof header;
+  if (header.table_bytes > rest || header.num_documents > rest / kReferenceEntryBytes ||
+      header.table_bytes + header.num_documents * kReferenceEntryBytes != rest ||
+      header.num_tokens > INT64_MAX || header.vocab_size < 1 ||
+      header.vocab_size > kShardLargestVocabulary || header.reserved != 0)
+    fail(shard.path(), "the fields of the header contradict its size or each other");
+  const std::string_view table = bytes.substr(sizeof header, header.table_bytes);
+  const std::string_view index = bytes.substr(sizeof header + header.table_bytes);
+  if (crc32c(0, table.data(), table.size()) != header.table_crc)
+    fail(shard.path(), "the checksum of the list of files does not hold");
+  if (crc32c(0, index.data(), index.size()) != header.index_crc)
+    fail(shard.path(), "the checksum of the index does not hold");
+  num_documents_ = static_cast<int64_t>(header.num_documents);
+  num_tokens_ = static_cast<int64_t>(header.num_tokens);
+  vocab_size_ = static_cast<int64_t>(header.vocab_size);
+  index_ = index.data();
+  open_files(table, header.num_files);
+  check_documents();
+}
+
+void TokenReference::open_files(std::string_view table, uint64_t num_files) {
+  constexpr uint64_t kFixedBytes = kNumbersPerFile * sizeof(uint64_t);
+  uint64_t offset = 0;
+  for (uint64_t i = 0; i < num_files; ++i) {
+    if (table.size() - offset < kFixedBytes) fail(path_, "the list of files is cut short");
+    const auto number = [&](uint64_t field) {
+      return number_at(table.data() + offset + 8 * field);
+    };
+    const uint64_t path_bytes = number(5);
+    if (path_bytes > table.size() - offset - kFixedBytes)
+      fail(path_, "the list of files is cut short");
+    const ReferencedFile file{fs::path(table.substr(offset + kFixedBytes, path_bytes)),
+                              number(0),
+                              static_cast<int64_t>(number(1)),
+                              number(2),
+                              number(3),
+                              number(4)};
+    const bool width_is_known = file.bytes_per_token == 1 || file.bytes_per_token == 2 ||
+                                file.bytes_per_token == 4 || file.bytes_per_token == 8;
+    if (!width_is_known || file.begin > file.size ||
+        file.num_tokens > (file.size - file.begin) / file.bytes_per_token)
+      fail(path_, str("what it says of file ", i, " contradicts itself"));
+    require_as_it_was(file, path_);
+    files_.push_back({file, MappedFile(file.path)});
+    if (files_.back().bytes.bytes().size() != file.size) require_as_it_was(file, path_);
+    offset += kFixedBytes + path_bytes;
+    offset += shard_padding(offset);
+    if (offset > table.size()) fail(path_, "the list of files is cut short");
+  }
+}
+
+uint64_t TokenReference::entry(int64_t document, int64_t field) const {
+  return number_at(index_ + document * static_cast<int64_t>(kReferenceEntryBytes) + 8 * field);
+}
+
+void TokenReference::check_documents() const {
+  uint64_t previous = 0;
+  for (int64_t document = 0; document < num_documents_; ++document) {
+    const uint64_t end = entry(document, 0);
+    const uint64_t begin = entry(document, 2);
+    const uint64_t file = entry(document, 3);
+    if (end < previous || end > static_cast<uint64_t>(num_tokens_) || file >= files_.size() ||
+        begin > files_[file].file.num_tokens ||
+        end - previous > files_[file].file.num_tokens - begin)
+      fail(path_, str("document ", document, " is not within a file"));
+    previous = end;
+  }
+  if (previous != static_cast<uint64_t>(num_tokens_))
+    fail(path_, str("the documents hold ", previous, " tokens of ", num_tokens_));
+}
+
+void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
+  if (out.empty()) return;
+  // The document that holds token `begin`: the first that ends behind it.
+  int64_t document = 0;
+  for (int64_t count = num_documents_; count > 0;) {
+    const int64_t half = count / 2;
+    if (entry(document + half, 0) <= static_cast<uint64_t>(begin)) {
+      document += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  uint64_t token = static_cast<uint64_t>(begin);
+  while (!out.empty()) {
+    const uint64_t document_begin = document == 0 ? 0 : entry(document - 1, 0);
+    const uint64_t left = entry(document, 0) - token;
+    const auto count = static_cast<size_t>(std::min<uint64_t>(left, out.size()));
+    const OpenFile& source = files_[entry(document, 3)];
+    const uint64_t place = entry(document, 2) + (token - document_begin);
+    copy_token_ids(
+        source.bytes.bytes().data() + source.file.begin + place * source.file.bytes_per_token,
+        source.file.bytes_per_token, out.first(count));
+    out = out.subspan(count);
+    token += count;
+    ++document;
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,203 @@
+#include "corpus/token_files.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "corpus/folder.h"
+#include "corpus/token_scan.h"
+#include "corpus/tokenizer.h"
+#include "formats/token_bytes.h"
+#include "formats/token_shard.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<int32_t>;
+
+const std::string kModel =
+    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
+
+class TokenFiles : public ::testing::Test {
+ protected:
+  TokenFiles() {
+    config_.data.format = "tokens";
+    config_.data.cache_dir = folder_.str("cache");
+    config_.data.eval_fraction = 0;
+    config_.tokenizer.model = kModel;
+    for (int i = 0; i < 100; ++i)
+      texts_.push_back(str("document number ", i, std::string(static_cast<size_t>(i % 9), '\n')));
+  }
+
+  Ids encoded(const std::string& text, bool bos, bool eos) const {
+    return tokenizer_.encode_document(text, bos, eos);
+  }
+  // All documents one after the other.
+  Ids stream(bool bos, bool eos) const {
+    Ids all;
+    for (const std::string& text : texts_) {
+      const Ids ids = encoded(text, bos, eos);
+      all.insert(all.end(), ids.begin(), ids.end());
+    }
+    return all;
+  }
+  PreparedData prepare(const std::string& pattern) {
+    config_.data.train = {{folder_.str(pattern), 1.0}};
+    return prepare_data(config_, 1);
+  }
+  static std::vector<Ids> documents_of(const fs::path& path) {
+    const TokenShard shard(path, true);
+    std::vector<Ids> documents;
+    for (int64_t i = 0; i < shard.num_documents(); ++i) {
+      Ids ids(static_cast<size_t>(shard.document_size(i)));
+      shard.read_tokens(shard.document_begin(i), ids);
+      documents.push_back(ids);
+    }
+    return documents;
+  }
+  void expect_documents(const PreparedData& data, bool bos, bool eos) const {
+    const TokenShard shard(data.train_shard, true);
+    const std::vector<Ids> documents = documents_of(data.train_shard);
+    ASSERT_EQ(documents.size(), texts_.size());
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      EXPECT_EQ(documents[i], encoded(texts_[i], bos, eos));
+      EXPECT_EQ(shard.raw_bytes(static_cast<int64_t>(i)), texts_[i].size());
+    }
+    EXPECT_EQ(data.train_documents, static_cast<int64_t>(texts_.size()));
+  }
+
+  Folder folder_;
+  Config config_;
+  Tokenizer tokenizer_ = Tokenizer::load(kModel);
+  std::vector<std::string> texts_;
+};
+
+TEST_F(TokenFiles, DocumentsByEosByBosByBoth) {
+  for (const auto& [bos, eos] : {std::pair{false, true}, {true, false}, {true, true}}) {
+    const std::string name = str("a", bos, eos, ".bin");
+    folder_.write(name, testing::ids_as<uint16_t>(stream(bos, eos)));
+    expect_documents(prepare(name), bos, eos);
+  }
+}
+
+TEST_F(TokenFiles, EveryPlainLayoutGivesTheSameDocuments) {
+  const Ids ids = stream(false, true);
+  folder_.write("a.bin", testing::ids_as<uint16_t>(ids));
+  folder_.write("b.npy", testing::ids_as<uint32_t>(ids));
+  folder_.write("c.npy", testing::numpy_bytes("<u2", testing::ids_as<uint16_t>(ids), ids.size()));
+  folder_.write("d.npy", testing::numpy_bytes("<i8", testing::ids_as<int64_t>(ids), ids.size()));
+  std::string fingerprint;
+  for (const char* name : {"a.bin", "b.npy", "c.npy", "d.npy"}) {
+    const PreparedData data = prepare(name);
+    expect_documents(data, false, true);
+    if (fingerprint.empty()) fingerprint = data.fingerprint;
+    EXPECT_EQ(data.fingerprint, fingerprint) << name;
+  }
+}
+
+TEST_F(TokenFiles, MegatronDocumentsByTheIndex) {
+  // Without any separator.
+  std::vector<int32_t> lengths;
+  std::vector<int64_t> documents = {0};
+  for (const std::string& text : texts_) {
+    lengths.push_back(static_cast<int32_t>(encoded(text, false, false).size()));
+    documents.push_back(static_cast<int64_t>(lengths.size()));
+  }
+  folder_.write("m/a.bin", testing::ids_as<int32_t>(stream(false, false)));
+  folder_.write("m/a.idx", testing::megatron_index(4, 4, lengths, documents));
+  expect_documents(prepare("m"), false, false);
+}
+
+TEST_F(TokenFiles, LlmcDocumentsBeginWithItsSeparator) {
+  // No vocabulary of ours has GPT-2's separator: the file is recognised, and refused for the id.
+  folder_.write("a.bin", testing::llmc_bytes({50256, 5, 6, 50256, 7}, true));
+  const std::string message = error_of(ErrorKind::kData, [&] { prepare("a.bin"); });
+  expect_contains(message, "token 0 (byte 1024) is the id 50256");
+  expect_contains(message, "llm.c");
+  folder_.write("a.bin", testing::llmc_bytes({5, 6, 7}, true));
+  EXPECT_EQ(documents_of(prepare("a.bin").train_shard), std::vector<Ids>({{5, 6, 7}}));
+}
+
+TEST_F(TokenFiles, DocumentsDoNotGoOnInTheNextFile) {
+  const int32_t eos = tokenizer_.eos_id();
+  folder_.write("f/1.bin", testing::ids_as<uint16_t>({5, 6, eos, 7}));
+  folder_.write("f/2.bin", testing::ids_as<uint16_t>({8, eos, eos}));
+  folder_.write("f/3.bin", "");
+  const PreparedData data = prepare("f");
+  EXPECT_EQ(documents_of(data.train_shard), std::vector<Ids>({{5, 6, eos}, {7}, {8, eos}, {eos}}));
+}
+
+TEST_F(TokenFiles, HeldOutByHashOfTheIds) {
+  config_.data.eval_fraction = 0.2;
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  const PreparedData data = prepare("a.bin");
+  const std::vector<Ids> train = documents_of(data.train_shard);
+  const std::vector<Ids> eval = documents_of(*data.eval_shard);
+  EXPECT_EQ(train.size() + eval.size(), texts_.size());
+  EXPECT_GT(eval.size(), 5U);
+  EXPECT_LT(eval.size(), 40U);
+  EXPECT_EQ(data.eval_documents, static_cast<int64_t>(eval.size()));
+  // More documents move none.
+  texts_.insert(texts_.begin(), "one more in front");
+  folder_.write("b.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  std::vector<Ids> after = documents_of(*prepare("b.bin").eval_shard);
+  std::erase(after, encoded("one more in front", false, true));
+  EXPECT_EQ(after, eval);
+}
+
+TEST_F(TokenFiles, GivenEvaluationFilesAndSources) {
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  folder_.write("b.bin", testing::ids_as<uint16_t>(stream(true, true)));
+  config_.data.eval = {{{folder_.str("b.bin"), 1.0}}};
+  config_.data.train = {{folder_.str("b.bin"), 1.0}, {folder_.str("a.bin"), 1.0}};
+  const PreparedData data = prepare_data(config_, 1);
+  EXPECT_EQ(data.train_documents, 200);
+  EXPECT_EQ(data.eval_documents, 100);
+  ASSERT_EQ(data.sources.size(), 2U);
+  EXPECT_EQ(data.sources[0].source, 1);
+  EXPECT_EQ(data.sources[1].first_document, 100);
+  EXPECT_EQ(data.sources[1].source, 0);
+}
+
+TEST_F(TokenFiles, TheCacheNoticesOtherFiles) {
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  const PreparedData first = prepare("a.bin");
+  const auto written = fs::last_write_time(first.train_shard);
+  const PreparedData again = prepare("a.bin");
+  EXPECT_EQ(again.fingerprint, first.fingerprint);
+  EXPECT_EQ(again.train_tokens, first.train_tokens);
+  EXPECT_EQ(fs::last_write_time(again.train_shard), written) << "nothing was written again";
+  texts_.pop_back();
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  const PreparedData other = prepare("a.bin");
+  EXPECT_NE(other.fingerprint, first.fingerprint);
+  expect_documents(other, false, true);
+  // Touched, but the same: the reference is made again under the same name.
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  EXPECT_EQ(prepare("a.bin").fingerprint, other.fingerprint);
+  expect_documents(prepare("a.bin"), false, true);
+}
+
+TEST_F(TokenFiles, WhatCannotBe) {
+  folder_.write("a.bin", testing::ids_as<uint16_t>({5, 6, 65535}));
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("a.bin"); }), "token 2 (byte 4)");
+  folder_.write("b.npy", testing::numpy_bytes("<i4", testing::ids_as<int32_t>({5, -6}), 2));
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("b.npy"); }), "is no id");
+  folder_.write("c.bin", "");
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("c.bin"); }), "no document");
+  config_.tokenizer.model.reset();
+  expect_contains(error_of(ErrorKind::kConfig, [&] { prepare("a.bin"); }), "/tokenizer/model");
+}
+
+TEST_F(TokenFiles, BytesOfPiecesAreThoseOfTheText) {
+  const std::vector<uint32_t> bytes = bytes_of_pieces(tokenizer_);
+  ASSERT_EQ(static_cast<int64_t>(bytes.size()), tokenizer_.vocab_size());
+  for (const char* text : {"plain text", "  \xF0\x9F\x98\x80 \xC3\xA9\t\n", "", "   "}) {
+    size_t sum = 0;
+    for (const int32_t id : encoded(text, true, true)) sum += bytes[static_cast<size_t>(id)];
+    EXPECT_EQ(sum, std::string(text).size()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
