@@ -83,7 +83,7 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (!bytes.starts_with(kMagic)) return std::nullopt;
   if (bytes.size() < 12) fail(file.path(), "numpy's header is cut short");
-  const int major = bytes[6];
+  const auto major = int{static_cast<unsigned char>(bytes[6])};
   if (major < 1 || major > 3) fail(file.path(), str("is of numpy's version ", major));
   const uint64_t prefix = major == 1 ? 10 : 12;
   const uint64_t length = major == 1 ? value_at<uint16_t>(bytes, 8) : value_at<uint32_t>(bytes, 8);
