@@ -33,6 +33,23 @@ TEST(Signal, SecondEndsAtOnce) {
             128 + SIGTERM);
 }
 
+TEST(Signal, TheSameOneTwiceAtOnceIsOne) {
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
+              return stop_signal() == SIGTERM ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              std::raise(SIGTERM);
+              ::usleep(150'000);
+              std::raise(SIGTERM);
+              return 0;
+            }),
+            128 + SIGTERM);
+}
+
 TEST(Signal, FileSizeLimitAndBrokenPipeDoNotKill) {
   EXPECT_EQ(exit_code_of([] {
               install_signal_handlers();
