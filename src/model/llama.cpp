@@ -24,11 +24,12 @@ namespace {
 // Gives the source its free names: `torch`, `lm`, and the configuration as constants.
 class ModelResolver : public torch::jit::Resolver {
  public:
-  explicit ModelResolver(const ModelConfig& model)
+  ModelResolver(const ModelConfig& model, double z_loss)
       : constants_{{"num_attention_heads", model.num_attention_heads},
                    {"num_key_value_heads", model.num_key_value_heads},
                    {"num_hidden_layers", model.num_hidden_layers},
-                   {"rms_norm_eps", model.rms_norm_eps}} {}
+                   {"rms_norm_eps", model.rms_norm_eps},
+                   {"z_loss", z_loss}} {}
 
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
       const std::string& name, torch::jit::GraphFunction& method,
@@ -101,9 +102,9 @@ struct Llama::Compiled {
 };
 
 Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-             const std::string& compile)
+             const std::string& compile, double z_loss)
     : parameters_(parameters), max_length_(max_length), compiled_(std::make_unique<Compiled>()) {
-  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model),
+  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model, z_loss),
                          nullptr);
   if (compile == "script") {
     for (const char* name : {"logits", "loss"}) {
@@ -174,9 +175,9 @@ at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double 
 
 at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
                                     const at::Tensor& grad, bool first,
-                                    const std::vector<int32_t>& segments) {
+                                    const std::vector<int32_t>& segments, double grad_scale) {
   const at::Tensor loss = run("loss", ids, {targets, scale}, segments);
-  const auto gradients = torch::autograd::grad({loss}, leaves_);
+  const auto gradients = torch::autograd::grad({loss}, leaves_, {at::full_like(loss, grad_scale)});
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {
     accumulate_gradient(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);

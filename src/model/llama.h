@@ -24,10 +24,10 @@ namespace lmtrain {
 
 class Llama {
  public:
-  // `compile`: "eager" or "script". The parameters must outlive the model; their buffers must not
-  // be replaced.
+  // `compile`: "eager" or "script". `z_loss`: its weight in the gradient; no loss that is returned
+  // has it in it. The parameters must outlive the model; their buffers must not be replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-        const std::string& compile);
+        const std::string& compile, double z_loss = 0);
   ~Llama();
 
   // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.
@@ -36,10 +36,10 @@ class Llama {
   at::Tensor loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
                   const std::vector<int32_t>& segments = {});
   // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of
-  // the layout.
+  // the layout. The gradient alone is multiplied by `grad_scale` on its way (fp16).
   at::Tensor loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
                                const at::Tensor& grad, bool first,
-                               const std::vector<int32_t>& segments = {});
+                               const std::vector<int32_t>& segments = {}, double grad_scale = 1);
 
   int64_t max_length() const { return max_length_; }
   const Parameters& parameters() const { return parameters_; }

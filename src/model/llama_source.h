@@ -41,7 +41,7 @@ def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     logits_BTV = logits(ids_BT, weights, layers, cos_PR, sin_PR, segments)
-    return lm.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), scale)
+    return lm.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), scale, z_loss)
 )";
 
 }  // namespace lmtrain

@@ -53,10 +53,11 @@ struct CpuKernels {
   // y = silu(gate) * up for rows of [gate | up].
   void (*swiglu_forward)(const T* gate_up, T* y, int64_t rows, int64_t dim);
   void (*swiglu_backward)(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, int64_t dim);
-  // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes (softmax -
-  // onehot) * grad_scale. A negative target gives loss 0 and gradient 0.
+  // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes its gradient
+  // and that of z_loss * logsumexp(row)^2, (softmax * (1 + 2 z_loss logsumexp) - onehot) *
+  // grad_scale. A negative target gives loss 0 and gradient 0.
   void (*cross_entropy)(T* logits, const int64_t* targets, float* losses, int64_t rows,
-                        int64_t vocab, float grad_scale);
+                        int64_t vocab, float grad_scale, float z_loss);
   // AdamW (Loshchilov & Hutter, 1711.05101) as torch.optim.AdamW computes it; writes the working
   // weights too.
   void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,

@@ -123,7 +123,7 @@ void swiglu_backward(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, 
 
 template <class T>
 void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab,
-                   float grad_scale) {
+                   float grad_scale, float z_loss) {
   for (int64_t row = 0; row < rows; ++row, logits += vocab) {
     const int64_t target = targets[row];
     if (target < 0) {
@@ -143,13 +143,15 @@ void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t row
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < vocab; ++i) sum += exp_approx(load(logits + i) - largest);
     const float at_target = load(logits + target);
-    losses[row] = __builtin_logf(sum) + largest - at_target;
+    const float log_sum = __builtin_logf(sum) + largest;
+    losses[row] = log_sum - at_target;
     if (grad_scale == 0) continue;
-    const float scale = grad_scale / sum;
+    const float z_factor = 1.0F + 2.0F * z_loss * log_sum;
+    const float scale = grad_scale / sum * z_factor;
 #pragma omp simd
     for (int64_t i = 0; i < vocab; ++i)
       store(logits + i, exp_approx(load(logits + i) - largest) * scale);
-    store(logits + target, (exp_approx(at_target - largest) / sum - 1.0F) * grad_scale);
+    store(logits + target, (exp_approx(at_target - largest) / sum * z_factor - 1.0F) * grad_scale);
   }
 }
 

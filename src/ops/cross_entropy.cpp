@@ -8,7 +8,7 @@ namespace {
 // Row losses, summed in order in fp64; overwrites the logits by their gradient unless grad_scale is
 // 0.
 at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale,
-                          float grad_scale) {
+                          float grad_scale, double z_loss) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
   for (const int64_t* target = elements<int64_t>(targets);
@@ -19,9 +19,10 @@ at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, d
   const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
   with_element_type(logits, [&]<class T>(T) {
     at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().cross_entropy(
-          elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
-          elements<float>(losses) + begin, end - begin, vocab, grad_scale);
+      cpu_kernels<T>().cross_entropy(elements<T>(logits) + begin * vocab,
+                                     elements<int64_t>(targets) + begin,
+                                     elements<float>(losses) + begin, end - begin, vocab,
+                                     grad_scale, static_cast<float>(z_loss));
     });
   });
   const float* row_losses = elements<float>(losses);
@@ -32,8 +33,9 @@ at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, d
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
-                            const at::Tensor& targets, double scale) {
-    const at::Tensor loss = sum_row_losses(logits, targets, scale, static_cast<float>(scale));
+                            const at::Tensor& targets, double scale, double z_loss) {
+    const at::Tensor loss =
+        sum_row_losses(logits, targets, scale, static_cast<float>(scale), z_loss);
     context->saved_data["d_logits"] = scale == 0 ? at::zeros_like(logits) : logits.detach();
     return loss;
   }
@@ -43,28 +45,42 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
     at::Tensor d_logits = context->saved_data["d_logits"].toTensor();
     const double d_loss = grads[0].item<double>();
     if (d_loss != 1.0) d_logits.mul_(d_loss);
-    return {d_logits, at::Tensor(), at::Tensor()};
+    return {d_logits, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
-                                   double scale) {
+                                   double scale, double z_loss) {
   const at::ScalarType accurate = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   constexpr int64_t kIgnored = -100;
-  const at::Tensor labels =
-      at::where(targets < 0, at::scalar_tensor(kIgnored, targets.options()), targets);
-  return at::cross_entropy_loss(logits.to(accurate), labels, {}, at::Reduction::Sum, kIgnored) *
-         scale;
+  const at::Tensor wide = logits.to(accurate);
+  const at::Tensor masked = targets < 0;
+  const at::Tensor labels = targets.masked_fill(masked, kIgnored);
+  const at::Tensor nats =
+      at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnored) * scale;
+  if (z_loss == 0) return nats;
+  // Zeros instead of the masked rows: what stands there, even NaN, has no gradient either.
+  const at::Tensor counted = wide.masked_fill(masked.unsqueeze(-1), 0);
+  const at::Tensor squares = counted.logsumexp(-1).square().masked_fill(masked, 0);
+  return nats + squares.sum() * (z_loss * scale);
 }
 
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale) {
-  if (!has_cpu_kernel(logits)) return cross_entropy_reference(logits, targets, scale);
-  if (at::GradMode::is_enabled() && logits.requires_grad()) {
-    return CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale);
+at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale,
+                         double z_loss) {
+  const bool wants_gradient = at::GradMode::is_enabled() && logits.requires_grad();
+  if (has_cpu_kernel(logits)) {
+    return wants_gradient
+               ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale,
+                                             z_loss)
+               : sum_row_losses(logits.contiguous(), targets.contiguous(), scale, 0.0F, 0.0);
   }
-  return sum_row_losses(logits.contiguous(), targets.contiguous(), scale, 0.0F);
+  if (!wants_gradient || z_loss == 0) return cross_entropy_reference(logits, targets, scale, 0.0);
+  // The value of the one, the gradient of both.
+  const at::Tensor both = cross_entropy_reference(logits, targets, scale, z_loss);
+  const at::Tensor nats = cross_entropy_reference(logits.detach(), targets, scale, 0.0);
+  return nats + (both - both.detach());
 }
 
 }  // namespace lmtrain

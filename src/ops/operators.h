@@ -50,11 +50,13 @@ at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
 // The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0
-// count nothing. Where a gradient is wanted the logits are overwritten by it, so that only one [N,
-// V] tensor exists.
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale);
+// count nothing. Its gradient is that of the sum and of the z-loss (Chowdhery et al., 2204.02311),
+// `z_loss` x logsumexp(logits)^2 summed over the same positions times `scale`; the value is without
+// it. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V] tensor
+// exists. The reference's value has the z-loss in it.
+at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
-                                   double scale);
+                                   double scale, double z_loss);
 
 // Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a
 // frequent token's sum would otherwise stop growing.

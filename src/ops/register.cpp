@@ -10,7 +10,8 @@ TORCH_LIBRARY(lm, library) {
       "Tensor, Tensor)");
   library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
   library.def("swiglu(Tensor gate_up) -> Tensor");
-  library.def("cross_entropy(Tensor(a!) logits, Tensor targets, float scale) -> Tensor");
+  library.def(
+      "cross_entropy(Tensor(a!) logits, Tensor targets, float scale, float z_loss) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
 }
 

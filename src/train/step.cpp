@@ -25,17 +25,18 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
 }  // namespace
 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
-                        const at::Tensor& grad) {
+                        const at::Tensor& grad, double loss_scale) {
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets));
   std::vector<at::Tensor> losses;
   for (int64_t row = 0; row < batch.rows; row += micro_rows) {
     const int64_t rows = std::min(micro_rows, batch.rows - row);
-    losses.push_back(
-        model.loss_and_gradient(rows_of(batch.inputs, row, rows, batch.length, model.device()),
-                                rows_of(batch.targets, row, rows, batch.length, model.device()),
-                                scale, grad, /*first=*/row == 0, segments_of(batch, row, rows)));
+    losses.push_back(model.loss_and_gradient(
+        rows_of(batch.inputs, row, rows, batch.length, model.device()),
+        rows_of(batch.targets, row, rows, batch.length, model.device()), scale, grad,
+        /*first=*/row == 0, segments_of(batch, row, rows), loss_scale));
   }
+  if (loss_scale != 1) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.
   double loss = 0;
   for (const at::Tensor& part : losses) loss += part.item<double>();

@@ -182,7 +182,7 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
   }
 
   template <class T>
-  void check_cross_entropy() const {
+  void check_cross_entropy(float z_loss) const {
     const CpuKernels<T>& kernels = table<T>(GetParam());
     constexpr int64_t kRows = 3;
     constexpr float kGradScale = 0.5F;
@@ -192,8 +192,9 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
       std::vector<float> losses(kRows, -1.0F), losses_alone(kRows, -1.0F);
       std::vector<T> gradient = logits, untouched = logits;
       kernels.cross_entropy(gradient.data(), targets.data(), losses.data(), kRows, vocab,
-                            kGradScale);
-      kernels.cross_entropy(untouched.data(), targets.data(), losses_alone.data(), kRows, vocab, 0);
+                            kGradScale, z_loss);
+      kernels.cross_entropy(untouched.data(), targets.data(), losses_alone.data(), kRows, vocab, 0,
+                            z_loss);
       EXPECT_EQ(losses, losses_alone);
       for (int64_t row = 0; row < kRows; ++row) {
         const int64_t target = targets[static_cast<size_t>(row)];
@@ -207,7 +208,8 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
         for (int64_t i = 0; i < vocab; ++i) {
           const auto place = static_cast<size_t>(row * vocab + i);
           EXPECT_EQ(value(untouched[place]), logit(i));
-          const double p = std::exp(logit(i)) / sum - (i == target ? 1 : 0);
+          const double z_factor = 1 + 2 * static_cast<double>(z_loss) * std::log(sum);
+          const double p = std::exp(logit(i)) / sum * z_factor - (i == target ? 1 : 0);
           expect_near(gradient[place], target < 0 ? 0 : p * static_cast<double>(kGradScale), "d");
         }
       }
@@ -356,8 +358,10 @@ TEST_P(CpuKernelsTest, Swiglu) {
   check_swiglu<Bf16>();
 }
 TEST_P(CpuKernelsTest, CrossEntropy) {
-  check_cross_entropy<float>();
-  check_cross_entropy<Bf16>();
+  for (const float z_loss : {0.0F, 0.03F}) {
+    check_cross_entropy<float>(z_loss);
+    check_cross_entropy<Bf16>(z_loss);
+  }
 }
 TEST_P(CpuKernelsTest, AdamW) {
   check_adamw<float>();
@@ -426,7 +430,7 @@ TEST_P(CpuKernelsTest, NaNIsNotLost) {
     float loss = 0;
     const int64_t target = 10;
     std::vector<float> logits = x;
-    kernels.cross_entropy(logits.data(), &target, &loss, 1, 37, 1.0F);
+    kernels.cross_entropy(logits.data(), &target, &loss, 1, 37, 1.0F, 0.0F);
     EXPECT_TRUE(std::isnan(loss));
     AdamWConstants c{};
     c.lr = c.bias_correction1 = c.sqrt_bias_correction2 = c.eps = c.grad_scale = 1;

@@ -14,7 +14,11 @@ using testing::random_tensor;
 using Function = at::Tensor (*)(const at::Tensor&, const at::Tensor&, double);
 
 at::Tensor fused(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  return cross_entropy(logits.clone(), targets, scale);  // it overwrites what it is given
+  return cross_entropy(logits.clone(), targets, scale, 0.0);  // it overwrites what it is given
+}
+
+at::Tensor reference(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  return cross_entropy_reference(logits, targets, scale, 0.0);
 }
 
 // `scale` is that of the operator; `weight` multiplies its result, so the gradient of the loss is
@@ -36,8 +40,7 @@ at::Tensor masked_targets(int64_t rows, int64_t vocab, uint64_t seed) {
 void check(int64_t rows, int64_t vocab, uint64_t seed, double scale, double weight = 1.0) {
   SCOPED_TRACE(at::str(rows, " x ", vocab, " scale ", scale, " weight ", weight));
   const at::Tensor targets = masked_targets(rows, vocab, seed);
-  check_operator(of(fused, targets, scale, weight),
-                 of(cross_entropy_reference, targets, scale, weight),
+  check_operator(of(fused, targets, scale, weight), of(reference, targets, scale, weight),
                  {3 * random_tensor({rows, vocab}, seed)});
 }
 
@@ -93,7 +96,7 @@ TEST(CrossEntropy, ExtremeLogitsStayFinite) {
   logits[4][5] = -1e4;  // the target
   logits[5].copy_(at::linspace(-1e4, 1e4, 37));
   const at::Tensor targets = at::tensor({3, 7, 0, 36, 5, 0}, at::kLong);
-  check_operator(of(fused, targets, 1.0), of(cross_entropy_reference, targets, 1.0), {logits});
+  check_operator(of(fused, targets, 1.0), of(reference, targets, 1.0), {logits});
   const auto outcome = testing::run_operator(of(fused, targets, 1.0), {logits}, at::kFloat);
   EXPECT_TRUE(outcome.gradients[0].isfinite().all().item<bool>());
   EXPECT_GT(outcome.outputs[0].item<float>(), 3e4F);
@@ -108,19 +111,17 @@ TEST(CrossEntropy, ReadsLogitsAndTargetsThatAreNotContiguous) {
   };
   // Without fused()'s clone, which keeps strides but would not show an overwritten view.
   const auto overwriting = [](const at::Tensor& logits, const at::Tensor& t, double scale) {
-    return cross_entropy(logits, t, scale);
+    return cross_entropy(logits, t, scale, 0.0);
   };
-  check_operator(transposed(fused), transposed(cross_entropy_reference),
-                 {random_tensor({23, 9}, 14)});
-  check_operator(transposed(overwriting), transposed(cross_entropy_reference),
-                 {random_tensor({23, 9}, 14)});
+  check_operator(transposed(fused), transposed(reference), {random_tensor({23, 9}, 14)});
+  check_operator(transposed(overwriting), transposed(reference), {random_tensor({23, 9}, 14)});
 }
 
 TEST(CrossEntropy, OverwritesTheLogitsByTheirGradientWhereOneIsWanted) {
   const at::Tensor leaf = random_tensor({5, 13}, 15).requires_grad_(true);
   const at::Tensor targets = masked_targets(5, 13, 16);
   const at::Tensor logits = leaf * 1;
-  const at::Tensor loss = cross_entropy(logits, targets, 0.25);
+  const at::Tensor loss = cross_entropy(logits, targets, 0.25, 0.0);
   const at::Tensor gradient = torch::autograd::grad({loss}, {leaf})[0];
   EXPECT_TRUE(testing::same_bits(logits, gradient));
   EXPECT_FALSE(testing::same_bits(logits, leaf));
@@ -132,13 +133,63 @@ TEST(CrossEntropy, LeavesTheLogitsAloneWhereNoGradientIsWanted) {
   const double with_gradient = fused(leaf, targets, 0.25).item<double>();
   const at::NoGradGuard no_grad;
   const at::Tensor logits = leaf.clone();
-  EXPECT_EQ(cross_entropy(logits, targets, 0.25).item<double>(), with_gradient);
+  EXPECT_EQ(cross_entropy(logits, targets, 0.25, 0.0).item<double>(), with_gradient);
   EXPECT_TRUE(testing::same_bits(logits, leaf));
 }
 
 TEST(CrossEntropy, ReferenceHasTheGradientOfItsValue) {
-  check_gradient(of(cross_entropy_reference, masked_targets(5, 7, 19), 0.5, 3.0),
-                 {random_tensor({5, 7}, 20)});
+  check_gradient(of(reference, masked_targets(5, 7, 19), 0.5, 3.0), {random_tensor({5, 7}, 20)});
+}
+
+// ---- z-loss ----
+
+constexpr double kZLoss = 0.02;
+
+at::Tensor fused_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  return cross_entropy(logits.clone(), targets, scale, kZLoss);
+}
+at::Tensor sum_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  return cross_entropy_reference(logits, targets, scale, kZLoss);
+}
+// The value of the cross-entropy, the gradient of the sum.
+at::Tensor reference_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  const at::Tensor both = sum_with_z(logits, targets, scale);
+  return both - both.detach() + reference(logits, targets, scale).detach();
+}
+
+TEST(CrossEntropy, ZLossIsInTheGradientAndNotInTheValue) {
+  for (const int64_t vocab : {2, 67, 1024}) {
+    const at::Tensor targets = masked_targets(9, vocab, 26);
+    const at::Tensor logits = 3 * random_tensor({9, vocab}, 27) + 1;
+    check_operator(of(fused_with_z, targets, 0.5, 2.0), of(reference_with_z, targets, 0.5, 2.0),
+                   {logits});
+    const auto with = testing::run_operator(of(fused_with_z, targets, 0.5), {logits}, at::kFloat);
+    const auto without = testing::run_operator(of(fused, targets, 0.5), {logits}, at::kFloat);
+    EXPECT_TRUE(testing::same_bits(with.outputs[0], without.outputs[0]));
+    EXPECT_FALSE(testing::same_bits(with.gradients[0], without.gradients[0]));
+  }
+}
+
+TEST(CrossEntropy, ZLossIsTheSquareOfTheLogOfTheSum) {
+  const at::Tensor logits = at::tensor({1.0, 2.0, 3.0, 0.5, -1.0, 4.0}, at::kDouble).view({2, 3});
+  const at::Tensor targets = at::tensor({2, -1}, at::kLong);  // the second row counts nothing
+  const double log_sum = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
+  EXPECT_NEAR(sum_with_z(logits, targets, 0.25).item<double>(),
+              0.25 * (log_sum - 3 + kZLoss * log_sum * log_sum), 1e-12);
+  check_gradient(of(sum_with_z, masked_targets(5, 7, 28), 0.5, 3.0), {random_tensor({5, 7}, 29)});
+}
+
+// The path of every device and dtype without a kernel.
+TEST(CrossEntropy, ZLossInFp16) {
+  const at::Tensor targets = masked_targets(9, 67, 30);
+  const at::Tensor logits = random_tensor({9, 67}, 31).to(at::kHalf);
+  const auto half = testing::run_operator(of(fused_with_z, targets, 1.0), {logits}, at::kHalf);
+  const auto exact =
+      testing::run_operator(of(reference_with_z, targets, 1.0), {logits}, at::kDouble);
+  EXPECT_EQ(half.outputs[0].scalar_type(), at::kFloat);
+  EXPECT_NEAR(half.outputs[0].item<double>(), exact.outputs[0].item<double>(), 1e-4);
+  EXPECT_LT((half.gradients[0].to(at::kDouble) - exact.gradients[0]).abs().max().item<double>(),
+            1e-3);
 }
 
 TEST(CrossEntropy, NaNReachesLossAndGradient) {
