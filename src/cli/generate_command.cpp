@@ -73,7 +73,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("--seed", options->sampling.seed, "Another seed, another text")
       ->check(any_integer())
       ->capture_default_str();
-  command->add_option("--precision", options->precision, "auto, fp32 or bf16")
+  command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(device_name())

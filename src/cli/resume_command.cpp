@@ -1,9 +1,11 @@
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_setup.h"
+#include "cli/validators.h"
 
 namespace lmtrain {
 namespace {
@@ -11,6 +13,8 @@ namespace {
 struct Options {
   std::string run_dir;
   std::vector<std::string> overrides;
+  std::optional<int64_t> from;
+  std::string branch_dir;
 };
 
 int resume(const Options& options) {
@@ -25,6 +29,16 @@ int resume(const Options& options) {
                 str("there is no run in ", run.path().string(),
                     " (no config.json); start one with: lmtrain train CONFIG.json --run-dir ",
                     options.run_dir));
+  }
+  if (!options.branch_dir.empty()) {
+    return branch_run(
+        run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},
+        options.overrides);
+  }
+  if (options.from) {
+    throw Error(ErrorKind::kUsage,
+                "--from begins a new run, so that the steps after it are not lost; name its folder "
+                "with --run-dir");
   }
   return resume_run(run, options.overrides);
 }
@@ -41,6 +55,12 @@ void add_resume_command(CLI::App& app, Action& action) {
                    "Change a setting for the rest of the run: --set train.tokens=1B")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  command
+      ->add_option("--from", options->from,
+                   "Begin a new run, in --run-dir, from the checkpoint of this step")
+      ->check(integer_from_zero());
+  command->add_option("--run-dir", options->branch_dir,
+                      "A folder for a new run that begins from a checkpoint of this one");
   command->callback([options, &action] { action = [options] { return resume(*options); }; });
 }
 

@@ -1,5 +1,6 @@
 #include "cli/run_setup.h"
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,8 @@
 #include "base/text.h"
 #include "config/parse.h"
 #include "config/settings.h"
+#include "formats/manifest.h"
+#include "train/adopt.h"
 #include "train/resolve.h"
 #include "train/target.h"
 
@@ -34,6 +37,9 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
     compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
             after.optimizer.max_precond_dim);
   }
+  compare("restart.seeds", before.restart.seeds, after.restart.seeds);
+  compare("restart.tokens", before.restart.tokens, after.restart.tokens);
+  compare("restart.vary", before.restart.vary, after.restart.vary);
   return changed;
 }
 
@@ -51,34 +57,8 @@ void note_optimizer_changes(Config before, Config after) {
   }
 }
 
-}  // namespace
-
-Trainer make_trainer(Config& config, const RunFolder& run, std::optional<int64_t> checkpoint) {
-  resolve_runtime(config);
-  const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
-  if (checkpoint) require_same_data(run.checkpoint(*checkpoint), data.fingerprint);
-  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  return {config, data, run, checkpoint};
-}
-
-int run_trainer(Trainer& trainer) {
-  try {
-    const RunOutcome outcome = trainer.run();
-    std::cout << outcome.status << std::endl;
-    return outcome.exit_code;
-  } catch (...) {
-    if (!trainer.failed_status().empty()) std::cout << trainer.failed_status() << std::endl;
-    throw;
-  }
-}
-
-void write_run_config(const RunFolder& run, const Config& config) {
-  write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
-}
-
-int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) {
-  const FileLock lock = run.lock();
-  const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
+Config changed_config(const RunFolder& run, const Config& before,
+                      const std::vector<std::string>& overrides) {
   Config config = load_config(run.config().string(), overrides, InitFrom::kSkip);
   check_supported(config);
   make_paths_absolute(config);
@@ -88,13 +68,99 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
                 str("a run cannot change ", join(changed, ", "),
                     " on resume; start a new run, with init_from to keep the weights"));
   }
-  const std::optional<int64_t> checkpoint =
-      newest_valid_checkpoint(run, /*skip_training_state=*/false);
-  Trainer trainer = make_trainer(config, run, checkpoint);
-  if (!(config == before)) write_run_config(run, config);
   note_optimizer_changes(before, config);
-  log_note(trainer.summary());
-  return run_trainer(trainer);
+  return config;
+}
+
+PreparedData resolve_and_prepare(Config& config) {
+  resolve_runtime(config);
+  PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
+  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  return data;
+}
+
+}  // namespace
+
+RestartableRun make_run(Config& config, const RunFolder& run) {
+  const PreparedData data = resolve_and_prepare(config);
+  return {config, data, run};
+}
+
+std::string describe_run(Config config, const RunFolder& run) {
+  const PreparedData data = resolve_and_prepare(config);
+  return Trainer(config, data, run, std::nullopt).summary();
+}
+
+int train_run(RestartableRun& training) {
+  log_note(training.summary());
+  try {
+    const RunOutcome outcome = training.run();
+    std::cout << outcome.status << std::endl;
+    return outcome.exit_code;
+  } catch (...) {
+    if (!training.failed_status().empty()) std::cout << training.failed_status() << std::endl;
+    throw;
+  }
+}
+
+void write_run_config(const RunFolder& run, const Config& config) {
+  write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
+}
+
+void refuse_existing_run(const RunFolder& run) {
+  throw Error(ErrorKind::kUsage,
+              str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+                  run.path().string(), "; or choose another folder with --run-dir"));
+}
+
+int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) {
+  const FileLock lock = run.lock();
+  const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
+  Config config = changed_config(run, before, overrides);
+  RestartableRun training = make_run(config, run);
+  if (!(config == before)) write_run_config(run, config);
+  return train_run(training);
+}
+
+int branch_run(const RunFolder& from, const Branch& branch,
+               const std::vector<std::string>& overrides) {
+  const RunFolder run(branch.run_dir);
+  if (run.holds_run()) refuse_existing_run(run);
+  const std::vector<int64_t> steps = from.checkpoint_steps();
+  if (branch.step && std::find(steps.begin(), steps.end(), *branch.step) == steps.end()) {
+    std::vector<std::string> known;
+    for (const int64_t step : steps) known.push_back(std::to_string(step));
+    throw Error(ErrorKind::kUsage,
+                str(from.path().string(), " has no checkpoint of step ", *branch.step,
+                    known.empty() ? "" : str("; it has those of ", join(known, ", "))));
+  }
+  const std::optional<int64_t> step =
+      branch.step ? branch.step : newest_valid_checkpoint(from, /*skip_training_state=*/false);
+  if (!step) {
+    throw Error(ErrorKind::kUsage,
+                str("there is no checkpoint in ", from.path().string(), " to branch from"));
+  }
+  verify_checkpoint_files(from.checkpoint(*step), /*skip_training_state=*/false);
+  const Config before = load_config(from.config().string(), {}, InitFrom::kSkip);
+  Config config = changed_config(from, before, overrides);
+  const std::filesystem::path file = from.checkpoint(*step) / kStateFile;
+  const TrainingState state = parse_state(read_file(file), file.string());
+  // Of random restart's trials only the one that the checkpoint comes from is in the branch.
+  config = config_of_seed(config, state.seed);
+  config.restart = {};
+  config.name = run.path().filename().string();
+  config.run_dir = run.path().string();
+
+  const FileLock lock = run.lock();
+  if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
+  adopt_checkpoint(from, *step, run);
+  RunLog(run, state, /*tensorboard=*/false)
+      .event("start", state, str("branch of ", from.checkpoint(*step).string()),
+             {{"version", LMTRAIN_VERSION}});
+  write_run_config(run, config);
+  RestartableRun training = make_run(config, run);
+  write_run_config(run, config);  // with what was auto made concrete
+  return train_run(training);
 }
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// What train and resume share: from a config and a run folder to a trainer that is ready, and the
-// run itself.
+// What train and resume share: from a config and a run folder to a run that is ready to train, and
+// the training itself.
 #pragma once
 
 #include <optional>
@@ -7,20 +7,33 @@
 #include <vector>
 
 #include "config/config.h"
+#include "train/restart.h"
 #include "train/run_folder.h"
-#include "train/trainer.h"
 
 namespace lmtrain {
 
-// Resolves the config on this machine, prepares the data and builds the trainer.
-Trainer make_trainer(Config& config, const RunFolder& run, std::optional<int64_t> checkpoint);
+// Resolves the config on this machine, prepares the data and builds the run from where it stands.
+RestartableRun make_run(Config& config, const RunFolder& run);
+// What the run would be from its beginning, for people; the folder is not looked at.
+std::string describe_run(Config config, const RunFolder& run);
 
 // Trains with the config already written to the run folder; prints the final status on stdout. The
 // exit code.
-int run_trainer(Trainer& trainer);
+int train_run(RestartableRun& training);
 
 // Goes on with the run in `run`; `overrides` as typed after --set become part of its config.
 int resume_run(const RunFolder& run, const std::vector<std::string>& overrides);
+
+// Where a branch begins; without a step at the newest valid checkpoint.
+struct Branch {
+  std::optional<int64_t> step;
+  std::filesystem::path run_dir;
+};
+// Begins a new run from a checkpoint of `from`, which is only read.
+int branch_run(const RunFolder& from, const Branch& branch,
+               const std::vector<std::string>& overrides);
+
+[[noreturn]] void refuse_existing_run(const RunFolder& run);
 
 void write_run_config(const RunFolder& run, const Config& config);
 

@@ -19,12 +19,6 @@ struct Options {
   bool go_on = false;
 };
 
-[[noreturn]] void refuse_existing_run(const RunFolder& run) {
-  throw Error(ErrorKind::kUsage,
-              str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
-                  run.path().string(), "; or choose another folder with --run-dir"));
-}
-
 int train(const Options& options) {
   Config config = load_config(options.config, options.overrides);
   check_supported(config);
@@ -37,17 +31,16 @@ int train(const Options& options) {
     refuse_existing_run(run);
   }
   if (options.dry_run) {
-    std::cout << make_trainer(config, run, std::nullopt).summary() << std::endl;
+    std::cout << describe_run(config, run) << std::endl;
     return 0;
   }
-  FileLock lock;  // outlives the trainer, whose last save may still be under way when it fails
+  FileLock lock;  // outlives the training, whose last save may still be under way when it fails
   // Nothing is created before everything that can be wrong with config and data was found.
-  Trainer trainer = make_trainer(config, run, std::nullopt);
+  RestartableRun training = make_run(config, run);
   lock = run.lock();
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   write_run_config(run, config);
-  log_note(trainer.summary());
-  return run_trainer(trainer);
+  return train_run(training);
 }
 
 }  // namespace

@@ -272,30 +272,38 @@ void add_run_length(SettingTable& t, TrainConfig& c) {
 void add_guard(SettingTable& t, Config& config) {
   GuardConfig& guard = config.guard;
   t.section("guard", "What to do when training goes wrong.");
-  t.add("guard.on_nonfinite", &guard.on_nonfinite, "When loss or gradient is not finite.")
+  t.add(
+       "guard.on_nonfinite", &guard.on_nonfinite,
+       "When the loss or the gradient is not finite. rollback: back to the last checkpoint, and on "
+       "without the batch; stop: exit code 4; off: the step is applied all the same.")
       .one_of({"skip", "rollback", "stop", "off"});
-  t.add("guard.max_skips", &guard.max_skips, "Skips in a row before the run ends with exit code 4.")
+  t.add("guard.max_skips", &guard.max_skips,
+        "Skips in a row, or rollbacks to one checkpoint, before the run ends with exit code 4.")
       .range(1, 1'000'000);
-  t.add("guard.on_spike", &guard.on_spike, "When the loss jumps.")
+  t.add("guard.on_spike", &guard.on_spike,
+        "When loss or gradient norm jumps above what is usual at the step's length.")
       .one_of({"skip", "rollback", "stop", "off"});
   t.add("guard.spike_sigma", &guard.spike_sigma,
         "Standard deviations above the window's mean that are a spike.")
       .above(0)
       .used_if("guard.on_spike", {"skip", "rollback", "stop"});
-  t.add("guard.window", &guard.window, "Steps in the window.")
+  t.add("guard.window", &guard.window,
+        "Updates in the window, of each length; judged once it is half full.")
       .range(2, 1'000'000)
       .used_if("guard.on_spike", {"skip", "rollback", "stop"});
 
   RestartConfig& restart = config.restart;
   t.section("restart", "Several short trials, of which the best is trained to the end.");
   t.add("restart.seeds", &restart.seeds, "Number of trials; 1: no trials.").range(1, 10'000);
-  t.add("restart.tokens", &restart.tokens, "Length of a trial.")
+  t.add("restart.tokens", &restart.tokens,
+        "Length of a trial; with on_divergence also of the first part that must converge.")
       .in_units({kTokens, kPercent}, kTokens);
   t.add("restart.vary", &restart.vary,
         "What a trial's seed changes; init: the weights but not the order of data.")
       .one_of({"all", "init"});
   t.add("restart.on_divergence", &restart.on_divergence,
-        "Begin again with another seed when a run diverges.");
+        "Begin again with the next seed when the guard ends a run, or its held-out loss at "
+        "restart.tokens is not below that of step 0.");
   t.add("restart.max_attempts", &restart.max_attempts, "Runs begun in all.")
       .range(1, 10'000)
       .used_if("restart.on_divergence", {"true"});

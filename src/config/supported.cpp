@@ -17,14 +17,9 @@ struct Supported {
 
 const std::vector<Supported>& supported() {
   static const std::vector<Supported> kTable = {
-      {"precision", {"auto", "fp32", "bf16"}},
+      {"precision", {"auto", "fp32", "bf16", "fp16"}},
       {"compile", {"auto", "eager", "script"}},
       {"model.activation_checkpointing", {"false"}},
-      {"loss.z_loss", {"0.0"}},
-      {"guard.on_nonfinite", {"skip", "stop"}},
-      {"guard.on_spike", {"off"}},
-      {"restart.seeds", {"1"}},
-      {"restart.on_divergence", {"false"}},
   };
   return kTable;
 }

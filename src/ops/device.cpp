@@ -112,11 +112,13 @@ at::ScalarType resolve_precision(const std::string& name, const at::Device& devi
     }
     return at::kBFloat16;
   }
-  throw Error(ErrorKind::kConfig,
-              str("precision \"", name, "\" is not available here; allowed: auto, fp32, bf16"));
+  if (name == "fp16") return at::kHalf;
+  throw Error(ErrorKind::kConfig, str("precision \"", name,
+                                      "\" is not available here; allowed: auto, fp32, bf16, fp16"));
 }
 
 std::string precision_name(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return "fp16";
   return dtype == at::kBFloat16 ? "bf16" : "fp32";
 }
 
@@ -128,10 +130,10 @@ std::string device_description(const at::Device& device, int num_threads) {
 }
 
 std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype) {
-  // TFLOP/s for bf16 with fp32 accumulation, from NVIDIA's data sheets, without sparsity.
+  // TFLOP/s for bf16 and fp16 with fp32 accumulation, from NVIDIA's data sheets, without sparsity.
   constexpr std::array<std::pair<const char*, double>, 5> kPeaks = {
       {{"H100", 989}, {"H200", 989}, {"A100", 312}, {"B200", 2250}, {"L40S", 362}}};
-  if (device.is_cpu() || dtype != at::kBFloat16) return std::nullopt;
+  if (device.is_cpu() || dtype == at::kFloat) return std::nullopt;
   const std::string name = gpu_name(device);
   for (const auto& [part, teraflops] : kPeaks) {
     if (name.find(part) != std::string::npos) return teraflops * 1e12;

@@ -15,11 +15,11 @@ namespace lmtrain {
 // is not there, saying why. Loads the CUDA library if needed.
 at::Device resolve_device(const std::string& name);
 
-// "auto" | "fp32" | "bf16": the dtype of the working weights and activations. auto: bf16 on a GPU
-// that has it, and on a CPU with bf16 instructions (avx512_bf16 or amx_bf16), else fp32.
+// "auto" | "fp32" | "bf16" | "fp16": the dtype of the working weights and activations. auto: bf16
+// on a GPU that has it, and on a CPU with bf16 instructions (avx512_bf16 or amx_bf16), else fp32.
 // Error(kConfig) for bf16 on a processor that lacks them.
 at::ScalarType resolve_precision(const std::string& name, const at::Device& device);
-std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16"
+std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16", "fp16"
 
 // For logs and reports: "AMD EPYC 9B14, 2 threads, avx512 kernels" or "NVIDIA H200".
 std::string device_description(const at::Device& device, int num_threads);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "formats/manifest.h"
 #include "model/hf_folder.h"
@@ -44,6 +45,11 @@ void resolve_runtime(Config& config) {
   const at::Device device = resolve_device(config.device);
   config.device = device.str();
   config.precision = precision_name(resolve_precision(config.precision, device));
+  if (config.precision == "fp16" && device.is_cpu()) {
+    log_warning(
+        "precision \"fp16\" on a CPU is slow: the fused operators have no fp16 there; fp32 or bf16 "
+        "is faster");
+  }
   if (config.compile == "auto") config.compile = "script";
   if (!config.batch.micro_tokens) {
     config.batch.micro_tokens =

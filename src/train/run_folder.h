@@ -22,7 +22,8 @@ class RunFolder {
   std::filesystem::path events() const { return path_ / "events.jsonl"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  std::filesystem::path checkpoint(int64_t step) const;  // checkpoints/step_00001000
+  std::filesystem::path trials() const { return path_ / "trials"; }  // of random restart
+  std::filesystem::path checkpoint(int64_t step) const;              // checkpoints/step_00001000
   std::filesystem::path unfinished_checkpoint(
       int64_t step) const;  // checkpoints/.tmp-step_00001000
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;
 
 Json optional_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -32,6 +32,48 @@ RunLength read_length(const Json& json) {
   return length;
 }
 
+Json guard_json(const GuardState& guard) {
+  Json windows = Json::object();
+  for (const auto& [length, window] : guard.windows) {
+    windows[std::to_string(length)] = {{"losses", window.losses},
+                                       {"grad_norms", window.grad_norms}};
+  }
+  Json passed_over = Json::array();
+  for (const BatchRange& range : guard.passed_over)
+    passed_over.push_back({{"first", range.first}, {"last", range.last}});
+  return {{"skips_in_a_row", guard.skips_in_a_row},
+          {"windows", windows},
+          {"passed_over", passed_over},
+          {"rollback_step", guard.rollback_step},
+          {"rollbacks_in_a_row", guard.rollbacks_in_a_row}};
+}
+
+GuardState read_guard(const Json& json) {
+  GuardState guard;
+  guard.skips_in_a_row = json.at("skips_in_a_row").get<int64_t>();
+  for (const auto& [length, window] : json.at("windows").items()) {
+    guard.windows[std::strtoll(length.c_str(), nullptr, 10)] = {
+        window.at("losses").get<std::vector<double>>(),
+        window.at("grad_norms").get<std::vector<double>>()};
+  }
+  for (const Json& range : json.at("passed_over"))
+    guard.passed_over.push_back(
+        {range.at("first").get<int64_t>(), range.at("last").get<int64_t>()});
+  guard.rollback_step = json.at("rollback_step").get<int64_t>();
+  guard.rollbacks_in_a_row = json.at("rollbacks_in_a_row").get<int64_t>();
+  return guard;
+}
+
+Json loss_scale_json(const std::optional<LossScale>& loss_scale) {
+  if (!loss_scale) return nullptr;
+  return {{"scale", loss_scale->scale}, {"good_in_a_row", loss_scale->good_in_a_row}};
+}
+
+std::optional<LossScale> read_loss_scale(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return LossScale{json.at("scale").get<double>(), json.at("good_in_a_row").get<int64_t>()};
+}
+
 }  // namespace
 
 std::string state_to_text(const TrainingState& state) {
@@ -40,18 +82,21 @@ std::string state_to_text(const TrainingState& state) {
     replans.push_back({{"first_batch", replan.first_batch}, {"left", length_json(replan.left)}});
   }
   const Json json = {{"version", kStateVersion},
+                     {"seed", state.seed},
                      {"step", state.step},
                      {"batch", state.batch},
                      {"tokens", state.tokens},
                      {"elapsed", state.elapsed},
-                     {"skips_in_a_row", state.skips_in_a_row},
                      {"loss", optional_number(state.loss)},
                      {"eval_loss", optional_number(state.eval_loss)},
+                     {"eval_step", state.eval_step ? Json(*state.eval_step) : Json(nullptr)},
                      {"eval_pending", state.eval_pending},
                      {"fingerprint", state.fingerprint},
                      {"planned", length_json(state.planned)},
                      {"replans", replans},
-                     {"total", length_json(state.total)}};
+                     {"total", length_json(state.total)},
+                     {"guard", guard_json(state.guard)},
+                     {"loss_scale", loss_scale_json(state.loss_scale)}};
   return json.dump(2) + "\n";
 }
 
@@ -64,13 +109,15 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
                       kStateVersion, "; resume with the lmtrain that wrote it"));
     }
     TrainingState state;
+    state.seed = json.at("seed").get<int64_t>();
     state.step = json.at("step").get<int64_t>();
     state.batch = json.at("batch").get<int64_t>();
     state.tokens = json.at("tokens").get<int64_t>();
     state.elapsed = json.at("elapsed").get<double>();
-    state.skips_in_a_row = json.at("skips_in_a_row").get<int64_t>();
     state.loss = read_optional(json.at("loss"));
     state.eval_loss = read_optional(json.at("eval_loss"));
+    if (const Json& step = json.at("eval_step"); !step.is_null())
+      state.eval_step = step.get<int64_t>();
     state.eval_pending = json.at("eval_pending").get<bool>();
     state.fingerprint = json.at("fingerprint").get<std::string>();
     state.planned = read_length(json.at("planned"));
@@ -79,6 +126,8 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
           {replan.at("first_batch").get<int64_t>(), read_length(replan.at("left"))});
     }
     state.total = read_length(json.at("total"));
+    state.guard = read_guard(json.at("guard"));
+    state.loss_scale = read_loss_scale(json.at("loss_scale"));
     return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::kCheckpoint, str(origin, ": not a training state: ", error.what()));

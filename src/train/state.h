@@ -8,22 +8,27 @@
 #include <vector>
 
 #include "batching/batch_order.h"
+#include "train/guard.h"
+#include "train/loss_scale.h"
 
 namespace lmtrain {
 
 struct TrainingState {
-  int64_t step = 0;                 // updates applied
-  int64_t batch = 0;                // next position in the order of data; skipped batches count
-  int64_t tokens = 0;               // targets of the applied updates
-  double elapsed = 0;               // seconds of training, over all resumes
-  int64_t skips_in_a_row = 0;       // batches the guard skipped since the last update
-  std::optional<double> loss;       // of the last update
-  std::optional<double> eval_loss;  // of the last evaluation
-  bool eval_pending = false;        // an evaluation was due at this step and a signal came first
-  std::string fingerprint;          // of the data
-  RunLength planned;                // the length the run began with
-  std::vector<Replan> replans;      // changes of it on resume
-  RunLength total;                  // its length after them
+  int64_t seed = 0;                  // of the initial weights
+  int64_t step = 0;                  // updates applied
+  int64_t batch = 0;                 // next position in the order of data; skipped batches count
+  int64_t tokens = 0;                // targets of the applied updates
+  double elapsed = 0;                // seconds of training, over all resumes
+  std::optional<double> loss;        // of the last update
+  std::optional<double> eval_loss;   // of the last evaluation
+  std::optional<int64_t> eval_step;  // at which it was made
+  bool eval_pending = false;         // an evaluation was due at this step and a signal came first
+  std::string fingerprint;           // of the data
+  RunLength planned;                 // the length the run began with
+  std::vector<Replan> replans;       // changes of it on resume
+  RunLength total;                   // its length after them
+  GuardState guard;
+  std::optional<LossScale> loss_scale;  // fp16 alone
 };
 
 std::string state_to_text(const TrainingState& state);

@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -35,16 +34,10 @@ bool same_length(const RunLength& a, const RunLength& b) {
   return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
 }
 
-std::string printed(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 }  // namespace
 
 Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
-                 std::optional<int64_t> checkpoint)
+                 std::optional<int64_t> checkpoint, std::optional<Span> trial)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
@@ -53,8 +46,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       parameters_(ParameterLayout(config_.model, *config_.model.vocab_size),
                   working_dtype_of(config_), device_of(config_)),
       fp32_parameters_(parameters_.in_fp32()),
-      model_(config_.model, parameters_, config_.sequence.max_length, config_.compile),
-      fp32_model_(config_.model, fp32_parameters_, config_.sequence.max_length, config_.compile),
+      model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
+             config_.loss.z_loss),
       optimizer_(make_optimizer(config_.optimizer, parameters_)),
       grad_(at::zeros_like(parameters_.master())),
       eval_every_(config_.eval.every),
@@ -65,13 +58,32 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       started_(Clock::now()),
       status_written_(started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
+  if (parameters_.working().scalar_type() != at::kFloat) {
+    fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
+                        config_.compile);
+  }
+  restore(checkpoint_);
+  const bool counts_steps = config_.train.steps.has_value();
+  const auto tokens_per_step = static_cast<double>(config_.batch.tokens);
+  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), counts_steps,
+                       tokens_per_step);
+  if (trial) trial_end_ = resolve_span(*trial, total(), counts_steps, tokens_per_step);
+  texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::restore(std::optional<int64_t> checkpoint) {
   const RunLength length = run_length(config_.train);
-  if (checkpoint_) {
-    state_ = load_checkpoint(run_.checkpoint(*checkpoint_), parameters_, *optimizer_);
+  if (checkpoint) {
+    state_ = load_checkpoint(run_.checkpoint(*checkpoint), parameters_, *optimizer_);
   } else {
+    state_ = {};
+    state_.seed = config_.seed;
     state_.fingerprint = data_.fingerprint;
     state_.planned = length;
     state_.total = length;
+    for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
     if (config_.init_from) {
       load_initial_weights(*config_.init_from, parameters_);
     } else {
@@ -88,12 +100,12 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   order_ = std::make_unique<BatchOrder>(train_shard_, data_.sources, data_.fingerprint,
                                         config_.sequence, config_.data, config_.data_seed(),
                                         config_.batch.tokens, state_.planned, state_.replans);
-  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(),
-                       config_.train.steps.has_value(), static_cast<double>(config_.batch.tokens));
-  texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
+  if (config_.precision != "fp16") {
+    state_.loss_scale.reset();
+  } else if (!state_.loss_scale) {
+    state_.loss_scale.emplace();
+  }
 }
-
-Trainer::~Trainer() = default;
 
 double Trainer::done() const {
   return static_cast<double>(config_.train.steps ? state_.step : state_.tokens);
@@ -108,6 +120,8 @@ double Trainer::total() const {
 bool Trainer::finished() const {
   return config_.train.epochs ? state_.batch >= order_->num_batches() : done() >= total();
 }
+
+bool Trainer::at_end() const { return finished() || (trial_end_ && done() >= *trial_end_); }
 
 Progress Trainer::progress() const {
   return {static_cast<double>(state_.step), static_cast<double>(state_.tokens),
@@ -140,7 +154,7 @@ std::string Trainer::summary() const {
 }
 
 RunOutcome Trainer::run() {
-  if (finished()) {
+  if (finished() && !trial_end_) {
     if (std::optional<RunOutcome> outcome = already_done()) return *outcome;
   }
   try {
@@ -164,12 +178,12 @@ RunOutcome Trainer::run() {
     }
     throw;
   }
-  const bool done = finished() && !state_.eval_pending;
+  const bool done = at_end() && state_.eval_step == state_.step;
   const int signal = stop_signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
   log_->event("end", state_, reason);
-  if (!done) {
+  if (!done && !trial_end_) {
     log_note(str("stopped by ", reason, " after step ", state_.step,
                  "; go on with: lmtrain resume ", run_.path().string()));
   }
@@ -182,7 +196,8 @@ std::optional<RunOutcome> Trainer::already_done() {
   const auto json = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
   const bool said = json.is_object() && json.value("state", "") == "done" &&
                     json.value("step", int64_t{-1}) == state_.step;
-  if (!said && state_.eval_pending) return std::nullopt;  // the last evaluation is still to come
+  // The last evaluation is still to come, or, where the run was made shorter, was not due before.
+  if (!said && state_.eval_step != state_.step) return std::nullopt;
   log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
                state_.tokens, " tokens"));
   run_.remove_unfinished();
@@ -195,7 +210,7 @@ void Trainer::train() {
   const bool resumed = checkpoint_.has_value();
   run_.remove_unfinished();
   lmtrain::create_directories(run_.checkpoints());
-  log_.emplace(run_, state_, config_.log.tensorboard);
+  begin_from_state();
   saver_ = std::make_unique<CheckpointSaver>(
       run_, config_.checkpoint, texts_, parameters_.layout(),
       [this](const TrainingState& saved, double seconds) {
@@ -208,21 +223,17 @@ void Trainer::train() {
   log_->event(
       resumed ? "resume" : "start", state_, "",
       {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
-  if (resumed) {
-    saved_step_ = state_.step;
-    if (state_.step > 0 && !state_.eval_pending) evaluated_step_ = state_.step;
-    log_note(str("resuming after step ", state_.step));
-  }
+  if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
-  loader_ = std::make_unique<Loader>(*order_, state_.batch,
-                                     config_.train.epochs ? order_->num_batches() : -1);
-  done_at_start_ = done();
-  tokens_at_start_ = state_.tokens;
-  elapsed_at_start_ = state_.elapsed;
-  while (!finished() && stop_signal() == 0) {
+  while (!at_end() && stop_signal() == 0) {
     if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
+    if (state_.guard.passes_over(state_.batch)) {
+      loader_->next();
+      ++state_.batch;
+      continue;
+    }
     const Progress before = progress();
     train_batch();
     if (eval_every_.due(before, progress()) && !finished()) evaluate_now();
@@ -236,6 +247,20 @@ void Trainer::train() {
   if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
   save_checkpoint();
   saver_->wait();
+  // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
+  if (at_end() && stop_signal() == 0) evaluate_now();
+}
+
+void Trainer::begin_from_state() {
+  log_.reset();
+  log_.emplace(run_, state_, config_.log.tensorboard);
+  saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
+  loader_.reset();
+  loader_ = std::make_unique<Loader>(*order_, state_.batch,
+                                     config_.train.epochs ? order_->num_batches() : -1);
+  done_at_start_ = done();
+  tokens_at_start_ = state_.tokens;
+  elapsed_at_start_ = state_.elapsed;
 }
 
 void Trainer::train_batch() {
@@ -244,13 +269,19 @@ void Trainer::train_batch() {
   // 1. Sample.
   const Batch batch = loader_->next();
   // 2. Forward and backward.
-  const double loss = accumulate_batch(model_, batch, *config_.batch.micro_tokens, grad_);
-  // 3. Clip.
+  double loss = accumulate_batch(model_, batch, *config_.batch.micro_tokens, grad_,
+                                 state_.loss_scale ? state_.loss_scale->scale : 1);
+  if (after_backward) after_backward(batch, loss, grad_);
+  // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
   const double grad_norm = gradient_norm(grad_);
   ++state_.batch;
-  if (!std::isfinite(loss) || !std::isfinite(grad_norm)) {
+  const bool overflow = state_.loss_scale && std::isfinite(loss) && !std::isfinite(grad_norm);
+  const Finding finding =
+      overflow ? Finding{} : judge_step(config_.guard, state_.guard, batch.length, loss, grad_norm);
+  if (overflow || finding.trouble != Trouble::kNone) {
     state_.elapsed += seconds_since(begin);
-    skip_batch(batch, loss, grad_norm);
+    overflow ? handle_overflow(batch, loss, grad_norm)
+             : handle_trouble(batch, loss, grad_norm, finding);
     return;
   }
   const double grad_scale = clip_gradient(config_.clip, grad_, grad_norm);
@@ -268,8 +299,9 @@ void Trainer::train_batch() {
   ++state_.step;
   state_.tokens += batch.num_targets;
   state_.elapsed += seconds;
-  state_.skips_in_a_row = 0;
   state_.loss = loss;
+  note_update(config_.guard, state_.guard, batch.length, loss, grad_norm);
+  if (state_.loss_scale) state_.loss_scale->on_update();
   const double tokens_per_second = static_cast<double>(batch.num_targets) / seconds;
   std::optional<double> mfu;
   if (peak_flops_)
@@ -277,95 +309,6 @@ void Trainer::train_batch() {
   report_update({state_.step, state_.tokens, loss, grad_norm, lr, batch.length, tokens_per_second,
                  mfu, state_.elapsed},
                 before);
-}
-
-void Trainer::skip_batch(const Batch& batch, double loss, double grad_norm) {
-  ++state_.skips_in_a_row;
-  const std::string reason =
-      std::isfinite(loss) ? "the gradient is not finite" : "the loss is not finite";
-  log_->event(
-      "skip", state_, reason,
-      {{"skipped_batch", batch.index}, {"seq_len", batch.length}, {"documents", batch.documents}});
-  log_warning(str("batch ", batch.index, " skipped: ", reason, " (loss ", loss, ", gradient norm ",
-                  grad_norm, ")"));
-  if (config_.guard.on_nonfinite == "stop") {
-    throw Error(ErrorKind::kNumeric,
-                str("step ", state_.step + 1, ", batch ", batch.index, ": ", reason,
-                    "; guard.on_nonfinite is \"stop\". Lower optimizer.lr or clip.max, or set it "
-                    "to \"skip\""));
-  }
-  if (state_.skips_in_a_row >= config_.guard.max_skips) {
-    throw Error(ErrorKind::kNumeric,
-                str("diverged: ", state_.skips_in_a_row,
-                    " batches in a row gave a loss or gradient that is not "
-                    "finite (guard.max_skips); lower optimizer.lr or use precision \"fp32\""));
-  }
-}
-
-void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before) {
-  log_->update(metrics);
-  const double fraction = done() / total();
-  const double rate =
-      (done() - done_at_start_) / std::max(1e-9, state_.elapsed - elapsed_at_start_);
-  const double left = std::max(0.0, total() - done()) / std::max(1e-9, rate);
-  const double tokens_rate = static_cast<double>(state_.tokens - tokens_at_start_) /
-                             std::max(1e-9, state_.elapsed - elapsed_at_start_);
-  log_progress(str("step ", metrics.step, "  ", printed("%5.1f%%", 100.0 * std::min(1.0, fraction)),
-                   "  loss ", printed("%.4f", metrics.loss), "  lr ", printed("%.2e", metrics.lr),
-                   "  length ", metrics.seq_len, "  ", format_count(tokens_rate), " tokens/s  ",
-                   format_duration(left), " left"),
-               log_every_.due(before, progress()));
-}
-
-void Trainer::evaluate_now() {
-  if (!eval_shard_) {
-    if (!evaluated_step_)
-      log_warning(
-          "no held-out text (data.eval_fraction is 0 and data.eval is not given): evaluations are "
-          "skipped");
-    evaluated_step_ = state_.step;
-    return;
-  }
-  if (evaluated_step_ == state_.step) return;
-  const EvalOptions options{config_.sequence.max_length, *config_.batch.micro_tokens,
-                            config_.eval.tokens};
-  const auto result =
-      evaluate(fp32_model_, *eval_shard_, options, [] { return stop_signal() == 0; });
-  state_.eval_pending = !result;
-  if (!result) return;
-  evaluated_step_ = state_.step;
-  state_.eval_loss = result->loss();
-  log_->evaluation(state_.step, state_.tokens, *result);
-  log_note(str("step ", state_.step, "  held-out loss ", printed("%.4f", result->loss()),
-               "  perplexity ", printed("%.2f", result->perplexity()), "  bits per byte ",
-               printed("%.4f", result->bits_per_byte())));
-  write_running_status();
-}
-
-void Trainer::save_checkpoint() {
-  if (saved_step_ == state_.step) return;
-  log_->sync();
-  saver_->save(take_snapshot(state_, parameters_, *optimizer_));
-  saved_step_ = state_.step;
-  write_running_status();
-}
-
-void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    const std::string reason = describe_failure(error).message;
-    log_->event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
-    // Without its last checkpoint a run has not ended well, whatever was asked for.
-    if (config_.checkpoint.on_save_error == "stop" || (ending_ && lost.step == state_.step)) throw;
-    log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
-    if (saved_step_ == lost.step) saved_step_.reset();
-  }
-}
-
-void Trainer::write_running_status() {
-  write_status(run_, "running", state_, std::nullopt);
-  status_written_ = Clock::now();
 }
 
 }  // namespace lmtrain

@@ -3,10 +3,11 @@
 //
 // The trainer owns everything a run needs. Everything that decides a bit of the result is in the
 // config, the prepared data and the checkpoint; nothing depends on time except when something is
-// saved or printed.
+// saved or printed. What becomes of a batch that must not be applied is trainer_guard.cpp's.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,9 +34,10 @@ struct RunOutcome {
 class Trainer {
  public:
   // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files
-  // verified. Reads weights and opens the data; writes nothing yet.
-  Trainer(Config config, PreparedData data, const RunFolder& run,
-          std::optional<int64_t> checkpoint);
+  // verified. Reads weights and opens the data; writes nothing yet. A `trial` is the beginning of
+  // the run, this long: it is saved where it ends, and then evaluated.
+  Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
+          std::optional<Span> trial = {});
   ~Trainer();
 
   // What the run will do, for people: model, data, lengths, steps.
@@ -45,19 +47,34 @@ class Trainer {
   RunOutcome run();
   // The status.json that a failed run() has written; empty when it could not.
   const std::string& failed_status() const { return failed_status_; }
+  const TrainingState& state() const { return state_; }
+
+  // For tests of the guard: called with a batch, its loss and its gradient between backward and
+  // clipping, and may change the two.
+  std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;
 
  private:
   void train();
   // The outcome of a run whose every step and evaluation is there already; nothing when there is
   // something left to do.
   std::optional<RunOutcome> already_done();
+  // Weights, optimizer, state and order of data as of a checkpoint, or of the beginning.
+  void restore(std::optional<int64_t> checkpoint);
+  // Opens the logs where the state stands, and what was due there is made.
+  void begin_from_state();
   void train_batch();
-  void skip_batch(const Batch& batch, double loss, double grad_norm);
+  void handle_overflow(const Batch& batch, double loss, double grad_norm);
+  void handle_trouble(const Batch& batch, double loss, double grad_norm, const Finding& finding);
+  void skip_batch(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
+  void count_skip();
+  void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
+  nlohmann::ordered_json incident_fields(const Batch& batch, double loss, double grad_norm) const;
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   void report_update(const UpdateMetrics& metrics, const Progress& before);
   bool finished() const;
+  bool at_end() const;  // likewise, of a trial too
   Progress progress() const;
   double done() const;   // steps or tokens, as the run counts
   double total() const;  // likewise
@@ -75,10 +92,11 @@ class Trainer {
   Parameters parameters_;
   Parameters fp32_parameters_;
   Llama model_;
-  Llama fp32_model_;
+  std::optional<Llama> fp32_model_;  // for evaluation; none where model_ is fp32 itself
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor grad_;
   std::optional<LrSchedule> lr_schedule_;
+  std::optional<double> trial_end_;  // in the unit of done()
   Cadence eval_every_, save_every_, log_every_;
   std::optional<double> peak_flops_;
 
@@ -93,7 +111,6 @@ class Trainer {
   int64_t tokens_at_start_ = 0;
   double elapsed_at_start_ = 0;
   std::optional<int64_t> saved_step_;
-  std::optional<int64_t> evaluated_step_;
   bool ending_ = false;  // no step follows
 };
 

@@ -164,21 +164,10 @@ std::vector<ErrorCase> config_cases() {
 std::vector<ErrorCase> unsupported_cases() {
   const std::string what = "this version supports";
   return {
-      config_case("PrecisionFp16", 2, {{"precision", "fp16"}},
-                  {"/precision", "fp16", what, "bf16"}),
       config_case("PrecisionFp8", 2, {{"precision", "fp8"}}, {"/precision", "fp8", what}),
       config_case("CompileGraph", 2, {{"compile", "graph"}}, {"/compile", "graph", what, "script"}),
-      config_case("FormatParquet", 2, {{"data", {{"format", "parquet"}}}},
-                  {"/data/format", "parquet", what, "jsonl"}),
-      config_case("ZLoss", 2, {{"loss", {{"z_loss", 1e-4}}}}, {"/loss/z_loss", what}),
-      config_case("GuardRollback", 2, {{"guard", {{"on_nonfinite", "rollback"}}}},
-                  {"/guard/on_nonfinite", "rollback", what, "skip"}),
-      config_case("RestartSeeds", 2, {{"restart", {{"seeds", 4}}}}, {"/restart/seeds", what}),
       config_case("ActivationCheckpointing", 2, {{"model", {{"activation_checkpointing", true}}}},
                   {"/model/activation_checkpointing", what}),
-      config_case("OptimizerGroups", 2,
-                  {{"optimizer", {{"groups", {{{"pattern", "*norm*"}, {"lr", 1e-4}}}}}}},
-                  {"/optimizer/groups", what}),
       config_case("EvalWeight", 2,
                   {{"data", {{"eval", {{{"path", "data/sample"}, {"weight", 2.0}}}}}}},
                   {"/data/eval", "weight", what}),

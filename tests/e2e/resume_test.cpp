@@ -173,6 +173,24 @@ TEST(Resume, ShortensTheRun) {
   EXPECT_EQ(run.status().at("step"), 30);
 }
 
+// It is done at once, but its end has its evaluation all the same.
+TEST(Resume, ShortenedBelowItsStepStillEvaluates) {
+  const RunDir run(reference().fresh("shortened below"));
+  LmtrainProcess process(
+      {"train", reference().config, "--run-dir", run.path(), "--set", "eval.every=0"});
+  ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":20,"); }));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().exit_code, 128 + SIGTERM);
+  const int64_t step = run.status().at("step");
+  EXPECT_FALSE(run.metrics().back().contains("eval_loss"));
+  const ProcessResult shortened = lmtrain({"resume", run.path(), "--set", "train.steps=15"});
+  EXPECT_EQ(shortened.exit_code, 0) << shortened;
+  EXPECT_EQ(run.status().at("state"), "done");
+  EXPECT_EQ(run.status().at("step"), step);
+  EXPECT_EQ(run.metrics().back().at("step"), step);
+  EXPECT_TRUE(run.metrics().back().contains("eval_loss"));
+}
+
 TEST(Resume, WhatMakesTheRunCannotChange) {
   const RunDir run = stop_after(reference(), "changed", 10);
   const auto before = contents(run.folder());

@@ -33,7 +33,8 @@ bool is_time(const std::string& field) {
 // What decides how a run goes on. An evaluation of the last step that was interrupted and made
 // after a resume is in metrics.jsonl and status.json alone.
 Json deciding(Json state) {
-  for (const char* field : {"elapsed", "eval_loss", "eval_pending"}) state.erase(field);
+  for (const char* field : {"elapsed", "eval_loss", "eval_step", "eval_pending"})
+    state.erase(field);
   return state;
 }
 

@@ -67,6 +67,17 @@ TEST_P(OnGpu, Bf16IsNearFp32) {
   EXPECT_LT((cuda.gradient.cpu() - cpu.gradient).norm().item<double>(), 0.05 * norm);
 }
 
+TEST_P(OnGpu, Fp16IsNearFp32) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const testing::LlamaCase reference(GetParam());
+  const Outcome cpu(reference, at::kFloat, at::kCPU);
+  const Outcome cuda(reference, at::kHalf, *device);
+  EXPECT_NEAR(cuda.loss, cpu.loss, 0.01);
+  const double norm = gradient_norm(cpu.gradient);
+  EXPECT_LT((cuda.gradient.cpu() - cpu.gradient).norm().item<double>(), 0.02 * norm);
+}
+
 TEST_P(OnGpu, OptimizersUpdateAsOnTheCpu) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);

@@ -16,7 +16,15 @@ TrainingState full_state() {
   state.batch = 1240;
   state.tokens = 987654321012;
   state.elapsed = 0.1 + 0.2;  // no short decimal
-  state.skips_in_a_row = 3;
+  state.guard.skips_in_a_row = 3;
+  state.guard.windows[64] = {{4.1, 1.0 / 3}, {0.1 + 0.2, 1e-300}};
+  state.guard.windows[1024] = {{2.5}, {0.5}};
+  state.guard.passed_over = {{5, 5}, {7, 12}};
+  state.guard.rollback_step = 4;
+  state.guard.rollbacks_in_a_row = 2;
+  state.loss_scale = LossScale{8192, 77};
+  state.seed = 1339;
+  state.eval_step = 1200;
   state.loss = 4.0 / 3.0;
   state.eval_loss = 1e-300;
   state.eval_pending = true;
@@ -39,7 +47,10 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   EXPECT_EQ(actual.batch, expected.batch);
   EXPECT_EQ(actual.tokens, expected.tokens);
   EXPECT_EQ(actual.elapsed, expected.elapsed);
-  EXPECT_EQ(actual.skips_in_a_row, expected.skips_in_a_row);
+  EXPECT_EQ(actual.seed, expected.seed);
+  EXPECT_EQ(actual.eval_step, expected.eval_step);
+  EXPECT_EQ(actual.guard, expected.guard);
+  EXPECT_EQ(actual.loss_scale, expected.loss_scale);
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.eval_loss, expected.eval_loss);
   EXPECT_EQ(actual.eval_pending, expected.eval_pending);

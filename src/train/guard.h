@@ -1,0 +1,59 @@
+// Whether a step may be applied: its loss and gradient norm must be finite and, where the config
+// asks for it, no spike.
+//
+// A spike lies more than spike_sigma standard deviations above the mean of the last `window` good
+// values, of the loss or of the gradient norm. Each sequence length has a window of its own (loss
+// depends on the length) and judges nothing until it is half full. Values that were not applied
+// never enter it. The windows are plain data in state.json, so a resumed run judges alike. What is
+// done about it is train/trainer_guard.cpp's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace lmtrain {
+
+// Of the applied updates at one sequence length, oldest first, at most guard.window of each.
+struct GuardWindow {
+  std::vector<double> losses;
+  std::vector<double> grad_norms;
+  bool operator==(const GuardWindow&) const = default;
+};
+
+// Batches [first, last].
+struct BatchRange {
+  int64_t first = 0;
+  int64_t last = 0;
+  bool operator==(const BatchRange&) const = default;
+};
+
+struct GuardState {
+  std::map<int64_t, GuardWindow> windows;  // by sequence length; empty while on_spike is off
+  int64_t skips_in_a_row = 0;              // since the last update
+  std::vector<BatchRange> passed_over;     // not trained on any more, after rollbacks
+  int64_t rollback_step = 0;               // the checkpoint that was last gone back to
+  int64_t rollbacks_in_a_row = 0;          // to that checkpoint
+  bool operator==(const GuardState&) const = default;
+
+  bool passes_over(int64_t batch) const;
+};
+
+enum class Trouble { kNone, kNotFinite, kSpike };
+
+struct Finding {
+  Trouble trouble = Trouble::kNone;
+  std::string reason;  // for people
+};
+
+// What the guard says of a step; an update that is off limits to it ("off") is never in trouble.
+Finding judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
+                   double grad_norm);
+// The step was applied.
+void note_update(const GuardConfig& config, GuardState& state, int64_t length, double loss,
+                 double grad_norm);
+
+}  // namespace lmtrain

@@ -1,0 +1,29 @@
+// Dynamic loss scaling for fp16 (Micikevicius et al., 1710.03740): the loss is multiplied by a
+// power of two before the backward so that small gradients are not rounded to zero, and the
+// gradient divided by it before anything reads it.
+//
+// After an overflow the scale is halved, after kInterval updates without one doubled, between
+// kFloor and kCeiling. Its state is plain data in state.json.
+#pragma once
+
+#include <cstdint>
+
+namespace lmtrain {
+
+struct LossScale {
+  static constexpr double kGrowth = 2;
+  static constexpr double kBackoff = 0.5;
+  static constexpr int64_t kInterval = 2000;
+  static constexpr double kFloor = 1;
+  static constexpr double kCeiling = 16777216;  // 2^24
+
+  double scale = 65536;
+  int64_t good_in_a_row = 0;  // updates since the scale last changed
+
+  bool at_floor() const { return scale <= kFloor; }
+  void on_update();
+  void on_overflow();
+  bool operator==(const LossScale&) const = default;
+};
+
+}  // namespace lmtrain

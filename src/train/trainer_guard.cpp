@@ -1,0 +1,118 @@
+// What the loop does with a batch that must not be applied: skip it, go back to the last
+// checkpoint, or end the run with exit code 4.
+#include <cmath>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "ops/torch_headers.h"
+#include "train/target.h"
+#include "train/trainer.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kCure = "lower optimizer.lr, raise lr_schedule.warmup, or look at the data";
+
+// The first tensor whose gradient is not finite; empty when all are.
+std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& grad) {
+  for (const ParameterSpec& spec : layout.parameters()) {
+    const at::Tensor part = grad.narrow(0, spec.offset, spec.numel());
+    if (!part.isfinite().all().item<bool>()) return spec.name;
+  }
+  return "";
+}
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Json Trainer::incident_fields(const Batch& batch, double loss, double grad_norm) const {
+  const std::string tensor = first_bad_tensor(parameters_.layout(), grad_);
+  return {{"skipped_batch", batch.index},
+          {"seq_len", batch.length},
+          {"documents", batch.documents},
+          {"loss", finite_or_null(loss)},
+          {"grad_norm", finite_or_null(grad_norm)},
+          {"tensor", tensor.empty() ? Json(nullptr) : Json(tensor)}};
+}
+
+void Trainer::handle_overflow(const Batch& batch, double loss, double grad_norm) {
+  LossScale& loss_scale = *state_.loss_scale;
+  const bool counts = loss_scale.at_floor();
+  Json fields = incident_fields(batch, loss, grad_norm);
+  fields["loss_scale"] = loss_scale.scale;
+  loss_scale.on_overflow();
+  skip_batch(batch, "loss_scale", fields);
+  if (counts) count_skip();
+}
+
+void Trainer::handle_trouble(const Batch& batch, double loss, double grad_norm,
+                             const Finding& finding) {
+  const bool spike = finding.trouble == Trouble::kSpike;
+  const std::string& policy = spike ? config_.guard.on_spike : config_.guard.on_nonfinite;
+  const Json fields = incident_fields(batch, loss, grad_norm);
+  if (spike) log_->event("spike", state_, finding.reason, fields);
+  if (policy == "rollback") {
+    roll_back(batch, finding.reason, fields);
+    return;
+  }
+  if (policy == "skip" || !spike) skip_batch(batch, finding.reason, fields);
+  if (policy == "stop") {
+    throw Error(ErrorKind::kNumeric,
+                str("step ", state_.step + 1, ", batch ", batch.index, ": ", finding.reason,
+                    "; guard.", spike ? "on_spike" : "on_nonfinite", " is \"stop\". ", kCure,
+                    ", or set it to \"skip\""));
+  }
+  count_skip();
+}
+
+void Trainer::skip_batch(const Batch& batch, const std::string& reason, Json fields) {
+  log_->event("skip", state_, reason, fields);
+  log_warning(str("batch ", batch.index, " skipped: ", reason, " (loss ", fields["loss"].dump(),
+                  ", gradient norm ", fields["grad_norm"].dump(), ")"));
+}
+
+void Trainer::count_skip() {
+  if (++state_.guard.skips_in_a_row < config_.guard.max_skips) return;
+  throw Error(ErrorKind::kNumeric,
+              str("diverged: ", state_.guard.skips_in_a_row,
+                  " batches in a row could not be applied (guard.max_skips); ", kCure));
+}
+
+void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fields) {
+  GuardState guard = state_.guard;
+  const int64_t from_step = state_.step;
+  saver_->wait();
+  checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
+  loader_.reset();  // it reads the order that is replaced
+  restore(checkpoint_);
+  // The batch alone at first. When that did not help before the next checkpoint, what led to it is
+  // the trouble: everything since the checkpoint.
+  const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
+  const BatchRange passed{again ? state_.batch : batch.index, batch.index};
+  guard.windows = std::move(state_.guard.windows);
+  guard.skips_in_a_row = state_.guard.skips_in_a_row;
+  guard.passed_over.push_back(passed);
+  guard.rollback_step = state_.step;
+  guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
+  state_.guard = std::move(guard);
+  begin_from_state();
+  fields["from_step"] = from_step;
+  fields["checkpoint"] = checkpoint_ ? Json(run_.checkpoint(*checkpoint_).string()) : Json(nullptr);
+  fields["passed_over"] = {passed.first, passed.last};
+  log_->event("rollback", state_, reason, fields);
+  log_warning(str("batch ", batch.index, ": ", reason, "; back from step ", from_step, " to step ",
+                  state_.step, ", batches ", passed.first, " to ", passed.last,
+                  " are passed over"));
+  if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
+    throw Error(ErrorKind::kNumeric,
+                str("diverged: gone back to step ", state_.step, " ",
+                    state_.guard.rollbacks_in_a_row, " times (guard.max_skips); ", kCure));
+  }
+  if (state_.step == 0 || state_.eval_pending) evaluate_now();
+}
+
+}  // namespace lmtrain
