@@ -128,31 +128,6 @@ Progress Trainer::progress() const {
           100.0 * done() / total(), state_.elapsed};
 }
 
-std::string Trainer::summary() const {
-  std::vector<std::string> batches;
-  for (const LengthSummary& length : order_->lengths()) {
-    batches.push_back(str(length.batches, " of length ", length.length));
-  }
-  std::string sources;
-  for (const SourceSummary& source : order_->sources()) {
-    if (order_->sources().size() == 1) break;
-    sources +=
-        str("\nsource     ", config_.data.train[static_cast<size_t>(source.source)].path, ": ",
-            counted(source.documents, "document"), ", ", printed("%.2f", source.epochs), " times ",
-            format_count(static_cast<double>(source.targets)), " tokens");
-  }
-  const auto num_parameters = static_cast<double>(parameters_.layout().num_parameters());
-  return str("model      ", format_count(num_parameters), " parameters, ",
-             counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
-             config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
-             device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
-             config_.precision, ", ", config_.compile, "\nbatches    of ", config_.batch.tokens,
-             " tokens: ", join(batches, ", "), sources, "\nrun        about ",
-             order_->num_batches(), " steps, ",
-             format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
-             run_.path().string());
-}
-
 RunOutcome Trainer::run() {
   if (finished() && !trial_end_) {
     if (std::optional<RunOutcome> outcome = already_done()) return *outcome;

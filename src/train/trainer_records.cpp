@@ -1,4 +1,5 @@
-// What the loop leaves behind: the line of an update, evaluations, checkpoints, status.json.
+// What a run says and leaves behind: its summary, the line of an update, evaluations, checkpoints,
+// status.json.
 #include <array>
 #include <cstdio>
 
@@ -6,8 +7,10 @@
 #include "base/log.h"
 #include "base/signal.h"
 #include "base/text.h"
+#include "ops/device.h"
 #include "ops/torch_headers.h"
 #include "train/failure.h"
+#include "train/resolve.h"
 #include "train/trainer.h"
 
 namespace lmtrain {
@@ -20,6 +23,31 @@ std::string printed(const char* format, double value) {
 }
 
 }  // namespace
+
+std::string Trainer::summary() const {
+  std::vector<std::string> batches;
+  for (const LengthSummary& length : order_->lengths()) {
+    batches.push_back(str(length.batches, " of length ", length.length));
+  }
+  std::string sources;
+  for (const SourceSummary& source : order_->sources()) {
+    if (order_->sources().size() == 1) break;
+    sources +=
+        str("\nsource     ", config_.data.train[static_cast<size_t>(source.source)].path, ": ",
+            counted(source.documents, "document"), ", ", printed("%.2f", source.epochs), " times ",
+            format_count(static_cast<double>(source.targets)), " tokens");
+  }
+  const auto num_parameters = static_cast<double>(parameters_.layout().num_parameters());
+  return str("model      ", format_count(num_parameters), " parameters, ",
+             counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
+             config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
+             device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
+             config_.precision, ", ", config_.compile, "\nbatches    of ", config_.batch.tokens,
+             " tokens: ", join(batches, ", "), sources, "\nrun        about ",
+             order_->num_batches(), " steps, ",
+             format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
+             run_.path().string());
+}
 
 void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before) {
   log_->update(metrics);
