@@ -471,7 +471,7 @@ std::vector<ErrorCase> target_cases() {
       command_case("EvalBadLength", 2, eval_hf({"--max-length", "0"}), {"--max-length", "above 0"}),
       command_case("EvalBadBatch", 2, eval_hf({"--batch-tokens", "many"}),
                    {"--batch-tokens", "\"many\"", "above 0"}),
-      command_case("EvalPrecision", 2, eval_hf({"--precision", "fp16"}), {"fp16", "allowed"}),
+      command_case("EvalPrecision", 2, eval_hf({"--precision", "fp8"}), {"fp8", "allowed"}),
       command_case("EvalNoSuchPrecision", 2, eval_hf({"--precision", "half"}), {"half", "allowed"}),
       command_case("EvalDevice", 2, eval_hf({"--device", "cuda:31"}), {"cuda:31", "auto"}),
       command_case("EvalNoSuchDevice", 2, eval_hf({"--device", "gpu"}), {"gpu", "auto"}),
