@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include "base/error.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
@@ -28,27 +28,6 @@ struct Options {
   int64_t batch_tokens = 8192;
   std::string tokenizer;
   bool json = false;
-};
-
-// A folder that goes with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lmtrain-eval-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw Error(ErrorKind::kIo, str("cannot create a folder ", name));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 int evaluate_target(const Options& options) {

@@ -73,6 +73,20 @@ at::ScalarType working_dtype_of(const Config& config) {
   return resolve_precision(config.precision, device_of(config));
 }
 
+RunLength run_length(const TrainConfig& train) {
+  RunLength length;
+  length.steps = train.steps.value_or(0);
+  length.tokens = train.steps || train.epochs ? 0 : train.tokens.value_or(0);
+  length.epochs = train.epochs.value_or(0);
+  return length;
+}
+
+double run_total(const TrainConfig& train, const BatchOrder& order) {
+  if (train.steps) return static_cast<double>(*train.steps);
+  if (train.epochs) return static_cast<double>(order.num_targets());
+  return static_cast<double>(*train.tokens);
+}
+
 void load_initial_weights(const std::string& folder, Parameters& parameters) {
   if (is_checkpoint_folder(folder)) verify_checkpoint_files(folder, /*skip_training_state=*/true);
   load_weights(TensorFiles(folder), parameters);

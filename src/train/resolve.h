@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "batching/batch_order.h"
 #include "config/config.h"
 #include "corpus/tokenizer.h"
 #include "model/parameters.h"
@@ -24,6 +25,11 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
 at::Device device_of(const Config& config);             // of a resolved config
 at::ScalarType working_dtype_of(const Config& config);  // of a resolved config
+
+// How long the run is to be, and that as a number: steps where `train.steps` is given, else
+// targets.
+RunLength run_length(const TrainConfig& train);
+double run_total(const TrainConfig& train, const BatchOrder& order);
 
 // Fills `parameters` from a HF folder or a checkpoint, whose manifest is verified first.
 void load_initial_weights(const std::string& folder, Parameters& parameters);

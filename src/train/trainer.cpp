@@ -10,6 +10,7 @@
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
 #include "train/failure.h"
+#include "train/longest_shape.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -20,14 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-RunLength run_length(const TrainConfig& train) {
-  RunLength length;
-  length.steps = train.steps.value_or(0);
-  length.tokens = train.steps || train.epochs ? 0 : train.tokens.value_or(0);
-  length.epochs = train.epochs.value_or(0);
-  return length;
 }
 
 bool same_length(const RunLength& a, const RunLength& b) {
@@ -111,11 +104,7 @@ double Trainer::done() const {
   return static_cast<double>(config_.train.steps ? state_.step : state_.tokens);
 }
 
-double Trainer::total() const {
-  if (config_.train.steps) return static_cast<double>(*config_.train.steps);
-  if (config_.train.epochs) return static_cast<double>(order_->num_targets());
-  return static_cast<double>(*config_.train.tokens);
-}
+double Trainer::total() const { return run_total(config_.train, *order_); }
 
 bool Trainer::finished() const {
   return config_.train.epochs ? state_.batch >= order_->num_batches() : done() >= total();
@@ -157,7 +146,9 @@ RunOutcome Trainer::run() {
   const int signal = stop_signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
-  log_->event("end", state_, reason);
+  log_->event("end", state_, reason,
+              {{"trained_seconds", state_.elapsed - elapsed_at_start_},
+               {"waited_seconds", seconds_waited_}});
   if (!done && !trial_end_) {
     log_note(str("stopped by ", reason, " after step ", state_.step,
                  "; go on with: lmtrain resume ", run_.path().string()));
@@ -200,6 +191,10 @@ void Trainer::train() {
       {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
+  if (!at_end()) {
+    try_longest_shape(model_, order_->batch_lengths().back(), config_.sequence, config_.batch,
+                      grad_);
+  }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
   while (!at_end() && stop_signal() == 0) {
@@ -236,6 +231,7 @@ void Trainer::begin_from_state() {
   done_at_start_ = done();
   tokens_at_start_ = state_.tokens;
   elapsed_at_start_ = state_.elapsed;
+  seconds_waited_ = 0;
 }
 
 void Trainer::train_batch() {
@@ -243,6 +239,7 @@ void Trainer::train_batch() {
   const Progress before = progress();
   // 1. Sample.
   const Batch batch = loader_->next();
+  seconds_waited_ += seconds_since(begin);
   // 2. Forward and backward.
   double loss = accumulate_batch(model_, batch, *config_.batch.micro_tokens, grad_,
                                  state_.loss_scale ? state_.loss_scale->scale : 1);

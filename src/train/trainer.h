@@ -110,6 +110,7 @@ class Trainer {
   double done_at_start_ = 0;
   int64_t tokens_at_start_ = 0;
   double elapsed_at_start_ = 0;
+  double seconds_waited_ = 0;  // for data, since elapsed_at_start_
   std::optional<int64_t> saved_step_;
   bool ending_ = false;  // no step follows
 };

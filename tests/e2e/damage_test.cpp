@@ -2,8 +2,6 @@
 // restore is really restored (negative controls: without it the result differs).
 #include <gtest/gtest.h>
 
-#include <csignal>
-
 #include "base/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
@@ -12,25 +10,6 @@ namespace lmtrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A run stopped in the middle, with three checkpoints; every test copies it.
-const RunDir& stopped_run() {
-  static const RunDir stopped = [] {
-    RunDir run(reference().fresh("stopped"));
-    LmtrainProcess process({"train", reference().config, "--run-dir", run.path()});
-    EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":16,"); }));
-    process.send(SIGTERM);
-    const ProcessResult result = process.wait();
-    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
-    EXPECT_GE(run.checkpoint_steps().size(), 3U);
-    return run;
-  }();
-  return stopped;
-}
-
-RunDir copy_of_stopped_run(const std::string& name) {
-  return stopped_run().copy(reference().fresh(name));
-}
 
 ProcessResult resume(const RunDir& run) { return lmtrain({"resume", run.path()}); }
 

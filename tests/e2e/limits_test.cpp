@@ -5,7 +5,6 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "e2e/references.h"
@@ -14,20 +13,6 @@ namespace lmtrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A run stopped in the middle; every test copies it.
-RunDir copy_of_stopped_run(const std::string& name) {
-  static const RunDir stopped = [] {
-    RunDir run(reference().fresh("stopped"));
-    LmtrainProcess process({"train", reference().config, "--run-dir", run.path()});
-    EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":16,"); }));
-    process.send(SIGTERM);
-    const ProcessResult result = process.wait();
-    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
-    return run;
-  }();
-  return stopped.copy(reference().fresh(name));
-}
 
 // No folder without its manifest, nothing unfinished, and the run can be evaluated.
 void expect_sound(const RunDir& run) {
@@ -194,6 +179,9 @@ TEST(Limits, OutOfMemoryIsExit6) {
     EXPECT_EQ(result.exit_code, 6) << test.name << ": " << result;
     EXPECT_NE(result.err.find("out of memory"), std::string::npos) << test.name << ": " << result;
     EXPECT_NE(result.err.find("micro_tokens"), std::string::npos) << test.name << ": " << result;
+    // Before the first step, and with the shape that did not fit.
+    const bool tried = result.err.find("rows of length 64") != std::string::npos;
+    EXPECT_EQ(tried, std::string(test.name).starts_with("activations")) << result;
     const RunDir run(workspace / "run");
     if (fs::exists(run.folder() / "status.json")) {
       EXPECT_EQ(run.status().at("state"), "failed");

@@ -1,6 +1,9 @@
-// Uninterrupted runs to compare with, made once a process.
+// Runs to compare with and to go on from, made once a process.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -27,6 +30,25 @@ struct Reference {
 inline const Reference& reference(const Json& changes = Json::object()) {
   static std::map<std::string, Reference> made;
   return made.try_emplace(changes.dump(), changes).first->second;
+}
+
+// A run of tiny_config that was stopped in the middle and has three checkpoints or more.
+inline const RunDir& stopped_run() {
+  static const RunDir stopped = [] {
+    RunDir run(reference().fresh("stopped"));
+    LmtrainProcess process({"train", reference().config, "--run-dir", run.path()});
+    EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":16,"); }));
+    process.send(SIGTERM);
+    const ProcessResult result = process.wait();
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
+    EXPECT_GE(run.checkpoint_steps().size(), 3U);
+    return run;
+  }();
+  return stopped;
+}
+
+inline RunDir copy_of_stopped_run(const std::string& name) {
+  return stopped_run().copy(reference().fresh(name));
 }
 
 }  // namespace lmtrain::testing

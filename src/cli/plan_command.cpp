@@ -1,0 +1,281 @@
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/length_picture.h"
+#include "config/parse.h"
+#include "ops/device.h"
+#include "train/plan.h"
+#include "train/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+// Everything that is shown, as text or as JSON.
+struct Shown {
+  const Config& config;
+  const PreparedData& data;
+  const BatchOrder& order;
+  const RunPlan& plan;
+
+  int64_t targets_trained() const {  // an epoch
+    int64_t sum = 0;
+    for (const LengthSummary& length : order.lengths()) sum += length.targets_per_epoch;
+    return sum;
+  }
+  int64_t padding() const {  // an epoch
+    int64_t sum = 0;
+    for (const LengthSummary& length : order.lengths()) sum += length.padding_per_epoch();
+    return sum;
+  }
+  int64_t truncated() const { return order.targets_given() - targets_trained(); }
+  const std::string& path_of(const SourceSummary& source) const {
+    return config.data.train[static_cast<size_t>(source.source)].path;
+  }
+};
+
+Json memory_json(const MemoryPlan& memory) {
+  return {{"weights", memory.weights},
+          {"working_weights", memory.working_weights},
+          {"gradient", memory.gradient},
+          {"optimizer", memory.optimizer},
+          {"activations", memory.activations},
+          {"logits", memory.logits},
+          {"micro_gradient", memory.micro_gradient},
+          {"total", memory.device_total()},
+          {"snapshot", memory.snapshot}};
+}
+
+Json to_json(const Shown& shown) {
+  const Config& config = shown.config;
+  const RunPlan& plan = shown.plan;
+  Json lengths = Json::array();
+  for (const LengthSummary& length : shown.order.lengths()) {
+    lengths.push_back({{"length", length.length},
+                       {"rows_per_epoch", length.rows_per_epoch},
+                       {"pieces_per_epoch", length.pieces_per_epoch},
+                       {"targets_per_epoch", length.targets_per_epoch},
+                       {"padding_per_epoch", length.padding_per_epoch()},
+                       {"batches", length.batches}});
+  }
+  Json cycles = Json::array();
+  for (const CycleSummary& cycle : shown.order.cycles())
+    cycles.push_back({{"first_batch", cycle.first_batch}, {"batches", cycle.batches}});
+  Json sources = Json::array();
+  for (const SourceSummary& source : shown.order.sources()) {
+    sources.push_back({{"path", shown.path_of(source)},
+                       {"weight", source.weight},
+                       {"documents", source.documents},
+                       {"targets", source.targets},
+                       {"epochs", source.epochs}});
+  }
+  Json rates = Json::array();
+  for (const LearningRatePoint& point : plan.learning_rate)
+    rates.push_back({{"at", point.at}, {"step", point.step}, {"lr", point.rate}});
+  const auto count = [](const std::optional<int64_t>& number) {
+    return number ? Json(*number) : Json();
+  };
+  return {{"name", config.name},
+          {"device", config.device},
+          {"precision", config.precision},
+          {"compile", config.compile},
+          {"threads", *config.threads},
+          {"parameters", plan.num_parameters},
+          {"flops_per_token", plan.flops_per_token},
+          {"vocab_size", *config.model.vocab_size},
+          {"documents", shown.data.train_documents},
+          {"targets_given", shown.order.targets_given()},
+          {"targets_per_epoch", shown.targets_trained()},
+          {"truncated_per_epoch", shown.truncated()},
+          {"padding_per_epoch", shown.padding()},
+          {"lengths", std::move(lengths)},
+          {"cycles", std::move(cycles)},
+          {"sources", std::move(sources)},
+          {"batch_tokens", config.batch.tokens},
+          {"micro_tokens", *config.batch.micro_tokens},
+          {"steps", plan.steps},
+          {"tokens", plan.targets},
+          {"learning_rate", std::move(rates)},
+          {"evaluations", count(plan.evaluations)},
+          {"checkpoints", count(plan.checkpoints)},
+          {"memory", memory_json(plan.memory)}};
+}
+
+using Table = std::vector<std::vector<std::string>>;
+
+// Columns as wide as they need, numbers flush right and a last column of words flush left,
+// indented; the first line of the block has its title.
+std::string block(const std::string& title, const Table& rows) {
+  constexpr size_t kIndent = 13;
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = text.empty() ? title : "";
+    line.resize(kIndent, ' ');
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line += "  ";
+      const bool words = i + 1 == row.size() && std::isdigit(row[i].front()) == 0;
+      line += (words ? "" : std::string(widths[i] - row[i].size(), ' ')) + row[i];
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string line(const std::string& title, const std::string& text) {
+  return block(title, {{text}});
+}
+
+std::string printed(const char* format, double value) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string percent(int64_t part, int64_t whole) {
+  return printed("%.1f %%", 100.0 * static_cast<double>(part) /
+                                static_cast<double>(std::max<int64_t>(1, whole)));
+}
+
+Table lengths_table(const Shown& shown) {
+  Table table = {{"length", "rows", "pieces", "targets", "share", "padding", "batches"}};
+  for (const LengthSummary& length : shown.order.lengths()) {
+    table.push_back(
+        {str(length.length), str(length.rows_per_epoch), str(length.pieces_per_epoch),
+         str(length.targets_per_epoch), percent(length.targets_per_epoch, shown.targets_trained()),
+         percent(length.padding_per_epoch(), length.positions_per_epoch()), str(length.batches)});
+  }
+  return table;
+}
+
+Table cycles_table(const Shown& shown) {
+  Table table = {{"from batch"}};
+  for (const LengthSummary& length : shown.order.lengths())
+    table[0].push_back(str("of ", length.length));
+  for (const CycleSummary& cycle : shown.order.cycles()) {
+    table.push_back({str(cycle.first_batch)});
+    for (const int64_t batches : cycle.batches) table.back().push_back(str(batches));
+  }
+  return table;
+}
+
+Table sources_table(const Shown& shown) {
+  Table table = {{"documents", "targets", "weight", "epochs", "path"}};
+  for (const SourceSummary& source : shown.order.sources()) {
+    table.push_back({str(source.documents), str(source.targets), str(source.weight),
+                     printed("%.2f", source.epochs), shown.path_of(source)});
+  }
+  return table;
+}
+
+Table rates_table(const RunPlan& plan) {
+  Table table;
+  for (const LearningRatePoint& point : plan.learning_rate)
+    table.push_back({point.at, str("step ", point.step), printed("%.3e", point.rate)});
+  return table;
+}
+
+Table memory_table(const Shown& shown) {
+  const MemoryPlan& memory = shown.plan.memory;
+  Table table;
+  const auto add = [&](const std::string& what, int64_t bytes) {
+    if (bytes > 0) table.push_back({format_bytes(static_cast<uint64_t>(bytes)), what});
+  };
+  add("weights, fp32", memory.weights);
+  add(str("weights, ", shown.config.precision), memory.working_weights);
+  add("gradient", memory.gradient);
+  add(str("state of ", shown.config.optimizer.type), memory.optimizer);
+  add(str("activations of ", shown.plan.micro_positions, " positions"), memory.activations);
+  add("logits of the same", memory.logits);
+  add("gradient of the same", memory.micro_gradient);
+  add("together, about", memory.device_total());
+  add("more in host memory while a checkpoint is written", memory.snapshot);
+  return table;
+}
+
+std::string to_text(const Shown& shown) {
+  const Config& config = shown.config;
+  const RunPlan& plan = shown.plan;
+  const auto count = [](const std::optional<int64_t>& number, const std::string& noun) {
+    return number ? counted(*number, noun) : noun + "s by the clock";
+  };
+  std::string text =
+      line("model", str(format_count(static_cast<double>(plan.num_parameters)), " parameters, ",
+                        counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
+                        config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
+      line("compute", str(device_description(device_of(config), static_cast<int>(*config.threads)),
+                          ", ", config.precision, ", ", config.compile, ", micro-batches of ",
+                          *config.batch.micro_tokens, " positions")) +
+      line("data",
+           str(counted(shown.data.train_documents, "document"), ", ", shown.order.targets_given(),
+               " targets an epoch, of them ", shown.truncated(), " truncated, and ",
+               shown.padding(), " positions of padding")) +
+      block("lengths", lengths_table(shown));
+  if (shown.order.sources().size() > 1) text += block("sources", sources_table(shown));
+  text += line("run", str(plan.steps, " steps of ", config.batch.tokens, " positions, ",
+                          plan.targets, " targets, ",
+                          printed("%.2f", static_cast<double>(plan.targets) /
+                                              static_cast<double>(shown.targets_trained())),
+                          " epochs, ", count(plan.evaluations, "evaluation"), ", ",
+                          count(plan.checkpoints, "checkpoint")));
+  if (shown.order.cycles().size() > 1) text += block("cycles", cycles_table(shown));
+  text += block("rate", rates_table(plan)) + block("memory", memory_table(shown));
+  const std::vector<int64_t> lengths = shown.order.batch_lengths();
+  const auto margin = static_cast<int64_t>(str(lengths.back()).size()) + 3;
+  return text + "\nlength of rows over the run\n" +
+         length_picture(length_shares(shown.order, output_columns() - margin), lengths,
+                        output_is_terminal());
+}
+
+int show_plan(const Options& options) {
+  Config config = load_config(options.config, options.overrides);
+  check_supported(config);
+  make_paths_absolute(config);
+  resolve_runtime(config);
+  const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
+  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
+  const BatchOrder order(shard, data.sources, data.fingerprint, config.sequence, config.data,
+                         config.data_seed(), config.batch.tokens, run_length(config.train));
+  const RunPlan plan = plan_run(config, data, order);
+  const Shown shown = {config, data, order, plan};
+  if (options.json) {
+    std::cout << to_json(shown).dump() << std::endl;
+  } else {
+    std::cout << to_text(shown) << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "plan", "What a run would do: lengths, steps, rates, memory; trains nothing");
+  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
+  command->add_option("--set", options->overrides, "Override a setting")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options, &action] { action = [options] { return show_plan(*options); }; });
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,43 @@
+// What a run would do, worked out from its config and prepared data without training anything: what
+// `lmtrain plan` shows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "batching/batch_order.h"
+#include "config/config.h"
+#include "corpus/prepare.h"
+#include "train/memory_plan.h"
+
+namespace lmtrain {
+
+struct LearningRatePoint {
+  std::string at;    // "start", "end of warm-up", "50 %"...
+  int64_t step = 1;  // the step with this rate
+  double rate = 0;
+};
+
+struct RunPlan {
+  int64_t num_parameters = 0;
+  double flops_per_token = 0;  // forward and backward, at the longest rows
+  int64_t steps = 0;
+  int64_t targets = 0;  // of those steps
+  std::vector<LearningRatePoint> learning_rate;
+  // Nothing where they follow the clock.
+  std::optional<int64_t> evaluations;
+  std::optional<int64_t> checkpoints;
+  int64_t micro_positions = 0;  // rows x length of the largest micro-batch
+  MemoryPlan memory;
+};
+
+// `config` is resolved.
+RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order);
+
+// [column][index into order.batch_lengths()]: the part of the batches of each of `columns` equal
+// parts of the run that have this length; from at most 64 batches a column. Fewer columns for fewer
+// batches.
+std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
+
+}  // namespace lmtrain

@@ -1,0 +1,133 @@
+#include "train/plan.h"
+
+#include <numeric>
+
+#include "batching/test_corpus.h"
+#include "ops/torch_headers.h"
+#include "optim/optimizer.h"
+#include "train/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+Config planned_config() {
+  Config config;
+  config.model = testing::tiny_model_config();
+  config.device = "cpu";
+  config.precision = "fp32";
+  config.sequence.max_length = 64;
+  config.sequence.min_length = 8;
+  config.batch.tokens = 256;
+  config.batch.micro_tokens = 128;
+  config.train.tokens.reset();
+  config.train.steps = 200;
+  return config;
+}
+
+class PlanTest : public ::testing::Test {
+ protected:
+  BatchOrder order(const Config& config) const {
+    return BatchOrder(shard_, {}, "corpus", config.sequence, config.data, 1, config.batch.tokens,
+                      {.steps = 200});
+  }
+  TokenShard shard_ = make_shard(random_sizes(1, 100, 700));
+};
+
+TEST_F(PlanTest, SharesOfLengthsAreThoseOfTheBatches) {
+  const Config config = planned_config();
+  const BatchOrder batches = order(config);
+  const std::vector<int64_t> lengths = batches.batch_lengths();
+  ASSERT_GT(lengths.size(), 2U);
+  for (const int64_t columns : {1, 7, 200, 1000}) {
+    const auto shares = length_shares(batches, columns);
+    ASSERT_EQ(static_cast<int64_t>(shares.size()), std::min<int64_t>(columns, 200));
+    for (const auto& share : shares)
+      EXPECT_NEAR(std::accumulate(share.begin(), share.end(), 0.0), 1.0, 1e-9);
+  }
+  // A column a batch: what it shows is the batch.
+  const auto each = length_shares(batches, 200);
+  for (int64_t k = 0; k < 200; ++k) {
+    const size_t index = static_cast<size_t>(
+        std::find(lengths.begin(), lengths.end(), batches.batch_length(k)) - lengths.begin());
+    EXPECT_EQ(each[static_cast<size_t>(k)][index], 1.0) << k;
+  }
+}
+
+TEST_F(PlanTest, CountsEventsInEveryUnit) {
+  Config config = planned_config();
+  PreparedData data;
+  data.eval_shard = "held out";
+  struct Case {
+    Span every;
+    std::optional<int64_t> checkpoints;
+  };
+  const std::vector<Case> cases = {
+      {{0, Span::Unit::kSteps}, 1},        // only at the end
+      {{50, Span::Unit::kSteps}, 4},       // 50, 100, 150, the end
+      {{60, Span::Unit::kSteps}, 4},       // 60, 120, 180, the end
+      {{5, Span::Unit::kPercent}, 20},     //
+      {{0.1, Span::Unit::kPercent}, 200},  // oftener than steps come
+      {{2560, Span::Unit::kTokens}, 20},   // ten steps of 256
+      {{33.2, Span::Unit::kPercent}, 3},   // 66.4, 132.8; 199.2 is the end
+      {{1000, Span::Unit::kSteps}, 1},     // later than the run ends
+      {{90, Span::Unit::kSeconds}, std::nullopt},
+  };
+  const BatchOrder batches = order(config);
+  for (const Case& test : cases) {
+    config.checkpoint.every = test.every;
+    config.eval.every = test.every;
+    const RunPlan plan = plan_run(config, data, batches);
+    EXPECT_EQ(plan.checkpoints, test.checkpoints) << test.every.value;
+    // And one before the first step.
+    EXPECT_EQ(plan.evaluations.has_value(), test.checkpoints.has_value());
+    if (plan.evaluations) {
+      EXPECT_EQ(*plan.evaluations, *test.checkpoints + 1);
+    }
+  }
+  EXPECT_EQ(plan_run(config, PreparedData{}, batches).evaluations, 0);
+}
+
+TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
+  Config config = planned_config();
+  const MemoryPlan fp32 = plan_memory(config, at::kFloat, 128);
+  const ParameterLayout layout(config.model, 50);
+  const int64_t flat = layout.flat_size();
+  const int64_t moments = 8 * layout.num_parameters();  // AdamW's two
+  EXPECT_EQ(fp32.weights, 4 * flat);
+  EXPECT_EQ(fp32.working_weights, 0);
+  EXPECT_EQ(fp32.gradient, 4 * flat);
+  EXPECT_EQ(fp32.optimizer, moments);
+  EXPECT_EQ(fp32.micro_gradient, 4 * flat);
+  EXPECT_EQ(fp32.logits, 4 * 128 * 50);
+  // Two layers of 16 + 16 (norm, matrix), 32 (q, k, v), 16 (o), 16 + 16, 48 and 24; the last norm.
+  EXPECT_EQ(fp32.activations, 4 * 128 * (2 * (32 + 32 + 16 + 32 + 48 + 24) + 32));
+  EXPECT_EQ(fp32.snapshot, 4 * flat + moments);
+  const MemoryPlan bf16 = plan_memory(config, at::kBFloat16, 128);
+  EXPECT_EQ(bf16.weights, 4 * flat);
+  EXPECT_EQ(bf16.working_weights, 2 * flat);
+  EXPECT_EQ(bf16.gradient, 4 * flat);
+  EXPECT_EQ(bf16.optimizer, moments);
+  EXPECT_EQ(2 * bf16.activations, fp32.activations);
+  config.checkpoint.async = false;
+  EXPECT_EQ(plan_memory(config, at::kFloat, 128).snapshot, 0);
+}
+
+// Rules are asked on a device without memory; they must say there what they keep where there is
+// some.
+TEST_F(PlanTest, OptimizersKeepWhatIsPlanned) {
+  Config config = planned_config();
+  config.optimizer.betas = {0.9, 0.99, 0.999};
+  for (const char* type : {"adamw", "lion", "ademamix", "muon", "soap"}) {
+    config.optimizer.type = type;
+    Parameters parameters(ParameterLayout(config.model, 50), at::kFloat, at::kCPU);
+    const auto optimizer = make_optimizer(config.optimizer, parameters);
+    int64_t bytes = 0;
+    for (const OptimizerBuffer& buffer : optimizer->buffers())
+      bytes += static_cast<int64_t>(buffer.values.nbytes());
+    EXPECT_GT(bytes, 0) << type;
+    EXPECT_EQ(plan_memory(config, at::kFloat, 128).optimizer, bytes) << type;
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
