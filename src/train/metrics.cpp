@@ -30,10 +30,9 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Where the lines end that `state` stands on. An evaluation at its step that it does not know of,
-// as that of step 0 always is, is made again or was no part of the run: its line goes.
+// Where the lines end that `state` stands on. An evaluation at its step that it does not know of is
+// made again or was no part of the run: its line goes.
 uint64_t metrics_end(const std::filesystem::path& path, const TrainingState& state) {
-  if (state.step == 0) return 0;
   if (state.eval_step == state.step) return json_lines_end_of_step(path, state.step);
   uint64_t kept = 0;
   for_each_json_line(path, [&](const nlohmann::json& line, uint64_t end) {
