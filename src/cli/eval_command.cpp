@@ -46,9 +46,10 @@ int evaluate_target(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    DataConfig format;  // of a run's own kind of files
+    DataConfig format;  // as the run's own text; by extension where it was trained on ids
     if (target.run) {
       format = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip).data;
+      if (format.format == "tokens") format.format = DataConfig().format;
     }
     tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
                    loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());

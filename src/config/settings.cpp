@@ -75,7 +75,8 @@ void add_data(SettingTable& t, DataConfig& c) {
   t.add("data.train", &c.train,
         "What to train on: files, folders and globs, each a path or {\"path\", \"weight\"}.")
       .must_be_given();
-  t.add("data.eval", &c.eval, "What to evaluate on, in the same form.")
+  t.add("data.eval", &c.eval,
+        "What to evaluate on, in the same form; every document counts once, whatever its weight.")
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
         "Share of the documents held out for evaluation, chosen by a hash of their text; above 0, "

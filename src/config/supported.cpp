@@ -24,16 +24,6 @@ const std::vector<Supported>& supported() {
   return kTable;
 }
 
-void check_eval_weights(const Config& config, const std::vector<DataSourceConfig>& sources,
-                        std::vector<std::string>& problems) {
-  const std::string key = "data.eval";
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].weight == 1.0) continue;
-    problems.push_back(str(config.origins.place(key), ": ", pointer_of(key), '/', i, "/weight: ",
-                           sources[i].weight, " is not built yet; this version supports: 1"));
-  }
-}
-
 }  // namespace
 
 void check_supported(const Config& config) {
@@ -46,7 +36,6 @@ void check_supported(const Config& config) {
     problems.push_back(config.origins.place(key) + ": " + pointer_of(key) + ": " + value +
                        " is not built yet; this version supports: " + join(values, " | "));
   }
-  if (config.data.eval) check_eval_weights(config, *config.data.eval, problems);
   if (!problems.empty()) throw Error(ErrorKind::kConfig, join(problems, "\n"));
 }
 
