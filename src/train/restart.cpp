@@ -193,9 +193,9 @@ void RestartableRun::prepare_trainer() {
   };
   const std::optional<int64_t> checkpoint = newest(run_);
   if (checkpoint || !has_trials()) {
-    const int64_t seed = checkpoint && has_trials()
-                             ? seed_of_checkpoint(run_.checkpoint(*checkpoint))
-                             : config_.seed;
+    // The checkpoint's seed decides: on_divergence may have been changed since.
+    const int64_t seed =
+        checkpoint ? seed_of_checkpoint(run_.checkpoint(*checkpoint)) : config_.seed;
     trainer_ = make_trainer(seed, run_, checkpoint, std::nullopt);
     return;
   }

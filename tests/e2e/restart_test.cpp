@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <fstream>
 
 #include "e2e/references.h"
 
@@ -252,6 +253,32 @@ TEST(Restart, OnDivergenceChangesNothingForARunThatConverges) {
   const Reference& with = reference(changes);
   EXPECT_EQ(difference(with.run, reference(alone(kSeed)).run), "");
   EXPECT_EQ(with.run.events("restart_trial").size(), 1U);
+}
+
+// A run that began again is of the next seed, also where on_divergence is given up on resume.
+TEST(Restart, ARunThatBeganAgainKeepsItsSeed) {
+  Json changes = alone(kSeed);
+  changes["restart"] = {{"on_divergence", true}, {"tokens", "25%"}};
+  const Reference& made = reference(changes);
+  const RunDir run(made.fresh("again"));
+  fs::create_directories(run.folder());
+  fs::copy_file(made.run.folder() / "config.json", run.folder() / "config.json");
+  Json failed = Json::parse(read_text(trial(made.run, kSeed).folder() / "trial.json"));
+  failed["continued"] = false;
+  failed["diverged"] = true;
+  failed["reason"] = "for the test";
+  fs::create_directories(trial(run, kSeed).folder());
+  std::ofstream(trial(run, kSeed).folder() / "trial.json") << failed;
+  LmtrainProcess process({"resume", run.path()});
+  EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":12,"); }));
+  process.send(SIGTERM);
+  const ProcessResult stopped = process.wait();
+  ASSERT_EQ(stopped.exit_code, 128 + SIGTERM) << stopped;
+  const ProcessResult resumed =
+      lmtrain({"resume", run.path(), "--set", "restart.on_divergence=false"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(run.state(24).at("seed"), kSeed + 1);
+  EXPECT_EQ(difference(run, reference(alone(kSeed + 1)).run), "");
 }
 
 // The run fails after its trial converged: its curve stays, and the next seed begins.
