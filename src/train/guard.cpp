@@ -35,9 +35,7 @@ void push(std::vector<double>& values, int64_t window, double value) {
 }  // namespace
 
 bool GuardState::passes_over(int64_t batch) const {
-  return std::any_of(passed_over.begin(), passed_over.end(), [&](const BatchRange& range) {
-    return range.first <= batch && batch <= range.last;
-  });
+  return std::find(passed_over.begin(), passed_over.end(), batch) != passed_over.end();
 }
 
 Finding judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,

@@ -24,17 +24,10 @@ struct GuardWindow {
   bool operator==(const GuardWindow&) const = default;
 };
 
-// Batches [first, last].
-struct BatchRange {
-  int64_t first = 0;
-  int64_t last = 0;
-  bool operator==(const BatchRange&) const = default;
-};
-
 struct GuardState {
   std::map<int64_t, GuardWindow> windows;  // by sequence length; empty while on_spike is off
   int64_t skips_in_a_row = 0;              // since the last update
-  std::vector<BatchRange> passed_over;     // not trained on any more, after rollbacks
+  std::vector<int64_t> passed_over;        // batches not trained on any more, after rollbacks
   int64_t rollback_step = 0;               // the checkpoint that was last gone back to
   int64_t rollbacks_in_a_row = 0;          // to that checkpoint
   bool operator==(const GuardState&) const = default;

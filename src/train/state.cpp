@@ -38,12 +38,9 @@ Json guard_json(const GuardState& guard) {
     windows[std::to_string(length)] = {{"losses", window.losses},
                                        {"grad_norms", window.grad_norms}};
   }
-  Json passed_over = Json::array();
-  for (const BatchRange& range : guard.passed_over)
-    passed_over.push_back({{"first", range.first}, {"last", range.last}});
   return {{"skips_in_a_row", guard.skips_in_a_row},
           {"windows", windows},
-          {"passed_over", passed_over},
+          {"passed_over", guard.passed_over},
           {"rollback_step", guard.rollback_step},
           {"rollbacks_in_a_row", guard.rollbacks_in_a_row}};
 }
@@ -56,9 +53,7 @@ GuardState read_guard(const Json& json) {
         window.at("losses").get<std::vector<double>>(),
         window.at("grad_norms").get<std::vector<double>>()};
   }
-  for (const Json& range : json.at("passed_over"))
-    guard.passed_over.push_back(
-        {range.at("first").get<int64_t>(), range.at("last").get<int64_t>()});
+  guard.passed_over = json.at("passed_over").get<std::vector<int64_t>>();
   guard.rollback_step = json.at("rollback_step").get<int64_t>();
   guard.rollbacks_in_a_row = json.at("rollbacks_in_a_row").get<int64_t>();
   return guard;

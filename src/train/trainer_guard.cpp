@@ -89,24 +89,20 @@ void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fiel
   checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
   loader_.reset();  // it reads the order that is replaced
   restore(checkpoint_);
-  // The batch alone at first. When that did not help before the next checkpoint, what led to it is
-  // the trouble: everything since the checkpoint.
   const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
-  const BatchRange passed{again ? state_.batch : batch.index, batch.index};
   guard.windows = std::move(state_.guard.windows);
   guard.skips_in_a_row = state_.guard.skips_in_a_row;
-  guard.passed_over.push_back(passed);
+  guard.passed_over.push_back(batch.index);
   guard.rollback_step = state_.step;
   guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
   state_.guard = std::move(guard);
   begin_from_state();
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint_ ? Json(run_.checkpoint(*checkpoint_).string()) : Json(nullptr);
-  fields["passed_over"] = {passed.first, passed.last};
+  fields["passed_over"] = state_.guard.passed_over;
   log_->event("rollback", state_, reason, fields);
   log_warning(str("batch ", batch.index, ": ", reason, "; back from step ", from_step, " to step ",
-                  state_.step, ", batches ", passed.first, " to ", passed.last,
-                  " are passed over"));
+                  state_.step, ", the batch is passed over"));
   if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
     throw Error(ErrorKind::kNumeric,
                 str("diverged: gone back to step ", state_.step, " ",

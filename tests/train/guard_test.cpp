@@ -108,9 +108,9 @@ TEST(Guard, EqualValuesMakeNoSpikeOfALittleMore) {
 TEST(Guard, BatchesPassedOver) {
   GuardState state;
   EXPECT_FALSE(state.passes_over(0));
-  state.passed_over = {{5, 5}, {8, 10}};
-  for (const int64_t batch : {5, 8, 9, 10}) EXPECT_TRUE(state.passes_over(batch)) << batch;
-  for (const int64_t batch : {0, 4, 6, 7, 11}) EXPECT_FALSE(state.passes_over(batch)) << batch;
+  state.passed_over = {5, 8};
+  for (const int64_t batch : {5, 8}) EXPECT_TRUE(state.passes_over(batch)) << batch;
+  for (const int64_t batch : {0, 4, 6, 7, 9}) EXPECT_FALSE(state.passes_over(batch)) << batch;
 }
 
 }  // namespace
