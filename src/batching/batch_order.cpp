@@ -38,20 +38,17 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
   return std::make_unique<PieceRows>(shard, documents, cut);
 }
 
-// Appends the documents and segments of a row of `length` to the batch, whose rows may be shorter:
-// it then is several of them.
-void add_rows(Batch& batch, int64_t length, const std::vector<RowPart>& parts,
-              const RowContent& content, bool apart) {
-  int64_t document = -1;
+// Appends the documents and segments of a row of `length`, from the place `begin` on, to the batch,
+// whose rows may be shorter: it then is several of them.
+void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<RowPart>& parts,
+              bool apart) {
+  for (const RowPart& part : parts) batch.documents.push_back(part.document);
   auto part = parts.begin();
   for (int64_t at = 0; at < length; at += batch.length) {
-    const auto begin = static_cast<int64_t>(batch.documents.size()) * batch.length;
-    for (; part != parts.end() && part->place <= at; ++part) document = part->document;
-    batch.documents.push_back(at < content.num_positions ? document : -1);
-    batch.segments.push_back(static_cast<int32_t>(begin));
+    batch.segments.push_back(static_cast<int32_t>(begin + at));
     for (; part != parts.end() && part->place < at + batch.length; ++part) {
-      document = part->document;
-      if (apart) batch.segments.push_back(static_cast<int32_t>(begin + part->place - at));
+      if (apart && part->place > at)
+        batch.segments.push_back(static_cast<int32_t>(begin + part->place));
     }
   }
 }
@@ -183,26 +180,23 @@ Batch BatchOrder::Impl::batch(int64_t k) const {
   batch.rows = batch_tokens / batch.length;
   batch.inputs.assign(static_cast<size_t>(batch_tokens), 0);
   batch.targets.assign(static_cast<size_t>(batch_tokens), kNoTarget);
-  batch.documents.reserve(static_cast<size_t>(batch.rows));
   batch.segments.reserve(static_cast<size_t>(batch.rows));
   RowStream::Reader reader(stream.rows);
   std::vector<RowPart> parts;
   const int64_t num_rows = batch_tokens / stream.length;
   for (int64_t i = 0; i < num_rows; ++i) {
     parts.clear();
-    RowContent content;
     bool apart = false;
     if (i < slot.num_rows) {
       const RowStream::Place place = reader.at(slot.first_row + i);
       const Rows& of_group = *rows[place.source];
       const size_t begin = static_cast<size_t>(i) * length;
-      content = of_group.fill(*group_rows[slot.index][place.source].index, place.row,
-                              std::span(batch.inputs).subspan(begin, length),
-                              std::span(batch.targets).subspan(begin, length), parts);
+      batch.num_targets += of_group.fill(*group_rows[slot.index][place.source].index, place.row,
+                                         std::span(batch.inputs).subspan(begin, length),
+                                         std::span(batch.targets).subspan(begin, length), parts);
       apart = of_group.parts_are_apart();
     }
-    batch.num_targets += content.num_targets;
-    add_rows(batch, stream.length, parts, content, apart);
+    add_rows(batch, i * stream.length, stream.length, parts, apart);
   }
   if (batch.segments.size() == static_cast<size_t>(batch.rows)) batch.segments.clear();
   return batch;

@@ -40,8 +40,8 @@ int64_t ConcatRows::document_at(size_t place) const {
   return documents_[static_cast<int64_t>(order_ ? (*order_)(place) : place)];
 }
 
-RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
-                            std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
+                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
   // Positions are places in the stream; the target of the input at p is the token at p + 1.
   const auto length = static_cast<int64_t>(inputs.size());
   const int64_t begin = row * length;
@@ -53,7 +53,7 @@ RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> in
 
   auto place =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
-  RowContent content{end - begin, 0};
+  int64_t num_targets = 0;
   for (int64_t first = place == 0 ? 0 : ends_[place - 1]; first < end; first = ends_[place++]) {
     const int64_t last = ends_[place];
     if (last == first) continue;  // a document that is left out
@@ -65,9 +65,9 @@ RowContent ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> in
     // From the second token of the document on: its first one is nobody's target.
     const int64_t target_end = std::min(last, end + 1);
     copy(input + 1, target_end, shift, targets.subspan(static_cast<size_t>(input - begin)));
-    content.num_targets += std::max<int64_t>(0, target_end - input - 1);
+    num_targets += std::max<int64_t>(0, target_end - input - 1);
   }
-  return content;
+  return num_targets;
 }
 
 }  // namespace lmtrain

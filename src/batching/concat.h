@@ -22,8 +22,8 @@ class ConcatRows : public Rows {
   // the rows.
   ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
              std::optional<uint64_t> key);
-  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
-                  std::vector<RowPart>& parts) const override;
+  int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
+               std::vector<RowPart>& parts) const override;
   bool parts_are_apart() const override { return false; }
 
  private:

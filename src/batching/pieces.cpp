@@ -142,8 +142,8 @@ std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) cons
   return std::span(shared).subspan(shared_begin[i], shared_begin[i + 1] - shared_begin[i]);
 }
 
-RowContent PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                           std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                        std::span<int32_t> targets, std::vector<RowPart>& parts) const {
   size_t place = 0;
   for (const Piece piece : rows_[index].pieces_of(row)) {
     const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
@@ -154,8 +154,7 @@ RowContent PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
     parts.push_back({static_cast<int64_t>(place), piece.document});
     place += size;
   }
-  const auto filled = static_cast<int64_t>(place);
-  return {filled, filled};
+  return static_cast<int64_t>(place);
 }
 
 }  // namespace lmtrain

@@ -37,8 +37,8 @@ class PieceRows : public Rows {
  public:
   // The shard must outlive the rows. Error(kData) beyond 2^32 - 1 documents, or 2^32 units in one.
   PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut);
-  RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
-                  std::vector<RowPart>& parts) const override;
+  int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
+               std::vector<RowPart>& parts) const override;
   bool parts_are_apart() const override { return true; }
 
  private:

@@ -24,11 +24,6 @@ struct RowPart {
   int64_t document = 0;
 };
 
-struct RowContent {
-  int64_t num_positions = 0;  // those with an input, at the row's beginning; padding follows
-  int64_t num_targets = 0;
-};
-
 class Rows {
  public:
   Rows() = default;
@@ -40,8 +35,9 @@ class Rows {
   const std::vector<RowLength>& lengths() const { return lengths_; }
   // Writes a row of lengths()[index] into spans of that length, which hold padding (0 and
   // kNoTarget) beforehand, and what it is made of to the end of `parts`, the first at place 0.
-  virtual RowContent fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                          std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
+  // Gives the number of targets.
+  virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                       std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
   // Whether attention stays inside each part.
   virtual bool parts_are_apart() const = 0;
 

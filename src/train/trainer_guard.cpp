@@ -1,6 +1,7 @@
 // What the loop does with a batch that must not be applied: skip it, go back to the last
 // checkpoint, or end the run with exit code 4.
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -31,9 +32,10 @@ Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : 
 
 Json Trainer::incident_fields(const Batch& batch, double loss, double grad_norm) const {
   const std::string tensor = first_bad_tensor(parameters_.layout(), grad_);
+  const std::set<int64_t> documents(batch.documents.begin(), batch.documents.end());
   return {{"skipped_batch", batch.index},
           {"seq_len", batch.length},
-          {"documents", batch.documents},
+          {"documents", documents},
           {"loss", finite_or_null(loss)},
           {"grad_norm", finite_or_null(grad_norm)},
           {"tensor", tensor.empty() ? Json(nullptr) : Json(tensor)}};

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/random.h"
@@ -81,26 +82,25 @@ Coverage::Coverage(const TokenShard& shard, Mixture mixture, bool apart)
 
 std::string Coverage::add(const Batch& batch) {
   const auto size = static_cast<size_t>(batch.rows * batch.length);
-  if (batch.inputs.size() != size || batch.targets.size() != size ||
-      batch.documents.size() != static_cast<size_t>(batch.rows)) {
-    return "sizes";
-  }
+  if (batch.inputs.size() != size || batch.targets.size() != size) return "sizes";
   const int64_t before = total_;
   for (size_t i = 0; i < size; ++i) {
     const std::string problem = check_position(batch, i);
     if (!problem.empty()) return str(problem, " at ", i, " of batch ", batch.index);
   }
   if (batch.num_targets != total_ - before) return "num_targets";
+  std::set<int64_t> documents;
+  for (const int32_t input : batch.inputs) {
+    if (input != 0) documents.insert(document_of(input));
+  }
+  if (documents != std::set<int64_t>(batch.documents.begin(), batch.documents.end()))
+    return str("documents of batch ", batch.index);
   return check_segments(batch);
 }
 
 std::string Coverage::check_position(const Batch& batch, size_t i) {
-  const auto length = static_cast<size_t>(batch.length);
   const int32_t input = batch.inputs[i];
   const int32_t target = batch.targets[i];
-  if (i % length == 0 && batch.documents[i / length] != (input == 0 ? -1 : document_of(input))) {
-    return "document";
-  }
   if (target == kNoTarget) return "";
   const auto place = static_cast<size_t>(target) - 1;
   if (input != target - 1 || document_of(input) != document_of(target)) return "target";

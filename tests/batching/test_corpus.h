@@ -37,7 +37,8 @@ class Coverage {
   Coverage(const TokenShard& shard, Mixture mixture, bool apart);
 
   // Counts, and gives what is wrong with the batch by itself, else "": a position trains the token
-  // after its input, of the same document; padding is 0 and kNoTarget; the counts add up; segments
+  // after its input, of the same document; padding is 0 and kNoTarget; the counts add up; no
+  // document is missing and none too many; segments
   // are in order and hold consecutive tokens of one document each.
   std::string add(const Batch& batch);
 

@@ -24,7 +24,6 @@ Batch ragged_batch(const std::vector<int64_t>& targets) {
       batch.targets[static_cast<size_t>(row * batch.length + i)] = kNoTarget;
     }
     batch.num_targets += count;
-    batch.documents.push_back(count > 0 ? row : -1);
   }
   return batch;
 }

@@ -1,5 +1,7 @@
 // The loop with loss or gradient spoiled on purpose: what the guard promises in
 // docs/reliability.md.
+#include <set>
+
 #include "optim/clip.h"
 #include "train/step.h"
 #include "train/tiny_run.h"
@@ -105,6 +107,34 @@ TEST(TrainerGuard, ASkippedBatchWasNeverSeen) {
     } else {
       EXPECT_TRUE(skips[0].at("tensor").is_null());
     }
+  }
+}
+
+// Rows of several documents, and documents of several rows.
+TEST(TrainerGuard, AnIncidentNamesEveryDocumentOnce) {
+  for (const char* batching : {"bucket", "concat"}) {
+    const TinyRun tiny(Json{{"guard", {{"max_skips", 1000}}},
+                            {"train", {{"steps", 5}}},
+                            {"data", {{"shuffle", false}}},
+                            {"sequence", {{"batching", batching}}}});
+    std::map<int64_t, std::set<int64_t>> documents;
+    size_t num_parts = 0;
+    train(tiny, [&](const Batch& batch, double& loss, const at::Tensor&) {
+      if (batch.index >= 100) return;
+      loss = NAN;
+      num_parts += batch.documents.size();
+      documents[batch.index].insert(batch.documents.begin(), batch.documents.end());
+    });
+    size_t num_documents = 0;
+    for (const Json& skip : tiny.events("skip")) {
+      const auto named = skip.at("documents").get<std::vector<int64_t>>();
+      const std::set<int64_t>& expected = documents.at(skip.at("skipped_batch"));
+      EXPECT_EQ(named, std::vector<int64_t>(expected.begin(), expected.end()));
+      num_documents += named.size();
+    }
+    EXPECT_EQ(documents.size(), 100U);
+    EXPECT_LT(num_documents, num_parts) << "some document fills several rows";
+    EXPECT_GT(num_documents, 100U) << "some batch is of several documents";
   }
 }
 
