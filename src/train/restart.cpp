@@ -70,6 +70,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
 RunOutcome RestartableRun::run() {
   try {
     for (;;) {
+      if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
       const std::optional<RunOutcome> outcome = next_trial_ ? run_trial() : run_to_the_end();
       if (outcome) return *outcome;
       settle();
@@ -87,7 +88,8 @@ void RestartableRun::report_failure(const std::exception& error) {
   const TrainingState none;
   const bool diverged = failure.kind == ErrorKind::kNumeric;
   try {
-    if (next_trial_) RunLog(run_, none, /*tensorboard=*/false).event("end", none, failure.message);
+    if (!trainer_ || next_trial_)
+      RunLog(run_, none, /*tensorboard=*/false).event("end", none, failure.message);
     failed_status_ =
         write_status(run_, diverged ? "diverged" : "failed", none, exit_code(failure.kind));
   } catch (const Error& second) {
@@ -118,7 +120,8 @@ std::vector<int64_t> RestartableRun::seeds_of(int64_t attempt) const {
   return seeds;
 }
 
-// Brings the folder, wherever a process was killed, to a point where a trial or the run comes next.
+// Brings the folder, wherever a process was killed, to a point where a trial or the run comes next,
+// or nothing does.
 void RestartableRun::settle() {
   const std::vector<TrialResult> trials = last_trials();
   const auto continued = std::find_if(trials.begin(), trials.end(),
@@ -148,7 +151,10 @@ void RestartableRun::settle() {
   const std::string failed =
       str("attempt ", attempts, " of ", allowed,
           " did not converge: ", reason.empty() ? "the held-out loss did not fall" : reason);
-  if (attempts >= allowed) throw Error(ErrorKind::kNumeric, failed);
+  if (attempts >= allowed) {
+    given_up_ = failed;
+    return;
+  }
   log_warning(str(failed, "; beginning again with seed ", seeds_of(attempts).front()));
 }
 
@@ -186,6 +192,7 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
 void RestartableRun::prepare_trainer() {
   trainer_.reset();
   next_trial_.reset();
+  if (!given_up_.empty()) return;
   // A folder that holds no run may hold anything else.
   const auto newest = [&](const RunFolder& folder) {
     return run_.holds_run() ? newest_valid_checkpoint(folder, /*skip_training_state=*/false)
@@ -219,8 +226,13 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   TrialResult result = *next_trial_;
   const RunFolder folder = trial_folder(run_, result.seed);
   lmtrain::create_directories(folder.path());
-  log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed),
-            {{"version", LMTRAIN_VERSION}});
+  if (!announced_) {
+    log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed),
+              {{"version", LMTRAIN_VERSION},
+               {"device", config_.device},
+               {"precision", config_.precision}});
+    announced_ = true;
+  }
   log_note(str("trial of seed ", result.seed));
   write_status(run_, "running", none, std::nullopt);
   try {

@@ -28,12 +28,12 @@ class RestartableRun {
  public:
   // `config` is resolved. A folder that holds the run already must be locked: what was under way
   // there is finished, and its newest valid checkpoint taken. Error(kConfig) when trials have to be
-  // compared and there is no held-out text, Error(kNumeric) when every attempt has failed.
+  // compared and there is no held-out text.
   RestartableRun(Config config, PreparedData data, const RunFolder& run);
 
   // What comes next, for people.
-  std::string summary() const { return trainer_->summary(); }
-  // As Trainer's.
+  std::string summary() const { return trainer_ ? trainer_->summary() : given_up_; }
+  // As Trainer's; Error(kNumeric) when every attempt has failed, now or before.
   RunOutcome run();
   const std::string& failed_status() const { return failed_status_; }
 
@@ -63,7 +63,9 @@ class RestartableRun {
   std::chrono::steady_clock::time_point started_;
   std::vector<TrialResult> trials_;
   std::optional<TrialResult> next_trial_;  // what comes next; none: the run itself
-  std::unique_ptr<Trainer> trainer_;       // of what comes next
+  std::unique_ptr<Trainer> trainer_;       // of what comes next; none: given up
+  std::string given_up_;                   // why, when every attempt has failed
+  bool announced_ = false;                 // a start or resume event is there from this process
   std::string failed_status_;
 };
 

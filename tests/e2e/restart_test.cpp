@@ -103,6 +103,11 @@ TEST(Restart, SaysWhatCameOut) {
   }
   EXPECT_EQ(Json::parse(result.out), run.status());
   EXPECT_EQ(run.status().at("state"), "done");
+  // Once for the process, and once where the best goes on from its checkpoint.
+  for (const char* event : {"start", "resume"}) {
+    ASSERT_EQ(run.events(event).size(), 1U) << event;
+    EXPECT_EQ(run.events(event)[0].at("precision"), "fp32");
+  }
 }
 
 TEST(Restart, WithoutHeldOutTextIsExit2) {
@@ -244,7 +249,10 @@ TEST(Restart, OnDivergenceTriesTheNextSeedsAndGivesUp) {
             4);
   EXPECT_TRUE(once.events("restart_trial").empty());
   // And a resume says so again.
-  EXPECT_EQ(lmtrain({"resume", run.path()}).exit_code, 4);
+  const ProcessResult resumed = lmtrain({"resume", run.path()});
+  EXPECT_EQ(resumed.exit_code, 4) << resumed;
+  EXPECT_EQ(Json::parse(resumed.out), run.status());
+  EXPECT_EQ(run.status().at("state"), "diverged");
 }
 
 TEST(Restart, OnDivergenceChangesNothingForARunThatConverges) {
