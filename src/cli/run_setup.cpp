@@ -43,18 +43,52 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   return changed;
 }
 
-// Says what the optimizer does otherwise from here on.
-void note_optimizer_changes(Config before, Config after) {
+struct Change {
+  std::string key, was, is;
+};
+
+// Of the settings in use.
+std::vector<Change> changed_settings(Config before, Config after) {
   const SettingTable old_settings = config_settings(before);
   const SettingTable settings = config_settings(after);
+  std::vector<Change> changes;
   for (const Setting& setting : settings.settings()) {
-    if (!setting.key.starts_with("optimizer.") || !why_unused(setting, settings).empty()) continue;
-    const std::string was = value_text(*old_settings.find(setting.key));
-    const std::string is = value_text(setting);
-    if (is == was) continue;
-    log_note(str(setting.key, " is ", is, " from the next update on (was ", was,
+    if (!why_unused(setting, settings).empty()) continue;
+    Change change{setting.key, value_text(*old_settings.find(setting.key)), value_text(setting)};
+    if (change.is != change.was) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+// Says what the optimizer does otherwise from here on.
+void note_optimizer_changes(const Config& before, const Config& after) {
+  for (const Change& change : changed_settings(before, after)) {
+    if (!change.key.starts_with("optimizer.")) continue;
+    log_note(str(change.key, " is ", change.is, " from the next update on (was ", change.was,
                  "); what the optimizer remembers is kept"));
   }
+}
+
+// Trials are compared with each other: what their losses rest on stays until the best goes on.
+void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after) {
+  if (before.restart.seeds == 1 || !std::filesystem::exists(run.trials()) ||
+      !run.checkpoint_steps().empty()) {
+    return;
+  }
+  std::vector<std::string> unlike;
+  for (const Change& change : changed_settings(before, after)) {
+    const std::string section = change.key.substr(0, change.key.find('.'));
+    const bool counts = section == "optimizer" || section == "lr_schedule" || section == "clip" ||
+                        section == "loss" || section == "precision" ||
+                        change.key == "eval.tokens" ||
+                        (section == "train" && change.key != "train.max_time");
+    if (counts) unlike.push_back(change.key);
+  }
+  if (unlike.empty()) return;
+  throw Error(
+      ErrorKind::kConfig,
+      str("the trials of random restart would not be alike after a change of ", join(unlike, ", "),
+          "; resume without it, and again with it once the best goes on"));
 }
 
 Config changed_config(const RunFolder& run, const Config& before,
@@ -117,6 +151,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
   const FileLock lock = run.lock();
   const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
   Config config = changed_config(run, before, overrides);
+  refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
   if (!(config == before)) write_run_config(run, config);
   return train_run(training);
@@ -154,12 +189,14 @@ int branch_run(const RunFolder& from, const Branch& branch,
   const FileLock lock = run.lock();
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   adopt_checkpoint(from, *step, run);
-  RunLog(run, state, /*tensorboard=*/false)
-      .event("start", state, str("branch of ", from.checkpoint(*step).string()),
-             {{"version", LMTRAIN_VERSION}});
   write_run_config(run, config);
   RestartableRun training = make_run(config, run);
   write_run_config(run, config);  // with what was auto made concrete
+  RunLog(run, state, /*tensorboard=*/false)
+      .event("start", state, str("branch of ", from.checkpoint(*step).string()),
+             {{"version", LMTRAIN_VERSION},
+              {"device", config.device},
+              {"precision", config.precision}});
   return train_run(training);
 }
 

@@ -206,6 +206,12 @@ TEST(Restart, StoppedInATrialGoesOn) {
   EXPECT_EQ(run.status().at("state"), "stopped");
   EXPECT_EQ(Json::parse(stopped.out), run.status());
   EXPECT_NE(stopped.err.find("lmtrain resume " + run.path()), std::string::npos) << stopped;
+  for (const std::string change : {"train.steps=30", "optimizer.lr=1e-3", "lr_schedule.warmup=3",
+                                   "precision=bf16", "eval.tokens=1000"}) {
+    const ProcessResult refused = lmtrain({"resume", run.path(), "--set", change});
+    EXPECT_EQ(refused.exit_code, 2) << change << refused;
+    EXPECT_NE(refused.err.find(change.substr(0, change.find('='))), std::string::npos) << refused;
+  }
   const ProcessResult resumed = lmtrain({"resume", run.path()});
   ASSERT_EQ(resumed.exit_code, 0) << resumed;
   EXPECT_EQ(difference(run, expected.run), "");
