@@ -36,6 +36,7 @@ TEST(Branch, WithoutAChangeEndsAsTheRunItself) {
   EXPECT_EQ(contents(whole.run.folder()), before) << "the old run changed";
   EXPECT_EQ(branch.checkpoint_steps().front(), 12);
   const Json start = branch.events("start").at(0);
+  EXPECT_EQ(start.at("precision"), "fp32");
   EXPECT_EQ(start.at("reason"), "branch of " + whole.run.checkpoint(12).string());
   EXPECT_EQ(start.at("step"), 12);
   const Json config = Json::parse(read_text(branch.folder() / "config.json"));
