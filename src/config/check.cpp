@@ -113,6 +113,10 @@ void check_optimizer(const Config& config, Rules& rules) {
   rules.require(c.betas.size() == count, {"optimizer.betas", "optimizer.type"},
                 str("optimizer.betas has ", c.betas.size(), " values; allowed: ", count,
                     " for optimizer.type ", c.type));
+  rules.require(
+      c.betas_end.empty() || c.type == "ademamix" || c.betas_end.size() == count,
+      {"optimizer.betas_end", "optimizer.type"},
+      str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
   const LrScheduleConfig& lr = config.lr_schedule;
   const bool percents =
       lr.warmup.unit == Span::Unit::kPercent && lr.decay.unit == Span::Unit::kPercent;

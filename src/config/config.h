@@ -124,6 +124,9 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
+  std::vector<double> betas_end;                   // at the end of the run; none: as at its begin
+  double weight_decay_end_ratio = 1.0;             // to weight_decay
+  std::string end_shape = "linear";                // linear | cosine
   double momentum = 0.95;                          // muon
   bool nesterov = true;                            // muon
   int64_t ns_steps = 5;                            // muon

@@ -182,6 +182,16 @@ void add_optimizer(SettingTable& t, Config& config) {
   t.add("optimizer.weight_decay", &c.weight_decay,
         "Decoupled decay, times the learning rate, of every tensor of two or more dimensions.")
       .at_least(0);
+  t.add(
+       "optimizer.weight_decay_end_ratio", &c.weight_decay_end_ratio,
+       "Where weight decay, that of groups too, is at the end of the run, as a share of its value.")
+      .at_least(0);
+  t.add("optimizer.betas_end", &c.betas_end, "Where betas are at the end of the run.")
+      .below(0, 1)
+      .used_if("optimizer.type", {"adamw", "lion", "soap", "muon"})
+      .default_is("where they began");
+  t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.")
+      .one_of({"linear", "cosine"});
   t.add("optimizer.momentum", &c.momentum, "Decay of the momentum.")
       .below(0, 1)
       .used_if("optimizer.type", {"muon"});

@@ -7,8 +7,7 @@
 namespace lmtrain {
 
 AdamW::AdamW(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
-    : beta1_(config.betas.at(0)),
-      beta2_(config.betas.at(1)),
+    : hyperparameters_(config),
       eps_(config.eps),
       parameters_(parameters),
       moments_(config, parameters, {"exp_avg", "exp_avg_sq"}, takes) {}
@@ -23,17 +22,20 @@ void AdamW::update(const UpdateStep& step, const at::Tensor& grad) {
 
 void AdamW::update_fused(const UpdateStep& step, const at::Tensor& grad) {
   const auto t = static_cast<double>(step.number);
+  const double beta1 = hyperparameters_.beta(0, step.run);
+  const double beta2 = hyperparameters_.beta(1, step.run);
   AdamWConstants constants{};
-  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
-  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
-  constants.beta2 = static_cast<float>(beta2_);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2);
+  constants.beta2 = static_cast<float>(beta2);
   constants.eps = static_cast<float>(eps_);
-  constants.bias_correction1 = static_cast<float>(1.0 - std::pow(beta1_, t));
-  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
+  constants.bias_correction1 = static_cast<float>(1.0 - std::pow(beta1, t));
+  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2, t)));
   constants.grad_scale = static_cast<float>(step.grad_scale);
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay = static_cast<float>(range.group.weight_decay);
+    constants.weight_decay =
+        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
     with_element_type(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().adamw(elements<float>(parameters_.master()) + place,
@@ -55,8 +57,10 @@ void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
     at::_fused_adamw_({parameters_.master().narrow(0, range.first, range.size)}, {g},
                       {moments_.moment(0, range)}, {moments_.moment(1, range)}, {}, {count},
-                      step.lr * range.group.lr_ratio, beta1_, beta2_, range.group.weight_decay,
-                      eps_, /*amsgrad=*/false, /*maximize=*/false);
+                      step.lr * range.group.lr_ratio, hyperparameters_.beta(0, step.run),
+                      hyperparameters_.beta(1, step.run),
+                      hyperparameters_.weight_decay(range.group, step.run), eps_, /*amsgrad=*/false,
+                      /*maximize=*/false);
     parameters_.refresh_working(range.first, range.size);
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "optim/flat_moments.h"
+#include "optim/hyperparameters.h"
 
 namespace lmtrain {
 
@@ -22,7 +23,8 @@ class AdamW : public Optimizer {
   void update_fused(const UpdateStep& step, const at::Tensor& grad);
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
-  double beta1_, beta2_, eps_;
+  Hyperparameters hyperparameters_;
+  double eps_;
   Parameters& parameters_;
   FlatMoments moments_;
 };

@@ -17,7 +17,8 @@ double length_of(const Span& span, const RunPosition& run) {
 }  // namespace
 
 AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
-    : beta1_(config.betas.at(0)),
+    : hyperparameters_(config),
+      beta1_(config.betas.at(0)),
       beta2_(config.betas.at(1)),
       beta3_(config.betas.at(2)),
       eps_(config.eps),
@@ -57,7 +58,8 @@ void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
   constants.grad_scale = static_cast<float>(step.grad_scale);
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay = static_cast<float>(range.group.weight_decay);
+    constants.weight_decay =
+        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
     with_element_type(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().ademamix(elements<float>(parameters_.master()) + place,
@@ -89,7 +91,7 @@ void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
     const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
     const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
-    w.mul_(1 - lr * range.group.weight_decay).addcdiv_(mix, root, -lr);
+    w.mul_(1 - lr * hyperparameters_.weight_decay(range.group, step.run)).addcdiv_(mix, root, -lr);
     parameters_.refresh_working(range.first, range.size);
   }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "optim/flat_moments.h"
+#include "optim/hyperparameters.h"
 
 namespace lmtrain {
 
@@ -23,6 +24,7 @@ class AdEMAMix : public Optimizer {
   void update_fused(const UpdateStep& step, const at::Tensor& grad);
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
+  Hyperparameters hyperparameters_;
   double beta1_, beta2_, beta3_, eps_, alpha_;
   Span alpha_warmup_, beta3_warmup_;
   Parameters& parameters_;

@@ -5,8 +5,7 @@
 namespace lmtrain {
 
 Lion::Lion(const OptimizerConfig& config, Parameters& parameters)
-    : beta1_(config.betas.at(0)),
-      beta2_(config.betas.at(1)),
+    : hyperparameters_(config),
       parameters_(parameters),
       moments_(config, parameters, {"exp_avg"}, every_parameter) {}
 
@@ -20,12 +19,13 @@ void Lion::update(const UpdateStep& step, const at::Tensor& grad) {
 
 void Lion::update_fused(const UpdateStep& step, const at::Tensor& grad) {
   LionConstants constants{};
-  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
-  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - hyperparameters_.beta(0, step.run));
+  constants.one_minus_beta2 = static_cast<float>(1.0 - hyperparameters_.beta(1, step.run));
   constants.grad_scale = static_cast<float>(step.grad_scale);
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay = static_cast<float>(range.group.weight_decay);
+    constants.weight_decay =
+        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
     with_element_type(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().lion(elements<float>(parameters_.master()) + place,
@@ -39,15 +39,17 @@ void Lion::update_fused(const UpdateStep& step, const at::Tensor& grad) {
 
 void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;
+  const double beta1 = hyperparameters_.beta(0, step.run);
+  const double beta2 = hyperparameters_.beta(1, step.run);
   for (const FlatRange& range : moments_.ranges()) {
     const double lr = step.lr * range.group.lr_ratio;
     const at::Tensor w = parameters_.master().narrow(0, range.first, range.size);
     const at::Tensor m = moments_.moment(0, range);
     const at::Tensor g = grad.narrow(0, range.first, range.size);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    w.mul_(1 - lr * range.group.weight_decay);
-    w.sub_(m.lerp(g, 1 - beta1_).sign_(), lr);
-    m.lerp_(g, 1 - beta2_);
+    w.mul_(1 - lr * hyperparameters_.weight_decay(range.group, step.run));
+    w.sub_(m.lerp(g, 1 - beta1).sign_(), lr);
+    m.lerp_(g, 1 - beta2);
     parameters_.refresh_working(range.first, range.size);
   }
 }

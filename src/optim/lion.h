@@ -8,6 +8,7 @@
 #pragma once
 
 #include "optim/flat_moments.h"
+#include "optim/hyperparameters.h"
 
 namespace lmtrain {
 
@@ -21,7 +22,7 @@ class Lion : public Optimizer {
   void update_fused(const UpdateStep& step, const at::Tensor& grad);
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
-  double beta1_, beta2_;
+  Hyperparameters hyperparameters_;
   Parameters& parameters_;
   FlatMoments moments_;
 };

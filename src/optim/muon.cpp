@@ -34,7 +34,8 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters)
     : Muon(config, parameters, newton_schulz_dtype(parameters.master())) {}
 
 Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype)
-    : momentum_(config.momentum),
+    : hyperparameters_(config),
+      momentum_(config.momentum),
       nesterov_(config.nesterov),
       ns_steps_(config.ns_steps),
       iteration_dtype_(iteration_dtype),
@@ -72,13 +73,13 @@ void Muon::update(const UpdateStep& step, const at::Tensor& grad) {
       g.copy_(m);
     }
   }
-  for (const Batch& batch : batches_) update_batch(batch, step.lr, grad);
+  for (const Batch& batch : batches_) update_batch(batch, step, grad);
   for (const FlatRange& range : moments_.ranges()) {
     parameters_.refresh_working(range.first, range.size);
   }
 }
 
-void Muon::update_batch(const Batch& batch, double lr, const at::Tensor& direction) {
+void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction) {
   const auto count = static_cast<int64_t>(batch.matrices.size());
   const at::Tensor x_Bmn =
       at::empty({count, batch.rows, batch.columns}, direction.options().dtype(iteration_dtype_));
@@ -89,9 +90,9 @@ void Muon::update_batch(const Batch& batch, double lr, const at::Tensor& directi
   const at::Tensor o_Bmn = newton_schulz(x_Bmn, ns_steps_);
   for (int64_t i = 0; i < count; ++i) {
     const Matrix& matrix = batch.matrices[static_cast<size_t>(i)];
-    const double rate = lr * matrix.group.lr_ratio;
+    const double rate = step.lr * matrix.group.lr_ratio;
     wide_view(parameters_.master(), matrix.spec)
-        .mul_(1 - rate * matrix.group.weight_decay)
+        .mul_(1 - rate * hyperparameters_.weight_decay(matrix.group, step.run))
         .sub_(o_Bmn[i], rate * matrix.scale);
   }
 }

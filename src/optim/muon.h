@@ -11,6 +11,7 @@
 #pragma once
 
 #include "optim/adamw.h"
+#include "optim/hyperparameters.h"
 
 namespace lmtrain {
 
@@ -34,8 +35,9 @@ class Muon : public Optimizer {
     std::vector<Matrix> matrices;
   };
 
-  void update_batch(const Batch& batch, double lr, const at::Tensor& direction);
+  void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
 
+  Hyperparameters hyperparameters_;
   double momentum_;
   bool nesterov_;
   int64_t ns_steps_;

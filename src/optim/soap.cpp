@@ -44,8 +44,7 @@ at::Tensor improve(const at::Tensor& sum_Bnn, at::Tensor& basis_Bnn) {
 }  // namespace
 
 Soap::Soap(const OptimizerConfig& config, Parameters& parameters)
-    : beta1_(config.betas.at(0)),
-      beta2_(config.betas.at(1)),
+    : hyperparameters_(config),
       eps_(config.eps),
       frequency_(config.precondition_frequency),
       max_dim_(config.max_precond_dim),
@@ -117,18 +116,20 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
   }
   const at::Tensor g_Brc = at::stack(grads);
   const auto k = static_cast<double>(step.number - 1);
+  const double beta1 = hyperparameters_.beta(0, step.run);
+  const double beta2 = hyperparameters_.beta(1, step.run);
   if (step.number > 1) {
     const at::Tensor turned_Brc = rotated(g_Brc, batch.left.basis, batch.right.basis);
-    batch.first.lerp_(turned_Brc, 1 - beta1_);
-    batch.second.mul_(beta2_).addcmul_(turned_Brc, turned_Brc, 1 - beta2_);
+    batch.first.lerp_(turned_Brc, 1 - beta1);
+    batch.second.mul_(beta2).addcmul_(turned_Brc, turned_Brc, 1 - beta2);
     const at::Tensor direction_Brc = batch.first / batch.second.sqrt().add_(eps_);
-    const double correction = std::sqrt(1 - std::pow(beta2_, k)) / (1 - std::pow(beta1_, k));
-    apply(batch, step.lr, correction,
+    const double correction = std::sqrt(1 - std::pow(beta2, k)) / (1 - std::pow(beta1, k));
+    apply(batch, step, correction,
           rotated_back(direction_Brc, batch.left.basis, batch.right.basis));
   }
   // After the update, so that a gradient never meets a basis made from itself.
-  if (batch.rotates_left) batch.left.sum.baddbmm_(g_Brc, g_Brc.mT(), beta2_, 1 - beta2_);
-  if (batch.rotates_right) batch.right.sum.baddbmm_(g_Brc.mT(), g_Brc, beta2_, 1 - beta2_);
+  if (batch.rotates_left) batch.left.sum.baddbmm_(g_Brc, g_Brc.mT(), beta2, 1 - beta2);
+  if (batch.rotates_right) batch.right.sum.baddbmm_(g_Brc.mT(), g_Brc, beta2, 1 - beta2);
   if (step.number == 1) {
     if (batch.rotates_left) batch.left.basis.copy_(eigenbasis(batch.left.sum));
     if (batch.rotates_right) batch.right.basis.copy_(eigenbasis(batch.right.sum));
@@ -137,14 +138,14 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
   }
 }
 
-void Soap::apply(const Batch& batch, double lr, double correction,
+void Soap::apply(const Batch& batch, const UpdateStep& step, double correction,
                  const at::Tensor& direction_Brc) {
   for (size_t i = 0; i < batch.specs.size(); ++i) {
     const ParameterSpec& spec = batch.specs[i];
-    const double rate = lr * batch.groups[i].lr_ratio;
+    const double rate = step.lr * batch.groups[i].lr_ratio;
     parameters_.master_view(spec)
         .sub_(direction_Brc[static_cast<int64_t>(i)].view(spec.shape), rate * correction)
-        .mul_(1 - rate * batch.groups[i].weight_decay);
+        .mul_(1 - rate * hyperparameters_.weight_decay(batch.groups[i], step.run));
   }
 }
 

@@ -11,6 +11,7 @@
 // State: exp_avg (m), exp_avg_sq (v), L, R, Q_L, Q_R.
 #pragma once
 
+#include "optim/hyperparameters.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 
@@ -40,10 +41,12 @@ class Soap : public Optimizer {
   void add(const OptimizerConfig& config, const ParameterSpec& spec);
   void allocate(Batch& batch, const at::Tensor& like);
   void update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& grad);
-  void apply(const Batch& batch, double lr, double correction, const at::Tensor& direction_Brc);
+  void apply(const Batch& batch, const UpdateStep& step, double correction,
+             const at::Tensor& direction_Brc);
   void renew_bases(Batch& batch);
 
-  double beta1_, beta2_, eps_;
+  Hyperparameters hyperparameters_;
+  double eps_;
   int64_t frequency_, max_dim_;
   Parameters& parameters_;
   std::vector<Batch> batches_;

@@ -1,6 +1,7 @@
 // What holds for every rule.
 #include "optim/optimizer.h"
 
+#include <numbers>
 #include <set>
 
 #include "base/support.h"
@@ -110,6 +111,55 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
   }
   EXPECT_EQ(names, of_matrix.at(GetParam()));
   EXPECT_TRUE(all.contains("exp_avg.model.norm.weight"));
+}
+
+// Betas and weight decay on their way over the run: each update is that of an optimizer which has
+// the values of its place for good. A constant one ends elsewhere.
+TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
+  constexpr int64_t kUpdates = 12;
+  const auto position = [](int64_t step) {
+    return RunPosition{static_cast<double>(step), kUpdates, true, 1};
+  };
+  const auto gradient = [](const Parameters& parameters, int64_t step) {
+    return random_tensor(parameters.master().sizes(), static_cast<uint64_t>(step));
+  };
+  OptimizerConfig config = config_of(GetParam());
+  config.weight_decay_end_ratio = 4;
+  config.end_shape = "cosine";
+  config.groups = {{"*embed*", std::nullopt, 0.3}};
+  if (GetParam() != "ademamix") config.betas_end = {0.5, 0.8};
+  OptimizerConfig constant = config;
+  constant.weight_decay_end_ratio = 1;
+  constant.betas_end = {};
+
+  Parameters moving = small_parameters(), stepwise = small_parameters(), still = small_parameters();
+  const auto optimizer = make_optimizer(config, moving);
+  const auto unmoved = make_optimizer(constant, still);
+  std::vector<OptimizerBuffer> state;
+  for (int64_t step = 1; step <= kUpdates; ++step) {
+    optimizer->update({step, 0.01, 1, position(step)}, gradient(moving, step));
+    unmoved->update({step, 0.01, 1, position(step)}, gradient(still, step));
+
+    const double p = (1 - std::cos(std::numbers::pi * static_cast<double>(step) / kUpdates)) / 2;
+    OptimizerConfig here = constant;
+    here.weight_decay *= 1 + 3 * p;
+    here.groups[0].weight_decay = 0.3 * (1 + 3 * p);
+    for (size_t i = 0; i < config.betas_end.size(); ++i) {
+      here.betas[i] += p * (config.betas_end[i] - config.betas[i]);
+    }
+    const auto fresh = make_optimizer(here, stepwise);
+    for (size_t i = 0; i < state.size(); ++i) fresh->buffers()[i].values.copy_(state[i].values);
+    fresh->update({step, 0.01, 1, position(step)}, gradient(stepwise, step));
+    state = fresh->buffers();
+  }
+  double from_constant = 0;
+  for (const ParameterSpec& spec : moving.layout().parameters()) {
+    const at::Tensor weight = moving.master_view(spec);
+    EXPECT_LE(testing::largest_difference(weight, stepwise.master_view(spec)), 1e-6) << spec.name;
+    from_constant =
+        std::max(from_constant, testing::largest_difference(weight, still.master_view(spec)));
+  }
+  EXPECT_GT(from_constant, 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest,

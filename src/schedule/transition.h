@@ -1,0 +1,13 @@
+// Values that go from one to another over a whole run: betas and weight decay. `done` and `total`
+// are in one unit, steps or tokens; past the end the last value holds.
+#pragma once
+
+#include <string>
+
+namespace lmtrain {
+
+// Along a line, or along half a cosine, by `shape` ("linear", "cosine"). Error(kConfig) for
+// another.
+double transition(const std::string& shape, double begin, double end, double done, double total);
+
+}  // namespace lmtrain
