@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "model/llama_source.h"
+#include "model/recompute.h"
 #include "model/rope.h"
 #include "ops/dispatch.h"
 #include "ops/operators.h"
@@ -103,11 +104,14 @@ struct Llama::Compiled {
 
 Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
              const std::string& compile, double z_loss)
-    : parameters_(parameters), max_length_(max_length), compiled_(std::make_unique<Compiled>()) {
+    : parameters_(parameters),
+      max_length_(max_length),
+      compiled_(std::make_unique<Compiled>()),
+      activation_checkpointing_(model.activation_checkpointing) {
   compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model, z_loss),
                          nullptr);
   if (compile == "script") {
-    for (const char* name : {"logits", "loss"}) {
+    for (const char* name : {"logits", "loss", "embed", "decoder_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -139,27 +143,48 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
 
 Llama::~Llama() = default;
 
-at::Tensor Llama::run(const char* function, const at::Tensor& ids,
-                      std::vector<c10::IValue> arguments, const std::vector<int32_t>& segments) {
+std::vector<c10::IValue> Llama::places(const at::Tensor& ids,
+                                       const std::vector<int32_t>& segments) {
   const int64_t length = ids.size(1);
   if (length > max_length_) {
     throw Error(ErrorKind::kInternal,
                 str("a row of ", length, " positions in a model of ", max_length_));
   }
-  arguments.insert(arguments.begin(), ids);
-  arguments.insert(arguments.end(), {weights_, layers_});
-  if (segments.empty()) {
-    arguments.insert(arguments.end(),
-                     {cos_.narrow(0, 0, length), sin_.narrow(0, 0, length), c10::IValue()});
-  } else {
-    const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length);
-    const at::Tensor rows = positions.to(device());
-    arguments.insert(arguments.end(),
-                     {cos_.index_select(0, rows), sin_.index_select(0, rows), bounds.to(device())});
-  }
+  if (segments.empty())
+    return {cos_.narrow(0, 0, length), sin_.narrow(0, 0, length), c10::IValue()};
+  const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length);
+  const at::Tensor rows = positions.to(device());
+  return {cos_.index_select(0, rows), sin_.index_select(0, rows), bounds.to(device())};
+}
+
+at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
   const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
   return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments))
       .toTensor();
+}
+
+at::Tensor Llama::run(const char* function, const at::Tensor& ids,
+                      std::vector<c10::IValue> arguments, const std::vector<int32_t>& segments) {
+  const std::vector<c10::IValue> place = places(ids, segments);
+  arguments.insert(arguments.begin(), ids);
+  arguments.insert(arguments.end(), {weights_, layers_});
+  arguments.insert(arguments.end(), place.begin(), place.end());
+  return call(function, std::move(arguments));
+}
+
+at::Tensor Llama::checkpointed_loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                                    const std::vector<int32_t>& segments) {
+  const std::vector<c10::IValue> place = places(ids, segments);
+  at::Tensor x = call("embed", {ids, weights_});
+  for (const c10::IValue& weights : layers_.toListRef()) {
+    std::vector<at::Tensor> leaves;
+    for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
+    const LayerFunction layer = [this, weights, place](const at::Tensor& input) {
+      return call("decoder_layer", {input, weights, place[0], place[1], place[2]});
+    };
+    x = recomputed(layer, x, leaves);
+  }
+  return call("head_loss", {x, targets, scale, weights_});
 }
 
 at::Tensor Llama::logits(const at::Tensor& ids) {
@@ -176,8 +201,16 @@ at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double 
 at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
                                     const at::Tensor& grad, bool first,
                                     const std::vector<int32_t>& segments, double grad_scale) {
-  const at::Tensor loss = run("loss", ids, {targets, scale}, segments);
-  const auto gradients = torch::autograd::grad({loss}, leaves_, {at::full_like(loss, grad_scale)});
+  const at::Tensor loss = [&] {
+    RECORD_USER_SCOPE("forward");
+    return activation_checkpointing_ ? checkpointed_loss(ids, targets, scale, segments)
+                                     : run("loss", ids, {targets, scale}, segments);
+  }();
+  const auto gradients = [&] {
+    RECORD_USER_SCOPE("backward");
+    return torch::autograd::grad({loss}, leaves_, {at::full_like(loss, grad_scale)});
+  }();
+  RECORD_USER_SCOPE("sum gradient");
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {
     accumulate_gradient(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);

@@ -5,6 +5,9 @@
 // folds constants. Either is fixed before the first call and never specialised afterwards, so the
 // bits of a step do not depend on how many came before. Not thread-safe.
 //
+// With `activation_checkpointing` of its config a layer is computed again in the backward instead
+// of being kept (model/recompute.h), to the same bits.
+//
 // `segments` are those of batching/batch.h: the flattened places where a piece of a document
 // begins, every row's first place among them. Attention and positions stay inside a segment. None:
 // every row is one.
@@ -47,8 +50,14 @@ class Llama {
 
  private:
   struct Compiled;
+  // cos, sin and segments as the source takes them.
+  std::vector<c10::IValue> places(const at::Tensor& ids, const std::vector<int32_t>& segments);
+  at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor run(const char* function, const at::Tensor& ids, std::vector<c10::IValue> arguments,
                  const std::vector<int32_t>& segments);
+  // run("loss", ...) that keeps of each layer its input alone.
+  at::Tensor checkpointed_loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                               const std::vector<int32_t>& segments);
 
   Parameters& parameters_;
   int64_t max_length_;
@@ -57,6 +66,7 @@ class Llama {
   std::vector<int64_t> offsets_;    // of each leaf in the flat buffer
   c10::IValue weights_;
   c10::IValue layers_;
+  bool activation_checkpointing_;
   at::Tensor cos_, sin_;
 };
 

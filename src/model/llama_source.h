@@ -6,6 +6,9 @@
 // q_proj, k_proj and v_proj stacked, "gate_up_proj" gate_proj and up_proj; they are adjacent in
 // memory, so stacking costs nothing.
 //
+// With activation checkpointing model/llama.cpp calls embed, decoder_layer and head_loss one by
+// one.
+//
 // Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
 // (H + 2K)E, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where the rows
 // of the batch have segments, B x T.
@@ -31,17 +34,29 @@ def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_P
     normed_BTD = lm.rms_norm(h_BTD, layer["post_attention_layernorm"], rms_norm_eps)
     return h_BTD + mlp(normed_BTD, layer)
 
-def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
-           sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    x_BTD = lm.embedding(ids_BT, weights["embed_tokens"])
+def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
+    return lm.embedding(ids_BT, weights["embed_tokens"])
+
+def head(x_BTD: Tensor, weights: Dict[str, Tensor]) -> Tensor:
+    return torch.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
+
+def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor]) -> Tensor:
+    return lm.cross_entropy(head(x_BTD, weights).flatten(0, 1), targets_BT.flatten(), scale, z_loss)
+
+def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
+            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
+    x_BTD = embed(ids_BT, weights)
     for i in range(num_hidden_layers):
         x_BTD = decoder_layer(x_BTD, layers[i], cos_PR, sin_PR, segments)
-    return torch.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
+    return x_BTD
+
+def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
+           sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
+    return head(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), weights)
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    logits_BTV = logits(ids_BT, weights, layers, cos_PR, sin_PR, segments)
-    return lm.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), scale, z_loss)
+    return head_loss(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), targets_BT, scale, weights)
 )";
 
 }  // namespace lmtrain

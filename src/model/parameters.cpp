@@ -81,6 +81,11 @@ double ParameterLayout::flops_per_token(int64_t length) const {
          12.0 * attention_width_ * static_cast<double>(length);
 }
 
+double ParameterLayout::causal_flops_per_token(int64_t length) const {
+  return 6.0 * static_cast<double>(num_parameters()) +
+         6.0 * attention_width_ * static_cast<double>(length);
+}
+
 Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device)
     : layout_(std::move(layout)),
       master_(at::zeros({layout_.flat_size()},

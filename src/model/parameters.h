@@ -48,6 +48,8 @@ class ParameterLayout {
   int64_t num_parameters() const;
   // Training FLOPs of one token at this row length: 6N + 12 L D T, with D = heads x head size.
   double flops_per_token(int64_t length) const;
+  // The same without what a causal mask makes unnecessary: 6N + 6 L D T.
+  double causal_flops_per_token(int64_t length) const;
 
  private:
   int64_t add(std::string name, std::vector<int64_t> shape);

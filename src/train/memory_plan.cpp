@@ -36,8 +36,11 @@ MemoryPlan plan_memory(const Config& config, at::ScalarType working_dtype,
   for (const OptimizerBuffer& buffer : optimizer->buffers())
     plan.optimizer += static_cast<int64_t>(buffer.values.nbytes());
   const int64_t last_norm = 2 * model.hidden_size;
-  plan.activations =
-      micro_positions * element * (model.num_hidden_layers * saved_by_layer(model) + last_norm);
+  // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
+  const int64_t layers = model.activation_checkpointing
+                             ? model.num_hidden_layers * model.hidden_size + saved_by_layer(model)
+                             : model.num_hidden_layers * saved_by_layer(model);
+  plan.activations = micro_positions * element * (layers + last_norm);
   plan.logits = micro_positions * element * *model.vocab_size;
   if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer;
   return plan;

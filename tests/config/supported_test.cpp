@@ -34,8 +34,9 @@ TEST(Supported, EachUnbuiltSettingIsNamedWithItsLine) {
   const Config config = parsed("\"precision\": \"fp8\",\n\"compile\": \"graph\"");
   const std::vector<std::string> lines = lines_of(unsupported(config));
   const std::vector<std::string> expected = {
-      "run.json:2: /precision: fp8 is not built yet; this version supports: auto | fp32 | bf16 | "
-      "fp16",
+      "run.json:2: /precision: fp8 is not built yet (it needs a GPU with matrix units for fp8, "
+      "NVIDIA compute capability 8.9 or higher, and scaled matrix products that lmtrain does not "
+      "have); this version supports: auto | fp32 | bf16 | fp16",
       "run.json:3: /compile: graph is not built yet; this version supports: auto | eager | script"};
   EXPECT_EQ(lines, expected) << join(lines, "\n");
 }

@@ -166,8 +166,6 @@ std::vector<ErrorCase> unsupported_cases() {
   return {
       config_case("PrecisionFp8", 2, {{"precision", "fp8"}}, {"/precision", "fp8", what}),
       config_case("CompileGraph", 2, {{"compile", "graph"}}, {"/compile", "graph", what, "script"}),
-      config_case("ActivationCheckpointing", 2, {{"model", {{"activation_checkpointing", true}}}},
-                  {"/model/activation_checkpointing", what}),
       config_case("NoGpu", 2, {{"device", "cuda"}}, {"cuda", "set device to \"cpu\" or \"auto\""}),
       config_case("NoSuchGpu", 2, {{"device", "cuda:31"}}, {"cuda:31", "cpu", "auto"}),
       config_case("BadDevice", 2, {{"device", "gpu"}}, {"/device", "gpu", "cuda"}),

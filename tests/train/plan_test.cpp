@@ -108,6 +108,9 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(bf16.gradient, 4 * flat);
   EXPECT_EQ(bf16.optimizer, moments);
   EXPECT_EQ(2 * bf16.activations, fp32.activations);
+  // The input of both layers (16), and all of one.
+  config.model.activation_checkpointing = true;
+  EXPECT_EQ(plan_memory(config, at::kFloat, 128).activations, 4 * 128 * (2 * 16 + 184 + 32));
   config.checkpoint.async = false;
   EXPECT_EQ(plan_memory(config, at::kFloat, 128).snapshot, 0);
 }

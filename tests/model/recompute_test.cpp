@@ -1,0 +1,120 @@
+// Activation checkpointing: the same bits, in less memory.
+#include "model/recompute.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gtest/gtest.h>
+
+#include "model/llama.h"
+#include "support/tensors.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_integers;
+using testing::same_bits;
+
+constexpr int64_t kVocabulary = 61;
+constexpr int64_t kRows = 4;
+constexpr int64_t kLength = 32;
+
+ModelConfig deep_config(bool checkpointing, bool tied) {
+  ModelConfig config;
+  config.hidden_size = 32;
+  config.intermediate_size = 80;
+  config.num_hidden_layers = 8;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.tie_word_embeddings = tied;
+  config.activation_checkpointing = checkpointing;
+  return config;
+}
+
+// The most bytes of tensors on the CPU at once, while it lives, of those it saw coming.
+class PeakBytes : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void* /*place*/, int64_t size, size_t /*allocated*/, size_t /*reserved*/,
+                         c10::Device /*device*/) override {
+    now_ += size;
+    peak_ = std::max(peak_, now_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t now_ = 0, peak_ = 0;
+};
+
+struct Result {
+  at::Tensor loss, gradient;
+  int64_t peak = 0;
+};
+
+struct Case {
+  std::string compile = "script";
+  at::ScalarType dtype = at::kFloat;
+  bool tied = true;
+  std::vector<int32_t> segments = {};
+};
+
+Result step(const Case& test, bool checkpointing) {
+  const testing::Threads one_thread{1};
+  const ModelConfig config = deep_config(checkpointing, test.tied);
+  Parameters parameters(ParameterLayout(config, kVocabulary), test.dtype, at::kCPU);
+  parameters.initialize(/*seed=*/5, /*initializer_range=*/0.2);
+  Llama llama(config, parameters, kLength, test.compile);
+  const at::Tensor ids = random_integers(0, kVocabulary, {kRows, kLength}, 1);
+  const at::Tensor targets = random_integers(0, kVocabulary, {kRows, kLength}, 2);
+  Result result;
+  result.gradient = at::zeros_like(parameters.master());
+  const auto memory = std::make_shared<PeakBytes>();
+  const c10::DebugInfoGuard watch(c10::DebugInfoKind::PROFILER_STATE, memory);
+  // Twice: the second adds to the first.
+  for (const bool first : {true, false}) {
+    result.loss =
+        llama.loss_and_gradient(ids, targets, 1.0 / 128, result.gradient, first, test.segments);
+  }
+  result.peak = memory->peak();
+  return result;
+}
+
+TEST(Recompute, SameBitsInLessMemory) {
+  std::vector<int32_t> segments = {0, 3, 20, 32, 64, 65, 96};
+  const std::vector<Case> cases = {{"script"},
+                                   {"eager"},
+                                   {"script", at::kBFloat16},
+                                   {"eager", at::kBFloat16},
+                                   {"script", at::kDouble},
+                                   {"script", at::kFloat, /*tied=*/false},
+                                   {"script", at::kBFloat16, true, segments},
+                                   {"eager", at::kFloat, true, segments}};
+  for (const Case& test : cases) {
+    const Result kept = step(test, false);
+    const Result computed_again = step(test, true);
+    EXPECT_TRUE(same_bits(kept.loss, computed_again.loss)) << test.compile;
+    EXPECT_TRUE(same_bits(kept.gradient, computed_again.gradient)) << test.compile << test.dtype;
+    EXPECT_GT(kept.gradient.abs().max().item<double>(), 0);
+    EXPECT_LT(computed_again.peak, kept.peak / 2) << test.compile << test.dtype;
+    EXPECT_GT(computed_again.peak, 0);
+  }
+}
+
+// What a layer keeps is its input; what it computes in between is gone until the backward.
+TEST(Recompute, RunsTheLayerTwiceAndReachesItsWeights) {
+  const at::Tensor w = at::full({3}, 2.0, at::kDouble).set_requires_grad(true);
+  const at::Tensor x = at::arange(3, at::kDouble).set_requires_grad(true);
+  int calls = 0;
+  const LayerFunction layer = [&](const at::Tensor& input) {
+    ++calls;
+    return (input * w).square();
+  };
+  const at::Tensor y = recomputed(layer, x, {w});
+  EXPECT_EQ(calls, 1);
+  y.sum().backward();
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(same_bits(x.grad(), 2 * x.detach() * w.detach().square()));
+  EXPECT_TRUE(same_bits(w.grad(), 2 * w.detach() * x.detach().square()));
+}
+
+}  // namespace
+}  // namespace lmtrain
