@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   lmtrain::add_generate_command(app, action);
   lmtrain::add_prepare_command(app, action);
   lmtrain::add_plan_command(app, action);
+  lmtrain::add_bench_command(app, action);
   lmtrain::add_config_command(app, action);
   const std::string problem = argc > 1 ? lmtrain::unknown_command(app, argv[1]) : "";
   if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);

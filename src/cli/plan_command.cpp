@@ -1,6 +1,3 @@
-#include <array>
-#include <cctype>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/length_picture.h"
+#include "cli/table.h"
 #include "config/parse.h"
 #include "ops/device.h"
 #include "train/plan.h"
@@ -112,41 +110,6 @@ Json to_json(const Shown& shown) {
           {"evaluations", count(plan.evaluations)},
           {"checkpoints", count(plan.checkpoints)},
           {"memory", memory_json(plan.memory)}};
-}
-
-using Table = std::vector<std::vector<std::string>>;
-
-// Columns as wide as they need, numbers flush right and a last column of words flush left,
-// indented; the first line of the block has its title.
-std::string block(const std::string& title, const Table& rows) {
-  constexpr size_t kIndent = 13;
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = text.empty() ? title : "";
-    line.resize(kIndent, ' ');
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) line += "  ";
-      const bool words = i + 1 == row.size() && std::isdigit(row[i].front()) == 0;
-      line += (words ? "" : std::string(widths[i] - row[i].size(), ' ')) + row[i];
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
-std::string line(const std::string& title, const std::string& text) {
-  return block(title, {{text}});
-}
-
-std::string printed(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
 }
 
 std::string percent(int64_t part, int64_t whole) {

@@ -10,7 +10,9 @@
 #include "config/parse.h"
 #include "config/settings.h"
 #include "formats/manifest.h"
+#include "ops/device_memory.h"
 #include "train/adopt.h"
+#include "train/micro_fit.h"
 #include "train/resolve.h"
 #include "train/target.h"
 
@@ -110,6 +112,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  require_memory(config, available_memory(device_of(config)));
   return data;
 }
 

@@ -158,10 +158,12 @@ void add_optimizer(SettingTable& t, Config& config) {
       .as(Kind::kTokens)
       .range(1, kMaxTokens);
   t.add("batch.micro_tokens", &config.batch.micro_tokens,
-        "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens.")
+        "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens. "
+        "Fewer "
+        "are taken where memory does not hold them.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
-      .null_is("what fits memory", "auto");
+      .null_is("about 8192 on a CPU, 32768 on a GPU", "auto");
 
   t.section("optimizer", "The update rule.");
   t.add("optimizer.type", &c.type,

@@ -49,26 +49,31 @@ bool is_shortage(const std::system_error& error) {
 }  // namespace
 
 Failure describe_failure(const std::exception& error) {
-  if (const auto* known = dynamic_cast<const Error*>(&error)) return {known->kind(), known->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return {ErrorKind::kMemory, str("out of memory", kMemoryCure)};
-  }
+  const auto failure = [](ErrorKind kind, const std::string& cause, const char* advice = "") {
+    return Failure{kind, cause + advice, cause};
+  };
+  if (const auto* known = dynamic_cast<const Error*>(&error))
+    return failure(known->kind(), known->what());
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return failure(ErrorKind::kMemory, "out of memory", kMemoryCure);
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system != nullptr && is_shortage(*system)) {
-    return {ErrorKind::kMemory, str("out of memory or threads: ", system->what(), kMemoryCure)};
+    return failure(ErrorKind::kMemory, str("out of memory or threads: ", system->what()),
+                   kMemoryCure);
   }
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
-    return {ErrorKind::kIo, str(error.what(), "; check the path and its permissions")};
+    return failure(ErrorKind::kIo, error.what(), "; check the path and its permissions");
   }
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || says_out_of_memory(text)) {
     const bool on_gpu = contains(text, "CUDA");
-    return {ErrorKind::kMemory,
-            str("out of memory", on_gpu ? " on the GPU" : "", asked_for(text), kMemoryCure)};
+    return failure(ErrorKind::kMemory,
+                   str("out of memory", on_gpu ? " on the GPU" : "", asked_for(text)), kMemoryCure);
   }
-  return {ErrorKind::kInternal, str(torch != nullptr ? "libtorch: " : "internal error: ",
-                                    last_line(text), "; please report it")};
+  return failure(ErrorKind::kInternal,
+                 str(torch != nullptr ? "libtorch: " : "internal error: ", last_line(text)),
+                 "; please report it");
 }
 
 }  // namespace lmtrain

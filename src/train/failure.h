@@ -13,6 +13,7 @@ namespace lmtrain {
 struct Failure {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
+  std::string cause;  // the message without its advice
 };
 
 Failure describe_failure(const std::exception& error);

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kStateVersion = 2;
+constexpr int kStateVersion = 3;
 
 Json optional_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -69,6 +69,20 @@ std::optional<LossScale> read_loss_scale(const Json& json) {
   return LossScale{json.at("scale").get<double>(), json.at("good_in_a_row").get<int64_t>()};
 }
 
+Json micro_json(const MicroFit& micro) {
+  Json rows = Json::object();
+  for (const auto& [length, count] : micro.rows) rows[std::to_string(length)] = count;
+  return {{"micro_tokens", micro.micro_tokens}, {"rows", rows}};
+}
+
+MicroFit read_micro(const Json& json) {
+  MicroFit micro;
+  micro.micro_tokens = json.at("micro_tokens").get<int64_t>();
+  for (const auto& [length, count] : json.at("rows").items())
+    micro.rows[std::strtoll(length.c_str(), nullptr, 10)] = count.get<int64_t>();
+  return micro;
+}
+
 }  // namespace
 
 std::string state_to_text(const TrainingState& state) {
@@ -91,7 +105,8 @@ std::string state_to_text(const TrainingState& state) {
                      {"replans", replans},
                      {"total", length_json(state.total)},
                      {"guard", guard_json(state.guard)},
-                     {"loss_scale", loss_scale_json(state.loss_scale)}};
+                     {"loss_scale", loss_scale_json(state.loss_scale)},
+                     {"micro", micro_json(state.micro)}};
   return json.dump(2) + "\n";
 }
 
@@ -123,6 +138,7 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
     state.total = read_length(json.at("total"));
     state.guard = read_guard(json.at("guard"));
     state.loss_scale = read_loss_scale(json.at("loss_scale"));
+    state.micro = read_micro(json.at("micro"));
     return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::kCheckpoint, str(origin, ": not a training state: ", error.what()));

@@ -10,6 +10,7 @@
 #include "batching/batch_order.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
+#include "train/micro_fit.h"
 
 namespace lmtrain {
 
@@ -29,6 +30,7 @@ struct TrainingState {
   RunLength total;                   // its length after them
   GuardState guard;
   std::optional<LossScale> loss_scale;  // fp16 alone
+  MicroFit micro;                       // where memory did not hold batch.micro_tokens
 };
 
 std::string state_to_text(const TrainingState& state);

@@ -7,10 +7,10 @@
 #include "base/signal.h"
 #include "base/text.h"
 #include "ops/device.h"
+#include "ops/device_memory.h"
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
 #include "train/failure.h"
-#include "train/longest_shape.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -83,6 +83,8 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
       parameters_.initialize(config_.seed, config_.model.initializer_range);
     }
   }
+  // A micro-batch asked for anew is tried anew.
+  if (state_.micro.micro_tokens != *config_.batch.micro_tokens) state_.micro = {};
   if (!same_length(length, state_.total)) {
     RunLength left = length;
     if (length.steps > 0) left.steps = std::max<int64_t>(1, length.steps - state_.step);
@@ -191,10 +193,7 @@ void Trainer::train() {
       {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
-  if (!at_end()) {
-    try_longest_shape(model_, order_->batch_lengths().back(), config_.sequence, config_.batch,
-                      grad_);
-  }
+  if (!at_end()) fit_memory();
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
   while (!at_end() && stop_signal() == 0) {
@@ -234,6 +233,31 @@ void Trainer::begin_from_state() {
   seconds_waited_ = 0;
 }
 
+void Trainer::fit_memory() {
+  const std::vector<int64_t> lengths = order_->batch_lengths();
+  const auto report = [this](const Lowered& lowered) { report_lowered(lowered); };
+  if (model_.device().is_cpu()) {
+    if (const auto available = available_memory(model_.device()))
+      fit_to_plan(config_, lengths, *available, state_.micro, report);
+  }
+  fit_by_trial(config_, model_, lengths, grad_, state_.micro, report);
+}
+
+double Trainer::forward_and_backward(const Batch& batch) {
+  for (;;) {
+    try {
+      const int64_t rows = micro_rows(config_, state_.micro, batch.length);
+      return accumulate_batch(model_, batch, rows * batch.length, grad_,
+                              state_.loss_scale ? state_.loss_scale->scale : 1);
+    } catch (const std::exception& error) {
+      const Failure failure = describe_failure(error);
+      if (failure.kind != ErrorKind::kMemory) throw;
+      report_lowered(lower_micro_rows(config_, state_.micro, batch.length, failure.cause));
+      reset_peak_memory(model_.device());
+    }
+  }
+}
+
 void Trainer::train_batch() {
   const Clock::time_point begin = Clock::now();
   const Progress before = progress();
@@ -241,8 +265,7 @@ void Trainer::train_batch() {
   const Batch batch = loader_->next();
   seconds_waited_ += seconds_since(begin);
   // 2. Forward and backward.
-  double loss = accumulate_batch(model_, batch, *config_.batch.micro_tokens, grad_,
-                                 state_.loss_scale ? state_.loss_scale->scale : 1);
+  double loss = forward_and_backward(batch);
   if (after_backward) after_backward(batch, loss, grad_);
   // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
   const double grad_norm = gradient_norm(grad_);

@@ -62,6 +62,11 @@ class Trainer {
   void restore(std::optional<int64_t> checkpoint);
   // Opens the logs where the state stands, and what was due there is made.
   void begin_from_state();
+  // Micro-batches that memory holds, before the first step; and forward and backward of a batch,
+  // with smaller ones where it does not after all.
+  void fit_memory();
+  double forward_and_backward(const Batch& batch);
+  void report_lowered(const Lowered& lowered);
   void train_batch();
   void handle_overflow(const Batch& batch, double loss, double grad_norm);
   void handle_trouble(const Batch& batch, double loss, double grad_norm, const Finding& finding);

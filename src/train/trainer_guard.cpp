@@ -86,6 +86,7 @@ void Trainer::count_skip() {
 
 void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fields) {
   GuardState guard = state_.guard;
+  MicroFit micro = state_.micro;
   const int64_t from_step = state_.step;
   saver_->wait();
   checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
@@ -98,6 +99,7 @@ void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fiel
   guard.rollback_step = state_.step;
   guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
   state_.guard = std::move(guard);
+  state_.micro = std::move(micro);
   begin_from_state();
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint_ ? Json(run_.checkpoint(*checkpoint_).string()) : Json(nullptr);

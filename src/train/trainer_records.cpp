@@ -64,6 +64,15 @@ void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before
                log_every_.due(before, progress()));
 }
 
+void Trainer::report_lowered(const Lowered& lowered) {
+  log_->event(
+      "oom_fit", state_, lowered.reason,
+      {{"seq_len", lowered.length}, {"rows_before", lowered.rows_before}, {"rows", lowered.rows}});
+  log_warning(str("length ", lowered.length, ": ", counted(lowered.rows, "row"),
+                  " at once instead of ", lowered.rows_before, " from here on (", lowered.reason,
+                  ")"));
+}
+
 void Trainer::evaluate_now() {
   if (!eval_shard_) {
     if (!state_.eval_step)
@@ -74,7 +83,8 @@ void Trainer::evaluate_now() {
     return;
   }
   if (state_.eval_step == state_.step) return;
-  const EvalOptions options{config_.sequence.max_length, *config_.batch.micro_tokens,
+  const int64_t length = config_.sequence.max_length;
+  const EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
                             config_.eval.tokens};
   const auto result = evaluate(fp32_model_ ? *fp32_model_ : model_, *eval_shard_, options,
                                [] { return stop_signal() == 0; });

@@ -156,37 +156,68 @@ rlim_t address_space_at_rest() {
   return static_cast<rlim_t>(largest_kb) << 10;
 }
 
-struct MemoryCase {
-  const char* name;
-  Json changes;
-};
-
-TEST(Limits, OutOfMemoryIsExit6) {
+// At rest as above, and this much more.
+ProcessOptions with_memory(rlim_t more) {
   ProcessOptions options;
-  options.address_space = address_space_at_rest() + (rlim_t{1} << 30);
-  const std::vector<MemoryCase> cases = {
-      {"weights", {{"model", {{"hidden_size", 8192}, {"num_hidden_layers", 8}}}}},
-      // In the forward pass: 4 million positions.
-      {"activations", {{"batch", {{"tokens", 1 << 22}, {"micro_tokens", 1 << 22}}}}},
-      {"activations eager",
-       {{"batch", {{"tokens", 1 << 22}, {"micro_tokens", 1 << 22}}}, {"compile", "eager"}}},
-  };
-  for (const MemoryCase& test : cases) {
+  options.address_space = address_space_at_rest() + more;
+  return options;
+}
+
+TEST(Limits, WeightsThatDoNotFitAreExit6) {
+  const Workspace workspace;
+  const std::string config =
+      workspace.config({{"model", {{"hidden_size", 8192}, {"num_hidden_layers", 8}}}});
+  const ProcessResult result = lmtrain({"train", config, "--run-dir", (workspace / "run").string()},
+                                       with_memory(rlim_t{1} << 30));
+  EXPECT_EQ(result.exit_code, 6) << result;
+  for (const char* part : {"out of memory", "weights", "optimizer state", "available",
+                           "lower model.hidden_size (now 8192)"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << result;
+  EXPECT_FALSE(fs::exists(workspace / "run/config.json"));
+}
+
+TEST(Limits, ARowThatDoesNotFitIsExit6) {
+  const Workspace workspace;
+  const std::string config = workspace.config(
+      {{"sequence",
+        {{"max_length", 1 << 20}, {"batching", "concat"}, {"schedule", {{"type", "constant"}}}}},
+       {"batch", {{"tokens", 1 << 20}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult result =
+      lmtrain({"train", config, "--run-dir", run.path()}, with_memory(rlim_t{1} << 30));
+  EXPECT_EQ(result.exit_code, 6) << result;
+  for (const char* part : {"one row of length 1048576", "activations", "logits", "available"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << result;
+  EXPECT_EQ(run.status().at("state"), "failed");
+  EXPECT_EQ(run.status().at("exit_code"), 6);
+}
+
+// Lowered by the plan before the first step, the run goes on; a resume with more memory takes the
+// same rows.
+TEST(Limits, MicroBatchesThatDoNotFitAreLowered) {
+  for (const char* compile : {"script", "eager"}) {
     const Workspace workspace;
-    const ProcessResult result = lmtrain(
-        {"train", workspace.config(test.changes), "--run-dir", (workspace / "run").string()},
-        options);
-    EXPECT_EQ(result.exit_code, 6) << test.name << ": " << result;
-    EXPECT_NE(result.err.find("out of memory"), std::string::npos) << test.name << ": " << result;
-    EXPECT_NE(result.err.find("micro_tokens"), std::string::npos) << test.name << ": " << result;
-    // Before the first step, and with the shape that did not fit.
-    const bool tried = result.err.find("rows of length 64") != std::string::npos;
-    EXPECT_EQ(tried, std::string(test.name).starts_with("activations")) << result;
+    const std::string config =
+        workspace.config({{"batch", {{"tokens", 1 << 17}, {"micro_tokens", 1 << 17}}},
+                          {"train", {{"steps", 2}}},
+                          {"sequence", {{"min_length", 64}}},
+                          {"eval", {{"tokens", 1000}}},
+                          {"compile", compile}});
     const RunDir run(workspace / "run");
-    if (fs::exists(run.folder() / "status.json")) {
-      EXPECT_EQ(run.status().at("state"), "failed");
-      EXPECT_EQ(run.status().at("exit_code"), 6);
-    }
+    const ProcessResult result =
+        lmtrain({"train", config, "--run-dir", run.path()}, with_memory(rlim_t{1} << 29));
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_NE(result.err.find("rows at once instead of 2048"), std::string::npos) << result;
+    const std::vector<Json> lowered = run.events("oom_fit");
+    ASSERT_EQ(lowered.size(), 1U);
+    EXPECT_EQ(lowered[0].at("step"), 0);
+    const int64_t rows = lowered[0].at("rows");
+    EXPECT_LT(rows, 2048);
+    EXPECT_EQ(run.state(2).at("micro").at("rows").at("64"), rows);
+    const ProcessResult resumed = lmtrain({"resume", run.path(), "--set", "train.steps=3"});
+    EXPECT_EQ(resumed.exit_code, 0) << resumed;
+    EXPECT_EQ(run.state(3).at("micro").at("rows").at("64"), rows);
+    EXPECT_EQ(run.events("oom_fit").size(), 1U);
   }
 }
 

@@ -23,6 +23,7 @@ TrainingState full_state() {
   state.guard.rollback_step = 4;
   state.guard.rollbacks_in_a_row = 2;
   state.loss_scale = LossScale{8192, 77};
+  state.micro = {8192, {{256, 16}, {1024, 4}}};
   state.seed = 1339;
   state.eval_step = 1200;
   state.loss = 4.0 / 3.0;
@@ -51,6 +52,7 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   EXPECT_EQ(actual.eval_step, expected.eval_step);
   EXPECT_EQ(actual.guard, expected.guard);
   EXPECT_EQ(actual.loss_scale, expected.loss_scale);
+  EXPECT_EQ(actual.micro, expected.micro);
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.eval_loss, expected.eval_loss);
   EXPECT_EQ(actual.eval_pending, expected.eval_pending);

@@ -1,0 +1,101 @@
+#include "base/memory.h"
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The number behind `key` in a file of "key value" or "key: value kB" lines.
+std::optional<uint64_t> field(const fs::path& file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string name, unit;
+    uint64_t value = 0;
+    if (!(words >> name >> value) || name != key) continue;
+    words >> unit;
+    return unit == "kB" ? value << 10 : value;
+  }
+  return std::nullopt;
+}
+
+// The number a file consists of; "max" is none.
+std::optional<uint64_t> number(const fs::path& file) {
+  std::ifstream in(file);
+  uint64_t value = 0;
+  return in >> value ? std::optional(value) : std::nullopt;
+}
+
+uint64_t difference(uint64_t whole, uint64_t part) { return whole > part ? whole - part : 0; }
+
+void lower(std::optional<uint64_t>& least, std::optional<uint64_t> value) {
+  if (value) least = std::min(least.value_or(*value), *value);
+}
+
+struct GroupFiles {
+  const char *limit, *usage, *inactive_file;
+};
+constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                  "total_inactive_file"};
+
+std::optional<uint64_t> left_in_group(const fs::path& group, const GroupFiles& files) {
+  const auto limit = number(group / files.limit);
+  const auto usage = number(group / files.usage);
+  if (!limit || !usage) return std::nullopt;
+  const uint64_t caches = field(group / "memory.stat", files.inactive_file).value_or(0);
+  return difference(*limit, difference(*usage, caches));
+}
+
+// Limits hold for all groups from one's own up to the root. In a container the path may be one of
+// the host's: then the root of what is mounted is the group.
+std::optional<uint64_t> left_in_groups(const fs::path& root) {
+  std::optional<uint64_t> least;
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool version_2 = controllers == ",,";
+    if (!version_2 && controllers.find(",memory,") == std::string::npos) continue;
+    const fs::path mount = root / (version_2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
+    fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    for (;; group = group.parent_path()) {
+      lower(least, left_in_group(mount / group, version_2 ? kVersion2 : kVersion1));
+      if (group.empty()) break;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+uint64_t resident_bytes() { return field("/proc/self/status", "VmRSS:").value_or(0); }
+uint64_t peak_resident_bytes() { return field("/proc/self/status", "VmHWM:").value_or(0); }
+
+void reset_peak_resident() {
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+std::optional<uint64_t> available_bytes(const fs::path& root) {
+  std::optional<uint64_t> least = field(root / "proc/meminfo", "MemAvailable:");
+  lower(least, left_in_groups(root));
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    lower(least,
+          difference(limit.rlim_cur, field(root / "proc/self/status", "VmSize:").value_or(0)));
+  }
+  return least;
+}
+
+}  // namespace lmtrain

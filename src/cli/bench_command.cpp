@@ -1,0 +1,148 @@
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/validators.h"
+#include "config/parse.h"
+#include "ops/device.h"
+#include "train/bench.h"
+#include "train/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string config;
+  std::vector<std::string> overrides;
+  int64_t steps = BenchOptions{}.steps;
+  std::string profile;
+  bool json = false;
+};
+
+// In the order of a step.
+constexpr const char* kPhases[] = {"forward", "backward", "sum gradient", "clip", "update"};
+
+std::string compute_text(const Config& config) {
+  return device_description(device_of(config), static_cast<int>(*config.threads));
+}
+
+Json to_json(const Config& config, const BenchOptions& options, const BenchResult& result) {
+  Json lengths = Json::array();
+  for (const LengthBench& length : result.lengths) {
+    Json phases = Json::object();
+    for (const char* phase : kPhases) phases[phase] = length.phases.at(phase);
+    lengths.push_back({{"length", length.length},
+                       {"micro_rows", length.micro_rows},
+                       {"micro_batches", length.micro_batches},
+                       {"seconds", length.seconds},
+                       {"seconds_min", length.seconds_min},
+                       {"seconds_max", length.seconds_max},
+                       {"phases", std::move(phases)},
+                       {"tokens_per_second", length.tokens_per_second},
+                       {"flops_per_token", length.flops_per_token},
+                       {"flops_per_second", length.flops_per_second},
+                       {"of_matmul_rate", length.flops_per_second / result.matmul_rate},
+                       {"mfu", length.mfu ? Json(*length.mfu) : Json(nullptr)},
+                       {"peak_memory", length.peak_memory},
+                       {"planned_memory", length.planned_memory}});
+  }
+  return {{"name", config.name},
+          {"version", LMTRAIN_VERSION},
+          {"compute", compute_text(config)},
+          {"device", config.device},
+          {"precision", config.precision},
+          {"compile", config.compile},
+          {"threads", *config.threads},
+          {"parameters", result.num_parameters},
+          {"hidden_size", config.model.hidden_size},
+          {"num_hidden_layers", config.model.num_hidden_layers},
+          {"vocab_size", *config.model.vocab_size},
+          {"activation_checkpointing", config.model.activation_checkpointing},
+          {"optimizer", config.optimizer.type},
+          {"batch_tokens", config.batch.tokens},
+          {"steps", options.steps},
+          {"matmul_flops_per_second", result.matmul_rate},
+          {"lengths", std::move(lengths)}};
+}
+
+std::string to_text(const Config& config, const BenchResult& result) {
+  Table table = {{"length", "rows", "ms a step", "range"}};
+  for (const char* phase : kPhases) table[0].emplace_back(phase);
+  for (const char* title : {"tokens/s", "of matmul", "MFU", "peak memory"})
+    table[0].emplace_back(title);
+  for (const LengthBench& length : result.lengths) {
+    table.push_back({str(length.length), str(length.micro_batches, " x ", length.micro_rows),
+                     printed("%.1f", 1e3 * length.seconds),
+                     str(printed("%.1f", 1e3 * length.seconds_min), "-",
+                         printed("%.1f", 1e3 * length.seconds_max))});
+    for (const char* phase : kPhases)
+      table.back().push_back(printed("%.1f", 1e3 * length.phases.at(phase)));
+    table.back().push_back(format_count(length.tokens_per_second));
+    table.back().push_back(printed("%.0f %%", 100 * length.flops_per_second / result.matmul_rate));
+    table.back().push_back(length.mfu ? printed("%.0f %%", 100 * *length.mfu) : "-");
+    table.back().push_back(format_bytes(length.peak_memory));
+  }
+  return line("model",
+              str(format_count(static_cast<double>(result.num_parameters)), " parameters, ",
+                  counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
+                  config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
+         line("compute", str(compute_text(config), ", ", config.precision, ", ", config.compile,
+                             ", ", config.optimizer.type)) +
+         line("matmul", str(printed("%.0f", result.matmul_rate * 1e-9), " GFLOP/s at best in ",
+                            config.precision)) +
+         block("step", table);
+}
+
+int bench(const Options& options) {
+  Config config = load_config(options.config, options.overrides);
+  check_supported(config);
+  resolve_runtime(config);
+  config.model.vocab_size = bench_vocab_size(config);
+  config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it
+  const BenchOptions bench_options{options.steps};
+  // A place where no profile can be written is found before the measuring.
+  if (!options.profile.empty()) write_file_atomic(options.profile, "");
+  std::string trace;
+  const BenchResult result = run_bench(
+      config, bench_options,
+      [](const LengthBench& length) {
+        log_note(str("length ", length.length, ": ", printed("%.1f", 1e3 * length.seconds),
+                     " ms a step, ", format_count(length.tokens_per_second), " tokens/s"));
+      },
+      options.profile.empty() ? nullptr : &trace);
+  if (!options.profile.empty()) write_file_atomic(options.profile, trace);
+  if (options.json) {
+    std::cout << to_json(config, bench_options, result).dump() << std::endl;
+  } else {
+    std::cout << to_text(config, result) << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Step time, throughput and peak memory of every length, on random tokens");
+  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
+  command->add_option("--set", options->overrides, "Override a setting")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--steps", options->steps, "Steps to measure of each length")
+      ->check(positive_integer())
+      ->capture_default_str();
+  command->add_option("--profile", options->profile,
+                      "Write a Chrome trace of a step of each length to this file");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+}  // namespace lmtrain

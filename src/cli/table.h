@@ -1,0 +1,19 @@
+// Titled blocks of aligned columns, as `plan` and `bench` print them for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lmtrain {
+
+using Table = std::vector<std::vector<std::string>>;
+
+// Columns as wide as they need, numbers flush right and a last column of words flush left,
+// indented; the first line of the block has its title.
+std::string block(const std::string& title, const Table& rows);
+std::string line(const std::string& title, const std::string& text);
+
+// One number by a printf format.
+std::string printed(const char* format, double value);
+
+}  // namespace lmtrain

@@ -1,0 +1,17 @@
+// A profile as a Chrome trace: JSON for chrome://tracing or ui.perfetto.dev. libtorch's profiler
+// sees every ATen operator, kernels on a GPU, and the scopes marked with RECORD_USER_SCOPE.
+//
+// One row a thread of the program, and one a stream of a GPU. One trace at a time in a process.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+
+namespace lmtrain {
+
+// Runs `action` with the profiler on; the trace as text.
+std::string record_trace(const at::Device& device, const std::function<void()>& action);
+
+}  // namespace lmtrain
