@@ -34,7 +34,7 @@ find_nvcc() {
   return 1
 }
 
-# True when lmtrain is to be built for CUDA. LMTRAIN_CUDA=auto (the default): toolkit and GPU are both here.
+# True when lmtrain is to run on a GPU here. LMTRAIN_CUDA=auto (the default): toolkit and GPU are both here.
 cuda_wanted() {
   case "${LMTRAIN_CUDA:-auto}" in
     on | ON | 1) find_nvcc >/dev/null || fail "LMTRAIN_CUDA=on, but there is no nvcc: install the CUDA 13.0 toolkit, or set CUDACXX" ;;

@@ -88,11 +88,14 @@ void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool
     return;
   }
   const at::Tensor flat = gradient.contiguous();
-  with_element_type(flat, [&]<class T>(T) {
+  on_cpu(flat, [&]<class T>(T) {
     at::parallel_for(0, flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
       cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin,
                                   end - begin, first);
     });
+  });
+  on_cuda(flat, [&](const auto& call) {
+    cuda::accumulate(call, flat.data_ptr(), elements<float>(sum), flat.numel(), first);
   });
 }
 
@@ -201,21 +204,23 @@ at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double 
 at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
                                     const at::Tensor& grad, bool first,
                                     const std::vector<int32_t>& segments, double grad_scale) {
+  // In the scale of the loss, so that the logits' gradient, which replaces them, is a fp16 number.
+  const double scaled = scale * grad_scale;
   const at::Tensor loss = [&] {
     RECORD_USER_SCOPE("forward");
-    return activation_checkpointing_ ? checkpointed_loss(ids, targets, scale, segments)
-                                     : run("loss", ids, {targets, scale}, segments);
+    return activation_checkpointing_ ? checkpointed_loss(ids, targets, scaled, segments)
+                                     : run("loss", ids, {targets, scaled}, segments);
   }();
   const auto gradients = [&] {
     RECORD_USER_SCOPE("backward");
-    return torch::autograd::grad({loss}, leaves_, {at::full_like(loss, grad_scale)});
+    return torch::autograd::grad({loss}, leaves_, {at::ones_like(loss)});
   }();
   RECORD_USER_SCOPE("sum gradient");
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {
     accumulate_gradient(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
   }
-  return loss.detach();
+  return grad_scale == 1 ? loss.detach() : loss.detach() / grad_scale;
 }
 
 }  // namespace lmtrain

@@ -5,29 +5,38 @@
 namespace lmtrain {
 namespace {
 
-// Row losses, summed in order in fp64; overwrites the logits by their gradient unless grad_scale is
-// 0.
+// Row losses, summed in a fixed order in fp64; overwrites the logits by their gradient unless
+// grad_scale is 0. A GPU is not asked whether all targets are in the vocabulary, since that would
+// wait for it.
 at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale,
                           float grad_scale, double z_loss) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
-  for (const int64_t* target = elements<int64_t>(targets);
-       target != elements<int64_t>(targets) + rows; ++target) {
-    TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
-                      vocab);
-  }
   const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
-  with_element_type(logits, [&]<class T>(T) {
+  at::Tensor sum;
+  on_cpu(logits, [&]<class T>(T) {
+    for (const int64_t* target = elements<int64_t>(targets);
+         target != elements<int64_t>(targets) + rows; ++target) {
+      TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
+                        vocab);
+    }
     at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
       cpu_kernels<T>().cross_entropy(elements<T>(logits) + begin * vocab,
                                      elements<int64_t>(targets) + begin,
                                      elements<float>(losses) + begin, end - begin, vocab,
                                      grad_scale, static_cast<float>(z_loss));
     });
+    const float* row_losses = elements<float>(losses);
+    sum = at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale,
+                            losses.options());
   });
-  const float* row_losses = elements<float>(losses);
-  return at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale,
-                           losses.options());
+  on_cuda(logits, [&](const auto& call) {
+    cuda::cross_entropy(call, logits.data_ptr(), elements<int64_t>(targets),
+                        elements<float>(losses), rows, vocab, grad_scale,
+                        static_cast<float>(z_loss));
+    sum = losses.sum(at::kDouble).mul_(scale).to(at::kFloat);
+  });
+  return sum;
 }
 
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
@@ -43,8 +52,14 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     at::Tensor d_logits = context->saved_data["d_logits"].toTensor();
-    const double d_loss = grads[0].item<double>();
-    if (d_loss != 1.0) d_logits.mul_(d_loss);
+    on_cpu(d_logits, [&]<class T>(T) {
+      const double d_loss = grads[0].item<double>();
+      if (d_loss != 1.0) d_logits.mul_(d_loss);
+    });
+    on_cuda(d_logits, [&](const auto& call) {
+      const at::Tensor d_loss = grads[0].contiguous();
+      cuda::scale_by(call, d_logits.data_ptr(), d_logits.numel(), elements<float>(d_loss));
+    });
     return {d_logits, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -70,7 +85,7 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale,
                          double z_loss) {
   const bool wants_gradient = at::GradMode::is_enabled() && logits.requires_grad();
-  if (has_cpu_kernel(logits)) {
+  if (has_kernel(logits)) {
     return wants_gradient
                ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale,
                                              z_loss)

@@ -23,6 +23,12 @@
 namespace lmtrain {
 namespace {
 
+#ifdef LMTRAIN_CUDA_ARCHITECTURES
+constexpr const char* kArchitectures = LMTRAIN_CUDA_ARCHITECTURES;
+#else
+constexpr const char* kArchitectures = "none";
+#endif
+
 bool has_driver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
 
 // Empty on success, else why CUDA cannot be used.
@@ -142,13 +148,13 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
 }
 
 std::string library_versions() {
-  // No device code of our own is compiled in yet: on a GPU the operators are libtorch's.
   const std::string problem = load_cuda();
   const std::string cuda = problem.empty()
                                ? str("CUDA ", at::detail::getCUDAHooks().versionCUDART() / 1000)
                                : str("CUDA not in use: ", problem);
   return str("libtorch ", TORCH_VERSION, "; ", cuda,
-             "; GPU architectures compiled in: none; CPU kernels: ", cpu_kernels_isa());
+             "; GPU architectures compiled in: ", kArchitectures,
+             "; CPU kernels: ", cpu_kernels_isa());
 }
 
 int available_processors() {

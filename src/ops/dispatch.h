@@ -1,25 +1,67 @@
-// From tensors to the CPU kernels: which tensors have one, and their element pointers.
+// From tensors to kernels: which tensors have one, on which device it runs, and their elements.
+//
+// An operator is one autograd function for all devices: `on_cpu` holds its loop over
+// ops/cpu_kernels.h, `on_cuda` its launch from ops/cuda_kernels.h, and only the one of the tensor's
+// own device is called. What has no kernel of ours goes to the ATen composition.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "ops/cpu_kernels.h"
+#include "ops/cuda_kernels.h"
 
 namespace lmtrain {
 
-// Whether the CPU kernels serve this tensor; otherwise the ATen composition does.
+// Whether the program was compiled with the CUDA kernels.
+#ifdef LMTRAIN_CUDA_ARCHITECTURES
+inline constexpr bool kHasCudaKernels = true;
+#else
+inline constexpr bool kHasCudaKernels = false;
+#endif
+
+// Whether they serve this GPU: the program has code for its architecture. Asked once a device; says
+// in the log when not.
+bool cuda_kernels_serve(const at::Device& device);
+
+// fp32 and bf16 on a CPU.
 inline bool has_cpu_kernel(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-// Calls f with a value of the kernels' element type for x's dtype: float or Bf16. Requires
-// has_cpu_kernel(x).
+// fp32, bf16 and fp16 on a GPU that the program has code for.
+inline bool has_cuda_kernel(const at::Tensor& x) {
+  return x.is_cuda() && cuda_kernels_serve(x.device()) &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16 ||
+          x.scalar_type() == at::kHalf);
+}
+
+// Whether a kernel of ours serves this tensor; otherwise the ATen composition does.
+inline bool has_kernel(const at::Tensor& x) { return has_cpu_kernel(x) || has_cuda_kernel(x); }
+
+// On a CPU: calls f with a value of the kernels' element type for x's dtype, float or Bf16.
+// Requires has_kernel(x).
 template <class F>
-void with_element_type(const at::Tensor& x, F&& f) {
+void on_cpu(const at::Tensor& x, F&& f) {
+  if (!x.is_cpu()) return;
   if (x.scalar_type() == at::kFloat) {
     f(float{});
   } else {
     f(Bf16{});
+  }
+}
+
+// The element type and the current stream of x's device.
+cuda::Call cuda_call(const at::Tensor& x);
+
+// On a GPU: calls f(what a launch needs) with x's device current. `f` is a generic lambda, so that
+// a program without the kernels compiles none of it. Requires has_kernel(x).
+template <class F>
+void on_cuda([[maybe_unused]] const at::Tensor& x, [[maybe_unused]] F&& f) {
+  if constexpr (kHasCudaKernels) {
+    if (!x.is_cuda()) return;
+    const c10::DeviceGuard guard(x.device());
+    f(cuda_call(x));
   }
 }
 

@@ -1,8 +1,24 @@
+#include "ops/dispatch.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
+
+// dy's rows summed by id: sorted, so that those of one id are neighbours.
+at::Tensor segmented_sum(const at::Tensor& dy, const at::Tensor& ids, int64_t vocab) {
+  const int64_t dim = dy.size(-1);
+  const at::Tensor d_weight = at::zeros({vocab, dim}, dy.options());
+  on_cuda(dy, [&](const auto& call) {
+    const auto [sorted, order] = at::sort(ids, /*stable=*/true, /*dim=*/0, /*descending=*/false);
+    const at::Tensor partial =
+        at::empty({cuda::embedding_partials(ids.numel()), dim}, dy.options().dtype(at::kFloat));
+    cuda::embedding_backward(call, dy.data_ptr(), elements<int64_t>(sorted),
+                             elements<int64_t>(order), d_weight.data_ptr(),
+                             elements<float>(partial), ids.numel(), dim);
+  });
+  return d_weight;
+}
 
 class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
  public:
@@ -17,7 +33,8 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
                                                  const torch::autograd::variable_list& grads) {
     const at::Tensor ids = context->get_saved_variables()[0];
     const int64_t vocab = context->saved_data["vocab"].toInt();
-    const at::Tensor& dy = grads[0];
+    const at::Tensor dy = grads[0].contiguous();
+    if (has_cuda_kernel(dy)) return {at::Tensor(), segmented_sum(dy, ids.flatten(), vocab)};
     const at::ScalarType accurate = dy.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const at::Tensor d_weight =
         at::embedding_dense_backward(dy.to(accurate), ids, vocab, /*padding_idx=*/-1,

@@ -1,11 +1,11 @@
 // The fused operators, as C++ functions and, registered, as `lm.*` in the model's TorchScript
 // source.
 //
-// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (cpu_kernels.h) and an
-// ATen composition,
-// `*_reference`, which is its oracle and serves every other device and dtype under PyTorch's own
-// autograd. Shape suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value
-// heads, E head size, V vocabulary, N = B x T positions.
+// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (cpu_kernels.h), for
+// these and fp16 on a GPU (cuda_kernels.h), and an ATen composition, `*_reference`, which is its
+// oracle and serves whatever else there is under PyTorch's own autograd (dispatch.h). Shape
+// suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value heads, E head
+// size, V vocabulary, N = B x T positions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,8 +37,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 // softmax(q k' / sqrt(E)) v over the places up to one's own, H/K query heads to a key/value head;
 // q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
 // N flattened positions begins, then N; attention stays inside a segment, and every row begins one.
-// Without it a row is one segment. With it the cost on a CPU is the sum of the squares of the
-// segments' lengths; elsewhere a mask of [B, T, T].
+// Without it a row is one segment. With it the cost is the sum of the squares of the segments'
+// lengths on a CPU; elsewhere a mask of [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -53,7 +53,8 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up);
 // count nothing. Its gradient is that of the sum and of the z-loss (Chowdhery et al., 2204.02311),
 // `z_loss` x logsumexp(logits)^2 summed over the same positions times `scale`; the value is without
 // it. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V] tensor
-// exists. The reference's value has the z-loss in it.
+// exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU. The reference's
+// value has the z-loss in it.
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    double scale, double z_loss);

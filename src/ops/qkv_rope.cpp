@@ -7,6 +7,10 @@ namespace {
 
 using Heads = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
+cuda::HeadsView view_of(const at::Tensor& x_BHTE) {
+  return {x_BHTE.data_ptr(), x_BHTE.stride(0), x_BHTE.stride(1), x_BHTE.stride(2)};
+}
+
 class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
@@ -23,7 +27,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const at::Tensor k = at::empty({batch, length, num_kv_heads, size}, qkv.options());
     const at::Tensor v = at::empty({batch, length, num_kv_heads, size}, qkv.options());
     const int64_t width = qkv.size(-1);
-    with_element_type(qkv, [&]<class T>(T) {
+    on_cpu(qkv, [&]<class T>(T) {
       at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
         const auto& rope = cpu_kernels<T>().rope;
         for (int64_t row = begin; row < end; ++row) {
@@ -39,6 +43,12 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
           std::copy_n(in, num_kv_heads * size, elements<T>(v) + row * num_kv_heads * size);
         }
       });
+    });
+    on_cuda(qkv, [&](const auto& call) {
+      cuda::qkv_rope_forward(call, qkv.data_ptr(), elements<float>(cos), elements<float>(sin),
+                             view_of(q.transpose(1, 2)), view_of(k.transpose(1, 2)),
+                             view_of(v.transpose(1, 2)),
+                             {batch, length, num_heads, num_kv_heads, half, num_angles});
     });
     context->save_for_backward({cos, sin});
     return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
@@ -63,7 +73,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const int64_t size = 2 * half;
     const int64_t width = (num_heads + 2 * num_kv_heads) * size;
     at::Tensor d_qkv = at::empty({batch, length, width}, d[0].options());
-    with_element_type(d_qkv, [&]<class T>(T) {
+    on_cpu(d_qkv, [&]<class T>(T) {
       at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
         const auto& rope = cpu_kernels<T>().rope;
         for (int64_t row = begin; row < end; ++row) {
@@ -84,6 +94,11 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
           }
         }
       });
+    });
+    on_cuda(d_qkv, [&](const auto& call) {
+      cuda::qkv_rope_backward(call, view_of(d[0]), view_of(d[1]), view_of(d[2]),
+                              elements<float>(cos), elements<float>(sin), d_qkv.data_ptr(),
+                              {batch, length, num_heads, num_kv_heads, half, num_angles});
     });
     return {d_qkv, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
@@ -111,7 +126,7 @@ Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at:
 
 Heads qkv_rope(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                int64_t num_heads, int64_t num_kv_heads) {
-  if (!has_cpu_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
+  if (!has_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
   auto heads =
       QkvRopeFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads, num_kv_heads);
   return {heads[0], heads[1], heads[2]};

@@ -19,12 +19,17 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
     const int64_t rows = x.numel() / dim;
     at::Tensor y = at::empty_like(x);
     const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
-    with_element_type(x, [&]<class T>(T) {
+    on_cpu(x, [&]<class T>(T) {
       at::parallel_for(0, rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
         cpu_kernels<T>().rms_norm_forward(
             elements<T>(x) + begin * dim, elements<T>(weight), elements<T>(y) + begin * dim,
             elements<float>(rstd) + begin, end - begin, dim, static_cast<float>(eps));
       });
+    });
+    on_cuda(x, [&](const auto& call) {
+      cuda::rms_norm_forward(call, x.data_ptr(), /*residual=*/nullptr, weight.data_ptr(),
+                             /*h=*/nullptr, y.data_ptr(), elements<float>(rstd), rows, dim,
+                             static_cast<float>(eps));
     });
     context->save_for_backward({x, weight, rstd});
     return y;
@@ -40,9 +45,10 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
     const int64_t dim = x.size(-1);
     const int64_t rows = x.numel() / dim;
     const at::Tensor dx = at::empty_like(x);
-    const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, x.options().dtype(at::kFloat));
-    const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
-    with_element_type(x, [&]<class T>(T) {
+    at::Tensor dw;
+    on_cpu(x, [&]<class T>(T) {
+      const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
+      const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
       at::parallel_for(0, kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
         for (int64_t block = first; block < last; ++block) {
           const int64_t begin = std::min(rows, block * block_rows);
@@ -53,8 +59,16 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
               elements<float>(partial) + block * dim, end - begin, dim);
         }
       });
+      dw = partial.sum(0).to(weight.scalar_type());
     });
-    return {dx, partial.sum(0).to(weight.scalar_type()), at::Tensor()};
+    on_cuda(x, [&](const auto& call) {
+      dw = at::empty_like(weight);
+      const at::Tensor partial = at::empty({cuda::rms_norm_partials(rows), dim}, rstd.options());
+      cuda::rms_norm_backward(call, dy.data_ptr(), /*dh=*/nullptr, x.data_ptr(), weight.data_ptr(),
+                              elements<float>(rstd), dx.data_ptr(), dw.data_ptr(),
+                              elements<float>(partial), rows, dim);
+    });
+    return {dx, dw, at::Tensor()};
   }
 };
 
@@ -68,8 +82,8 @@ at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, dou
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return has_cpu_kernel(x) ? RmsNormFunction::apply(x, weight, eps)
-                           : rms_norm_reference(x, weight, eps);
+  return has_kernel(x) ? RmsNormFunction::apply(x, weight, eps)
+                       : rms_norm_reference(x, weight, eps);
 }
 
 }  // namespace lmtrain

@@ -13,11 +13,14 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     const int64_t dim = shape.back() / 2;
     shape.back() = dim;
     const at::Tensor y = at::empty(shape, gate_up.options());
-    with_element_type(y, [&]<class T>(T) {
+    on_cpu(y, [&]<class T>(T) {
       at::parallel_for(0, y.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
         cpu_kernels<T>().swiglu_forward(elements<T>(gate_up) + begin * 2 * dim,
                                         elements<T>(y) + begin * dim, end - begin, dim);
       });
+    });
+    on_cuda(y, [&](const auto& call) {
+      cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), y.numel() / dim, dim);
     });
     context->save_for_backward({gate_up});
     return y;
@@ -29,12 +32,16 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     const at::Tensor dy = grads[0].contiguous();
     const int64_t dim = dy.size(-1);
     at::Tensor d_gate_up = at::empty_like(gate_up);
-    with_element_type(dy, [&]<class T>(T) {
+    on_cpu(dy, [&]<class T>(T) {
       at::parallel_for(0, dy.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
         cpu_kernels<T>().swiglu_backward(
             elements<T>(dy) + begin * dim, elements<T>(gate_up) + begin * 2 * dim,
             elements<T>(d_gate_up) + begin * 2 * dim, end - begin, dim);
       });
+    });
+    on_cuda(dy, [&](const auto& call) {
+      cuda::swiglu_backward(call, dy.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
+                            dy.numel() / dim, dim);
     });
     return {d_gate_up};
   }
@@ -48,7 +55,7 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up) {
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
-  return has_cpu_kernel(gate_up) ? SwigluFunction::apply(gate_up) : swiglu_reference(gate_up);
+  return has_kernel(gate_up) ? SwigluFunction::apply(gate_up) : swiglu_reference(gate_up);
 }
 
 }  // namespace lmtrain

@@ -13,7 +13,7 @@ AdamW::AdamW(const OptimizerConfig& config, Parameters& parameters, const Parame
       moments_(config, parameters, {"exp_avg", "exp_avg_sq"}, takes) {}
 
 void AdamW::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_cpu_kernels(parameters_)) {
+  if (has_fused_update(parameters_)) {
     update_fused(step, grad);
   } else {
     update_aten(step, grad);
@@ -36,7 +36,7 @@ void AdamW::update_fused(const UpdateStep& step, const at::Tensor& grad) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    with_element_type(parameters_.working(), [&]<class T>(T) {
+    on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().adamw(elements<float>(parameters_.master()) + place,
                                elements<float>(moments_.moment(0)) + moment,
@@ -44,6 +44,12 @@ void AdamW::update_fused(const UpdateStep& step, const at::Tensor& grad) {
                                elements<float>(grad) + place,
                                elements<T>(parameters_.working()) + place, count, constants);
       });
+    });
+    on_cuda(parameters_.working(), [&](const auto& call) {
+      cuda::adamw(call, elements<float>(range.of(parameters_.master())),
+                  elements<float>(moments_.moment(0, range)),
+                  elements<float>(moments_.moment(1, range)), elements<float>(range.of(grad)),
+                  range.of(parameters_.working()).data_ptr(), range.size, constants);
     });
   }
 }
@@ -53,12 +59,11 @@ void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   // The operator takes the number of updates so far, this one included, as a tensor.
   const at::Tensor count = at::full({}, static_cast<double>(step.number), grad.options());
   for (const FlatRange& range : moments_.ranges()) {
-    const at::Tensor g = grad.narrow(0, range.first, range.size);
+    const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    at::_fused_adamw_({parameters_.master().narrow(0, range.first, range.size)}, {g},
-                      {moments_.moment(0, range)}, {moments_.moment(1, range)}, {}, {count},
-                      step.lr * range.group.lr_ratio, hyperparameters_.beta(0, step.run),
-                      hyperparameters_.beta(1, step.run),
+    at::_fused_adamw_({range.of(parameters_.master())}, {g}, {moments_.moment(0, range)},
+                      {moments_.moment(1, range)}, {}, {count}, step.lr * range.group.lr_ratio,
+                      hyperparameters_.beta(0, step.run), hyperparameters_.beta(1, step.run),
                       hyperparameters_.weight_decay(range.group, step.run), eps_, /*amsgrad=*/false,
                       /*maximize=*/false);
     parameters_.refresh_working(range.first, range.size);

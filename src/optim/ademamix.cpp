@@ -37,7 +37,7 @@ double AdEMAMix::beta3_at(const RunPosition& run) const {
 }
 
 void AdEMAMix::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_cpu_kernels(parameters_)) {
+  if (has_fused_update(parameters_)) {
     update_fused(step, grad);
   } else {
     update_aten(step, grad);
@@ -60,7 +60,7 @@ void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    with_element_type(parameters_.working(), [&]<class T>(T) {
+    on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().ademamix(elements<float>(parameters_.master()) + place,
                                   elements<float>(moments_.moment(0)) + moment,
@@ -69,6 +69,13 @@ void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
                                   elements<float>(grad) + place,
                                   elements<T>(parameters_.working()) + place, count, constants);
       });
+    });
+    on_cuda(parameters_.working(), [&](const auto& call) {
+      cuda::ademamix(call, elements<float>(range.of(parameters_.master())),
+                     elements<float>(moments_.moment(0, range)),
+                     elements<float>(moments_.moment(1, range)),
+                     elements<float>(moments_.moment(2, range)), elements<float>(range.of(grad)),
+                     range.of(parameters_.working()).data_ptr(), range.size, constants);
     });
   }
 }
@@ -80,11 +87,11 @@ void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   const double beta3 = beta3_at(step.run);
   for (const FlatRange& range : moments_.ranges()) {
     const double lr = step.lr * range.group.lr_ratio;
-    const at::Tensor w = parameters_.master().narrow(0, range.first, range.size);
+    const at::Tensor w = range.of(parameters_.master());
     const at::Tensor fast = moments_.moment(0, range);
     const at::Tensor slow = moments_.moment(1, range);
     const at::Tensor square = moments_.moment(2, range);
-    const at::Tensor g = grad.narrow(0, range.first, range.size);
+    const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
     fast.lerp_(g, 1 - beta1_);
     slow.lerp_(g, 1 - beta3);

@@ -10,9 +10,20 @@ namespace {
 
 constexpr int64_t kBlock = 1 << 16;
 
+double sum_of_squares_on_gpu(const at::Tensor& grad) {
+  const at::Tensor sum = at::empty({}, grad.options().dtype(at::kDouble));
+  const at::Tensor partial = at::empty({cuda::kSumOfSquaresPartials}, sum.options());
+  on_cuda(grad, [&](const auto& call) {
+    cuda::sum_of_squares(call, elements<float>(grad), elements<double>(partial),
+                         elements<double>(sum), grad.numel());
+  });
+  return sum.item<double>();
+}
+
 }  // namespace
 
 double gradient_norm(const at::Tensor& grad) {
+  if (has_cuda_kernel(grad)) return std::sqrt(sum_of_squares_on_gpu(grad));
   if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
   const int64_t size = grad.numel();
   std::vector<double> blocks(static_cast<size_t>((size + kBlock - 1) / kBlock));

@@ -39,13 +39,14 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
   }
 }
 
+at::Tensor FlatRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
+
 at::Tensor FlatMoments::moment(size_t i, const FlatRange& range) const {
   return moments_[i].narrow(0, range.moment_first, range.size);
 }
 
-bool has_cpu_kernels(const Parameters& parameters) {
-  return parameters.master().is_cpu() && parameters.master().scalar_type() == at::kFloat &&
-         has_cpu_kernel(parameters.working());
+bool has_fused_update(const Parameters& parameters) {
+  return parameters.master().scalar_type() == at::kFloat && has_kernel(parameters.working());
 }
 
 }  // namespace lmtrain

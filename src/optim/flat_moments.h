@@ -19,6 +19,9 @@ struct FlatRange {
   int64_t size = 0;
   int64_t moment_first = 0;  // in the moments
   ParameterGroup group;
+
+  // Its part of a flat buffer of the parameters.
+  at::Tensor of(const at::Tensor& flat) const;
 };
 
 using ParameterFilter = std::function<bool(const ParameterSpec&)>;
@@ -44,7 +47,7 @@ class FlatMoments {
 inline bool every_parameter(const ParameterSpec&) { return true; }
 
 // Whether the fused kernels serve these parameters.
-bool has_cpu_kernels(const Parameters& parameters);
+bool has_fused_update(const Parameters& parameters);
 
 // Calls f(place in the parameters, place in the moments, count) for pieces of the range, on all
 // threads.

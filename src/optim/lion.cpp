@@ -10,7 +10,7 @@ Lion::Lion(const OptimizerConfig& config, Parameters& parameters)
       moments_(config, parameters, {"exp_avg"}, every_parameter) {}
 
 void Lion::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_cpu_kernels(parameters_)) {
+  if (has_fused_update(parameters_)) {
     update_fused(step, grad);
   } else {
     update_aten(step, grad);
@@ -26,13 +26,18 @@ void Lion::update_fused(const UpdateStep& step, const at::Tensor& grad) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    with_element_type(parameters_.working(), [&]<class T>(T) {
+    on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().lion(elements<float>(parameters_.master()) + place,
                               elements<float>(moments_.moment(0)) + moment,
                               elements<float>(grad) + place,
                               elements<T>(parameters_.working()) + place, count, constants);
       });
+    });
+    on_cuda(parameters_.working(), [&](const auto& call) {
+      cuda::lion(call, elements<float>(range.of(parameters_.master())),
+                 elements<float>(moments_.moment(0, range)), elements<float>(range.of(grad)),
+                 range.of(parameters_.working()).data_ptr(), range.size, constants);
     });
   }
 }
@@ -43,9 +48,9 @@ void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   const double beta2 = hyperparameters_.beta(1, step.run);
   for (const FlatRange& range : moments_.ranges()) {
     const double lr = step.lr * range.group.lr_ratio;
-    const at::Tensor w = parameters_.master().narrow(0, range.first, range.size);
+    const at::Tensor w = range.of(parameters_.master());
     const at::Tensor m = moments_.moment(0, range);
-    const at::Tensor g = grad.narrow(0, range.first, range.size);
+    const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
     w.mul_(1 - lr * hyperparameters_.weight_decay(range.group, step.run));
     w.sub_(m.lerp(g, 1 - beta1).sign_(), lr);

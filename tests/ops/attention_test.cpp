@@ -1,7 +1,7 @@
 #include <random>
 
-#include "operator_check.h"
 #include "ops/operators.h"
+#include "support/operator_check.h"
 
 namespace lmtrain {
 namespace {

@@ -1,5 +1,5 @@
-#include "operator_check.h"
 #include "ops/operators.h"
+#include "support/operator_check.h"
 
 namespace lmtrain {
 namespace {

@@ -19,13 +19,14 @@ struct Outcome {
   std::vector<at::Tensor> gradients;  // of the inputs
 };
 
-// Runs `op` on copies of the inputs in `dtype` and goes back from fixed random gradients of its
-// outputs.
+// Runs `op` on copies of the inputs in `dtype` on `device` and goes back from fixed random
+// gradients of its outputs.
 inline Outcome run_operator(const Operator& op, const std::vector<at::Tensor>& inputs,
-                            at::ScalarType dtype) {
+                            at::ScalarType dtype, const at::Device& device = at::kCPU) {
   std::vector<at::Tensor> leaves;
   for (const at::Tensor& input : inputs) {
-    leaves.push_back(input.to(dtype, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true));
+    leaves.push_back(
+        input.to(device, dtype, /*non_blocking=*/false, /*copy=*/true).requires_grad_(true));
   }
   Outcome outcome;
   outcome.outputs = op(leaves);

@@ -1,0 +1,99 @@
+// As much of CUDA as src/ops/*.cu uses, on a CPU and without a toolkit, so that the kernels' own
+// source is tested on machines without a GPU.
+//
+// translate.cmake turns `kernel<<<...>>>(...)` into `emulation::launch(kernel, ...)(...)`; all else
+// is compiled as it stands. Blocks run one after another; the threads of a block are fibers
+// (emulator.cpp): a warp runs until all of it waits at a barrier, then the next, in ascending or in
+// descending order, so a kernel that lacks a barrier gives different results. A shuffle or barrier
+// that not all threads reach ends the test, and so does a word that is not aligned
+// (CMakeLists.txt). What this cannot show: the order of memory accesses inside a warp, limits of
+// registers, speed.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __launch_bounds__(...)
+#define __shared__ static  // one block at a time
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3(unsigned x_, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+extern dim3 gridDim, blockDim, blockIdx, threadIdx;
+
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+
+using std::min;
+inline float __expf(float x) { return std::exp(x); }
+
+// --- The host's side -----------------------------------------------------------------------------
+
+using cudaStream_t = void*;
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue };
+struct cudaFuncAttributes {};
+cudaError_t cudaGetLastError();  // of the launches so far
+inline const char* cudaGetErrorString(cudaError_t) { return "a launch out of limits"; }
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel) {
+  return cudaSuccess;
+}
+
+namespace emulation {
+
+// Whether the threads of a block take turns from the last to the first.
+void set_descending(bool descending);
+
+void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
+
+// Waits for the threads of the block, or of the warp.
+void wait_for_block();
+void wait_for_warp();
+// Places for what the threads of a block exchange, of 8 bytes each; two sets, used in turn.
+uint64_t* exchange();
+int thread_in_block();
+
+template <class... Parameters>
+auto launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+            cudaStream_t) {
+  return [=](auto... arguments) {
+    run(grid, block, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  };
+}
+
+template <class V>
+V value_of_lane(V mine, int lane) {
+  static_assert(sizeof(V) <= sizeof(uint64_t));
+  uint64_t* const places = exchange();
+  const int thread = thread_in_block();
+  std::memcpy(places + thread, &mine, sizeof mine);
+  wait_for_warp();
+  V other;
+  std::memcpy(&other, places + thread / 32 * 32 + lane, sizeof other);
+  return other;
+}
+
+}  // namespace emulation
+
+inline void __syncthreads() { emulation::wait_for_block(); }
+
+template <class V>
+V __shfl_xor_sync(unsigned, V x, int mask) {
+  return emulation::value_of_lane(x, (emulation::thread_in_block() % 32) ^ mask);
+}
+
+template <class V>
+V __shfl_down_sync(unsigned, V x, int distance) {
+  const int lane = emulation::thread_in_block() % 32;
+  return emulation::value_of_lane(x, lane + distance < 32 ? lane + distance : lane);
+}
