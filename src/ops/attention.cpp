@@ -1,4 +1,5 @@
 #include "ops/dispatch.h"
+#include "ops/flash_attention.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
@@ -117,6 +118,7 @@ at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const a
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments) {
+  if (segments && has_flash_attention(q, k, v)) return flash_attention(q, k, v, *segments);
   if (!segments || !has_cpu_kernel(q)) return attention_reference(q, k, v, segments);
   return SegmentAttention::apply(q, k, v, *segments);
 }

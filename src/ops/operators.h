@@ -38,7 +38,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 // q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
 // N flattened positions begins, then N; attention stays inside a segment, and every row begins one.
 // Without it a row is one segment. With it the cost is the sum of the squares of the segments'
-// lengths on a CPU; elsewhere a mask of [B, T, T].
+// lengths, on a GPU in bf16 and fp16; elsewhere a mask of [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -8,6 +8,7 @@
 #include "base/signal.h"
 #include "base/text.h"
 #include "ops/device.h"
+#include "ops/flash_attention.h"
 #include "ops/torch_headers.h"
 #include "train/failure.h"
 #include "train/resolve.h"
@@ -25,6 +26,15 @@ std::string printed(const char* format, double value) {
 }  // namespace
 
 std::string Trainer::summary() const {
+  const at::Device device = device_of(config_);
+  std::string attention;
+  if (device.is_cuda()) {
+    const ModelConfig& model = config_.model;
+    attention = str(", attention by ",
+                    attention_backend(device, parameters_.working().scalar_type(),
+                                      model.num_attention_heads, model.num_key_value_heads,
+                                      model.resolved_head_dim(), config_.sequence.max_length));
+  }
   std::vector<std::string> batches;
   for (const LengthSummary& length : order_->lengths()) {
     batches.push_back(str(length.batches, " of length ", length.length));
@@ -41,9 +51,9 @@ std::string Trainer::summary() const {
   return str("model      ", format_count(num_parameters), " parameters, ",
              counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
              config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
-             device_description(device_of(config_), static_cast<int>(*config_.threads)), ", ",
-             config_.precision, ", ", config_.compile, "\nbatches    of ", config_.batch.tokens,
-             " tokens: ", join(batches, ", "), sources, "\nrun        about ",
+             device_description(device, static_cast<int>(*config_.threads)), ", ",
+             config_.precision, ", ", config_.compile, attention, "\nbatches    of ",
+             config_.batch.tokens, " tokens: ", join(batches, ", "), sources, "\nrun        about ",
              order_->num_batches(), " steps, ",
              format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
              run_.path().string());

@@ -1,0 +1,91 @@
+#include "ops/flash_attention.h"
+
+#include <ATen/SDPBackend.h>
+
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// x_BHTE as x_NHE; qkv_rope hands its heads out so that this copies nothing.
+at::Tensor flat_positions(const at::Tensor& x_BHTE) {
+  return x_BHTE.transpose(1, 2).contiguous().flatten(0, 1);
+}
+
+at::Tensor heads_first(const at::Tensor& x_NHE, int64_t batch) {
+  return x_NHE.unflatten(0, {batch, -1}).transpose(1, 2);
+}
+
+at::SDPBackend backend_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return static_cast<at::SDPBackend>(
+      at::_fused_sdp_choice(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true,
+                            /*scale=*/std::nullopt, /*enable_gqa=*/q.size(1) != k.size(1)));
+}
+
+class FlashAttentionFunction : public torch::autograd::Function<FlashAttentionFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q_BHTE,
+                            const at::Tensor& k_BKTE, const at::Tensor& v_BKTE,
+                            const at::Tensor& segments) {
+    const at::Tensor q = flat_positions(q_BHTE);
+    const at::Tensor k = flat_positions(k_BKTE);
+    const at::Tensor v = flat_positions(v_BKTE);
+    // No segment is longer than a row. The longest itself is known to the GPU alone, and asking
+    // would wait for it; blocks of threads beyond a segment's end return at once.
+    const int64_t longest = q_BHTE.size(2);
+    const auto [y, logsumexp, random_state, unused, mask] = at::_flash_attention_forward(
+        q, k, v, segments, segments, longest, longest, /*dropout_p=*/0.0, /*is_causal=*/true,
+        /*return_debug_mask=*/false);
+    context->save_for_backward({q, k, v, y, logsumexp, segments, random_state, unused});
+    context->saved_data["longest"] = longest;
+    return heads_first(y, q_BHTE.size(0));
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& segments = saved[5];
+    const int64_t longest = context->saved_data["longest"].toInt();
+    const auto [dq, dk, dv] = at::_flash_attention_backward(
+        flat_positions(grads[0]), saved[0], saved[1], saved[2], saved[3], saved[4], segments,
+        segments, longest, longest, /*dropout_p=*/0.0, /*is_causal=*/true, saved[6], saved[7]);
+    const int64_t batch = grads[0].size(0);
+    return {heads_first(dq, batch), heads_first(dk, batch), heads_first(dv, batch), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+bool has_flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const bool half_size = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
+  if (!q.is_cuda() || !half_size || q.size(-1) % 8 != 0 || q.size(-1) > 256) return false;
+  // libtorch knows the GPU: it would take one of these for whole rows only where both run.
+  const at::SDPBackend backend = backend_for(q, k, v);
+  return backend == at::SDPBackend::flash_attention || backend == at::SDPBackend::cudnn_attention;
+}
+
+at::Tensor flash_attention(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE,
+                           const at::Tensor& v_BKTE, const at::Tensor& segments) {
+  return FlashAttentionFunction::apply(q_BHTE, k_BKTE, v_BKTE, segments);
+}
+
+std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
+                              int64_t num_kv_heads, int64_t head_size, int64_t length) {
+  const auto heads = [&](int64_t count) {
+    return at::empty({1, length, count, head_size}, at::TensorOptions(device).dtype(dtype))
+        .transpose(1, 2)
+        .requires_grad_(true);
+  };
+  switch (backend_for(heads(num_heads), heads(num_kv_heads), heads(num_kv_heads))) {
+    case at::SDPBackend::flash_attention:
+      return "FlashAttention";
+    case at::SDPBackend::cudnn_attention:
+      return "cuDNN";
+    case at::SDPBackend::efficient_attention:
+      return "memory-efficient attention";
+    default:
+      return "plain matrices";
+  }
+}
+
+}  // namespace lmtrain
