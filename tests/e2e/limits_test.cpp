@@ -192,33 +192,30 @@ TEST(Limits, ARowThatDoesNotFitIsExit6) {
   EXPECT_EQ(run.status().at("exit_code"), 6);
 }
 
-// Lowered by the plan before the first step, the run goes on; a resume with more memory takes the
-// same rows.
+// Lowered before the first step, the run goes on; a resume with more memory takes the same rows.
 TEST(Limits, MicroBatchesThatDoNotFitAreLowered) {
-  for (const char* compile : {"script", "eager"}) {
-    const Workspace workspace;
-    const std::string config =
-        workspace.config({{"batch", {{"tokens", 1 << 17}, {"micro_tokens", 1 << 17}}},
-                          {"train", {{"steps", 2}}},
-                          {"sequence", {{"min_length", 64}}},
-                          {"eval", {{"tokens", 1000}}},
-                          {"compile", compile}});
-    const RunDir run(workspace / "run");
-    const ProcessResult result =
-        lmtrain({"train", config, "--run-dir", run.path()}, with_memory(rlim_t{1} << 29));
-    EXPECT_EQ(result.exit_code, 0) << result;
-    EXPECT_NE(result.err.find("rows at once instead of 2048"), std::string::npos) << result;
-    const std::vector<Json> lowered = run.events("oom_fit");
-    ASSERT_EQ(lowered.size(), 1U);
-    EXPECT_EQ(lowered[0].at("step"), 0);
-    const int64_t rows = lowered[0].at("rows");
-    EXPECT_LT(rows, 2048);
-    EXPECT_EQ(run.state(2).at("micro").at("rows").at("64"), rows);
-    const ProcessResult resumed = lmtrain({"resume", run.path(), "--set", "train.steps=3"});
-    EXPECT_EQ(resumed.exit_code, 0) << resumed;
-    EXPECT_EQ(run.state(3).at("micro").at("rows").at("64"), rows);
-    EXPECT_EQ(run.events("oom_fit").size(), 1U);
-  }
+  const Workspace workspace;
+  // About 2 GB by the plan; what a run at rest reserves and does not use is far less.
+  const std::string config =
+      workspace.config({{"batch", {{"tokens", 1 << 18}, {"micro_tokens", 1 << 18}}},
+                        {"train", {{"steps", 1}}},
+                        {"sequence", {{"min_length", 64}}},
+                        {"eval", {{"tokens", 1000}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult result =
+      lmtrain({"train", config, "--run-dir", run.path()}, with_memory(rlim_t{1} << 29));
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("rows at once instead of 4096"), std::string::npos) << result;
+  const std::vector<Json> lowered = run.events("oom_fit");
+  ASSERT_GE(lowered.size(), 1U) << result;
+  EXPECT_EQ(lowered[0].at("step"), 0);
+  const int64_t rows = lowered.back().at("rows");
+  EXPECT_LT(rows, 4096);
+  EXPECT_EQ(run.state(1).at("micro").at("rows").at("64"), rows);
+  const ProcessResult resumed = lmtrain({"resume", run.path(), "--set", "train.steps=2"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(run.state(2).at("micro").at("rows").at("64"), rows);
+  EXPECT_EQ(run.events("oom_fit").size(), lowered.size());
 }
 
 // ---- Numbers ----
