@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The checks of scripts/gpu_check.sh, which finds the GPU, torch and the program. Standard library only.
 
-The same fifty steps are trained on the CPU in fp32 and on the GPU in fp32 and bf16; losses are compared step by step,
-as |difference| / max(1, loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift.
+The device tests run by themselves and under compute-sanitizer. The same fifty steps, of plain rows and of packed ones, are
+trained on the CPU in fp32 and on the GPU in fp32, bf16 and fp16; losses are compared step by step, as |difference| / max(1,
+loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. At last the kernels are timed.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import glob
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,8 +19,8 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STEPS = 50
-FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}
-LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2}
+FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2, "fp16": 5e-3}
+LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2, "fp16": 2e-2}
 EVAL_TOLERANCE = 1e-4
 
 
@@ -63,7 +65,48 @@ def device_tests(report, build):
         print(done.stdout[-5000:])
 
 
-def write_config(path, work):
+def kernels_compiled_in(report, lmtrain):
+    version = run([lmtrain, "--version"]).stdout
+    found = re.search(r"GPU architectures compiled in: ([^;)]*)", version)
+    architectures = found.group(1) if found else "unknown"
+    report.add("kernels of our own", None if architectures in ("none", "unknown") else True, architectures=architectures)
+
+
+def sanitize(report, build):
+    """The device tests once more, every access and every synchronisation watched."""
+    program = os.path.join(build, "test_gpu")
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not os.path.exists(program) or not os.path.exists(sanitizer):
+        report.add("compute-sanitizer", None, reason="no test_gpu, or no compute-sanitizer")
+        return
+    # Our own kernels alone: libtorch's are not for us to judge, and are many.
+    for tool, tests in (("memcheck", "GpuOperators.*:Cases/OnGpu.Updates*"), ("racecheck", "GpuOperators.*-*Attention*"),
+                        ("synccheck", "GpuOperators.*-*Attention*")):
+        started = time.time()
+        done = run([sanitizer, "--tool", tool, "--error-exitcode", "97", program, "--gtest_filter=" + tests])
+        summary = [line for line in done.stdout.split("\n") if "SUMMARY" in line]
+        report.add("compute-sanitizer " + tool, done.returncode == 0, summary=summary[-1] if summary else None,
+                   seconds=round(time.time() - started, 1))
+        if done.returncode != 0:
+            print(done.stdout[-5000:])
+
+
+def time_kernels(report, build):
+    """Each operator and update against the ATen composition it replaces."""
+    program = os.path.join(build, "bench_gpu_kernels")
+    if not os.path.exists(program):
+        report.add("kernel times", None, reason="no bench_gpu_kernels")
+        return
+    done = run([program])
+    try:
+        kernels = json.loads(done.stdout)
+    except ValueError:
+        report.add("kernel times", False, exit_code=done.returncode, message=done.stderr.strip()[-300:])
+        return
+    report.add("kernel times", done.returncode == 0, kernels=kernels)
+
+
+def write_config(path, work, batching):
     """A small model on the repository's own sample, or on its sources where there is none."""
     sample = os.path.join(REPO, "data", "sample")
     config = {
@@ -73,7 +116,7 @@ def write_config(path, work):
             "train": [sample if os.path.isdir(sample) else os.path.join(REPO, "src", "**", "*.h")],
             "cache_dir": os.path.join(work, "cache"),
         },
-        "sequence": {"max_length": 128, "min_length": 64, "schedule": {"type": "constant"}},
+        "sequence": {"max_length": 128, "min_length": 64, "batching": batching, "schedule": {"type": "constant"}},
         "model": {
             "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4,
             "num_key_value_heads": 2, "tie_word_embeddings": False,
@@ -89,9 +132,9 @@ def write_config(path, work):
         json.dump(config, file, indent=1)
 
 
-def train(report, lmtrain, config, work, device, precision):
+def train(report, lmtrain, config, work, device, precision, batching):
     """Losses of all steps, or None when it failed."""
-    name = f"{device}_{precision}"
+    name = f"{device}_{precision}_{batching}"
     folder = os.path.join(work, name)
     command = [lmtrain, "train", config, "--run-dir", folder, "--set", f"device={device}", "--set", f"precision={precision}"]
     started = time.time()
@@ -106,7 +149,7 @@ def train(report, lmtrain, config, work, device, precision):
     numbers = {"exit_code": done.returncode, "steps": len(losses), "seconds": seconds}
     if complete:
         numbers |= {"first_loss": losses[0], "last_loss": losses[-1], "tokens_per_second": lines[-1].get("tokens_per_second")}
-    report.add(f"train {device} {precision}", complete and losses[-1] < losses[0], **numbers)
+    report.add(f"train {device} {precision} {batching}", complete and losses[-1] < losses[0], **numbers)
     if not complete:
         print(done.stderr[-3000:])
     return losses if complete else None
@@ -133,7 +176,7 @@ def compare_losses(report, name, precision, losses, reference):
 def compare_evaluations(report, lmtrain, work):
     """The GPU's checkpoint, evaluated on both devices."""
     name = "evaluation cuda against cpu"
-    checkpoints = sorted(glob.glob(os.path.join(work, "cuda_fp32", "checkpoints", "step_*")))
+    checkpoints = sorted(glob.glob(os.path.join(work, "cuda_fp32_bucket", "checkpoints", "step_*")))
     if not checkpoints:
         report.add(name, None, reason="no checkpoint")
         return
@@ -155,15 +198,19 @@ def main():
         parser.add_argument(option, required=True)
     arguments = parser.parse_args()
     report = Report()
+    kernels_compiled_in(report, arguments.lmtrain)
     device_tests(report, arguments.build)
     with tempfile.TemporaryDirectory() as work:
         config = os.path.join(work, "gpu_check.json")
-        write_config(config, work)
-        reference = train(report, arguments.lmtrain, config, work, "cpu", "fp32")
-        for precision in ("fp32", "bf16"):
-            losses = train(report, arguments.lmtrain, config, work, "cuda", precision)
-            compare_losses(report, f"losses cuda {precision} against cpu fp32", precision, losses, reference)
+        for batching in ("bucket", "pack"):
+            write_config(config, work, batching)
+            reference = train(report, arguments.lmtrain, config, work, "cpu", "fp32", batching)
+            for precision in ("fp32", "bf16", "fp16"):
+                losses = train(report, arguments.lmtrain, config, work, "cuda", precision, batching)
+                compare_losses(report, f"losses cuda {precision} {batching} against cpu fp32", precision, losses, reference)
         compare_evaluations(report, arguments.lmtrain, work)
+    sanitize(report, arguments.build)
+    time_kernels(report, arguments.build)
 
     query = "name,compute_cap,memory.total,driver_version"
     document = {

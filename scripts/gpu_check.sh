@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Does lmtrain train on this machine's GPU, and like the CPU does? Needs a GPU and a Python with torch 2.11.
+# Does lmtrain train on this machine's GPU, and like the CPU does? Needs a GPU, a Python with torch 2.11, and to build nvcc.
 #   scripts/gpu_check.sh [REPORT.json]    default: gpu_check.json
 #   LMTRAIN_BINARY=FILE       this program instead of a build
 #   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 #   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
-# Runs the device tests, then fifty steps in fp32 on the CPU, in fp32 and bf16 on the GPU, and compares losses.
+# Runs the device tests, by themselves and under compute-sanitizer, then fifty steps in fp32 on the CPU and in fp32, bf16 and
+# fp16 on the GPU, of plain and of packed rows, and compares losses; at last it times the kernels.
 # Prints PASS, FAIL and SKIP lines and writes one JSON report. Exit code 0 only when a GPU is there and nothing failed.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,9{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) sed -n '2,10{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
 report=$(realpath -m "${1:-gpu_check.json}")
 python=${PYTHON:-python3}
 binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
@@ -30,7 +31,7 @@ case $version in 2.11.*) ;; *) fail "torch is ${version:-of unknown version}; lm
 
 if [ -z "$binary" ]; then
   scripts/setup.sh --core
-  LMTRAIN_TORCH=$torch LMTRAIN_CUDA=off scripts/build.sh release
+  LMTRAIN_TORCH=$torch LMTRAIN_CUDA=auto LMTRAIN_CUDA_ARCHITECTURES=native scripts/build.sh release
   binary=$repo_root/build/lmtrain
 fi
 build=${LMTRAIN_BUILD:-$(dirname "$binary")}

@@ -1,11 +1,6 @@
 // The same weights and the same batch on a GPU and on the CPU: loss, gradient and update agree.
 // Every test skips itself on a machine without a GPU (ctest label gpu, scripts/gpu_check.sh).
-#include <gtest/gtest.h>
-
-#include <optional>
-
-#include "base/error.h"
-#include "ops/device.h"
+#include "gpu.h"
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
@@ -14,22 +9,14 @@
 namespace lmtrain {
 namespace {
 
-std::optional<at::Device> gpu() {
-  try {
-    return resolve_device("cuda");
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-#define SKIP_WITHOUT_GPU(device) \
-  if (!(device)) GTEST_SKIP() << "no GPU on this machine"
+using testing::gpu;
 
 class OnGpu : public ::testing::TestWithParam<std::string> {};
 
 // A model with the reference's weights on `device`, and what one batch gives there.
 struct Outcome {
-  Outcome(const testing::LlamaCase& reference, at::ScalarType dtype, at::Device device)
+  Outcome(const testing::LlamaCase& reference, at::ScalarType dtype, at::Device device,
+          double grad_scale = 1)
       : parameters(ParameterLayout(reference.config, *reference.config.vocab_size), dtype, device) {
     load_weights(TensorFiles(reference.folder), parameters);
     Llama model(reference.config, parameters, reference.max_length, "script");
@@ -37,7 +24,7 @@ struct Outcome {
     loss = model
                .loss_and_gradient(reference.tensor("input_ids").to(device),
                                   reference.tensor("labels").to(device), reference.mean_scale(),
-                                  gradient, /*first=*/true)
+                                  gradient, /*first=*/true, /*segments=*/{}, grad_scale)
                .item<double>();
   }
 
@@ -76,6 +63,42 @@ TEST_P(OnGpu, Fp16IsNearFp32) {
   EXPECT_NEAR(cuda.loss, cpu.loss, 0.01);
   const double norm = gradient_norm(cpu.gradient);
   EXPECT_LT((cuda.gradient.cpu() - cpu.gradient).norm().item<double>(), 0.02 * norm);
+}
+
+// What the loss scale is for: gradients that a fp16 number cannot hold become ones that it can.
+TEST_P(OnGpu, Fp16IsNearerToFp32WithALossScale) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  constexpr double kScale = 1024;
+  const testing::LlamaCase reference(GetParam());
+  const Outcome cpu(reference, at::kFloat, at::kCPU);
+  const Outcome scaled(reference, at::kHalf, *device, kScale);
+  EXPECT_NEAR(scaled.loss, cpu.loss, 0.01);
+  const double norm = gradient_norm(cpu.gradient);
+  EXPECT_LT((scaled.gradient.cpu() / kScale - cpu.gradient).norm().item<double>(), 0.01 * norm);
+}
+
+// fp32 masters beside low-precision working weights: the update is that of the masters alone.
+TEST_P(OnGpu, UpdatesWriteTheWorkingWeights) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const testing::LlamaCase reference(GetParam());
+  for (const std::string type : {"adamw", "lion", "ademamix"}) {
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+      SCOPED_TRACE(at::str(type, " ", at::toString(dtype)));
+      OptimizerConfig config;
+      config.type = type;
+      config.betas.resize(type == "ademamix" ? 3 : 2, 0.999);
+      const Outcome cpu(reference, at::kFloat, at::kCPU);
+      Outcome cuda(reference, dtype, *device);
+      const at::Tensor before = cuda.parameters.master().clone();
+      make_optimizer(config, cuda.parameters)
+          ->update({1, 1e-2, 1, {1, 10, true, 1}}, cpu.gradient.to(*device));
+      EXPECT_FALSE(testing::same_bits(before.cpu(), cuda.parameters.master().cpu()));
+      EXPECT_TRUE(testing::same_bits(cuda.parameters.working().cpu(),
+                                     cuda.parameters.master().to(dtype).cpu()));
+    }
+  }
 }
 
 TEST_P(OnGpu, OptimizersUpdateAsOnTheCpu) {

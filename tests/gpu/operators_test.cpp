@@ -1,0 +1,221 @@
+// Every operator's CUDA kernel against its ATen composition in double on the CPU, forward and
+// backward, and against itself bit for bit. Every test skips itself on a machine without a GPU.
+#include "ops/operators.h"
+
+#include "gpu.h"
+#include "ops/dispatch.h"
+#include "support/operator_check.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::expect_near;
+using testing::gpu;
+using testing::Operator;
+using testing::Outcome;
+using testing::random_integers;
+using testing::random_tensor;
+using testing::run_operator;
+using testing::same_bits;
+
+Outcome on_host(Outcome outcome) {
+  for (at::Tensor& x : outcome.outputs) x = x.cpu();
+  for (at::Tensor& x : outcome.gradients) x = x.cpu();
+  return outcome;
+}
+
+constexpr auto kDtypes = {at::kFloat, at::kBFloat16, at::kHalf};
+
+double tolerance_of(at::ScalarType dtype) {
+  return dtype == at::kFloat ? 1e-5 : testing::kBf16Tolerance;
+}
+
+// Inputs are rounded to bf16 first, so that all compute on the same numbers. Captured tensors must
+// go to the device of the inputs inside the operators.
+void check_on_gpu(const at::Device& device, const Operator& op, const Operator& reference,
+                  const std::vector<at::Tensor>& inputs,
+                  std::initializer_list<at::ScalarType> dtypes = kDtypes) {
+  std::vector<at::Tensor> rounded;
+  for (const at::Tensor& input : inputs) rounded.push_back(input.to(at::kBFloat16));
+  const Outcome oracle = run_operator(reference, rounded, at::kDouble);
+  for (const at::ScalarType dtype : dtypes) {
+    SCOPED_TRACE(at::toString(dtype));
+    const Outcome kernel = run_operator(op, rounded, dtype, device);
+    const Outcome again = run_operator(op, rounded, dtype, device);
+    for (const at::Tensor& output : kernel.outputs) EXPECT_TRUE(output.is_cuda());
+    for (size_t i = 0; i < kernel.gradients.size(); ++i) {
+      EXPECT_EQ(kernel.gradients[i].scalar_type(), dtype);
+      EXPECT_TRUE(same_bits(kernel.gradients[i].cpu(), again.gradients[i].cpu()))
+          << "gradient " << i;
+    }
+    expect_near(on_host(kernel), oracle, tolerance_of(dtype));
+  }
+}
+
+TEST(GpuOperators, AreKernelsOfOurs) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  if (!kHasCudaKernels) GTEST_SKIP() << "built without the CUDA kernels (LMTRAIN_CUDA)";
+  for (const at::ScalarType dtype : kDtypes) {
+    EXPECT_TRUE(has_cuda_kernel(at::empty({1}, at::TensorOptions(*device).dtype(dtype))));
+  }
+  EXPECT_FALSE(has_cuda_kernel(at::empty({1}, at::TensorOptions(*device).dtype(at::kDouble))));
+}
+
+TEST(GpuOperators, RmsNorm) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1], 1e-5)};
+    };
+  };
+  const std::vector<std::vector<int64_t>> shapes = {
+      {1, 1, 1}, {3, 5, 7}, {2, 1, 129}, {4, 300, 64}, {2, 70, 768}, {3, 2, 4096}, {2, 2, 12297}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(at::str(at::IntArrayRef(shapes[i])));
+    check_on_gpu(*device, of(rms_norm), of(rms_norm_reference),
+                 {random_tensor(shapes[i], i), random_tensor({shapes[i].back()}, 100 + i)});
+  }
+}
+
+TEST(GpuOperators, QkvRope) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  struct Shape {
+    int64_t batch, length, heads, kv_heads, size;
+  };
+  const std::vector<Shape> shapes = {{1, 1, 1, 1, 2},  {3, 7, 4, 2, 6},     {2, 33, 8, 1, 10},
+                                     {5, 1, 6, 3, 34}, {2, 50, 12, 12, 64}, {2, 50, 9, 3, 128}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (const bool each_position : {false, true}) {
+      SCOPED_TRACE(at::str("shape ", i, each_position ? ", angles for each position" : ""));
+      const Shape& shape = shapes[i];
+      const int64_t num_angles = each_position ? shape.batch * shape.length : shape.length;
+      const at::Tensor angle = 3 * random_tensor({num_angles, shape.size / 2}, 77);
+      const auto of = [&](auto function) {
+        return [=](const std::vector<at::Tensor>& in) {
+          const auto [q, k, v] =
+              function(in[0], angle.cos().to(in[0].device()), angle.sin().to(in[0].device()),
+                       shape.heads, shape.kv_heads);
+          return std::vector<at::Tensor>{q, k, v};
+        };
+      };
+      const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.size;
+      check_on_gpu(*device, of(qkv_rope), of(qkv_rope_reference),
+                   {random_tensor({shape.batch, shape.length, width}, i)});
+    }
+  }
+}
+
+TEST(GpuOperators, Swiglu) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0])};
+    };
+  };
+  const std::vector<std::vector<int64_t>> shapes = {
+      {1, 1, 2}, {3, 5, 14}, {2, 1, 258}, {2, 300, 352}, {3, 7, 4128}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(i);
+    check_on_gpu(*device, of(swiglu), of(swiglu_reference), {3 * random_tensor(shapes[i], i)});
+  }
+}
+
+TEST(GpuOperators, CrossEntropy) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const std::vector<std::pair<int64_t, int64_t>> shapes = {{1, 1},    {1, 2},     {33, 131},
+                                                           {9, 1024}, {5, 32003}, {3, 128256}};
+  for (const auto& [rows, vocab] : shapes) {
+    for (const double weight : {1.0, 2.5}) {  // of the loss, so that its gradient is not 1
+      SCOPED_TRACE(at::str(rows, " x ", vocab, ", weight ", weight));
+      at::Tensor targets = random_integers(0, vocab, {rows}, 1);
+      if (rows > 1) targets[rows / 2] = -100;
+      const Operator op = [=, weight = weight](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{
+            cross_entropy(in[0].clone(), targets.to(in[0].device()), 0.5, 0.0) * weight};
+      };
+      const Operator reference = [=, weight = weight](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{cross_entropy_reference(in[0], targets, 0.5, 0.0) * weight};
+      };
+      check_on_gpu(*device, op, reference, {3 * random_tensor({rows, vocab}, 2)});
+    }
+  }
+}
+
+TEST(GpuOperators, CrossEntropyWithZLoss) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const at::Tensor targets = random_integers(0, 67, {9}, 1);
+  const at::Tensor logits = random_tensor({9, 67}, 2, at::kBFloat16).to(at::kFloat);
+  const auto gradient_on = [&](const at::Device& where) {
+    const at::Tensor leaf = logits.to(where, at::kFloat, false, true).requires_grad_(true);
+    const at::Tensor loss = cross_entropy(leaf.clone(), targets.to(where), 0.5, 1e-2);
+    return torch::autograd::grad({loss}, {leaf})[0].cpu();
+  };
+  EXPECT_LT(testing::largest_difference(gradient_on(*device), gradient_on(at::kCPU)), 1e-5);
+}
+
+// Where a target is no id at all the loss must not look like one.
+TEST(GpuOperators, CrossEntropyOfATargetOutsideTheVocabularyIsNaN) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  if (!kHasCudaKernels) GTEST_SKIP() << "ATen stops the device instead";
+  const at::Tensor logits = random_tensor({3, 7}, 1).to(*device);
+  const at::Tensor targets = at::tensor({1, 7, 2}, at::kLong).to(*device);
+  EXPECT_TRUE(cross_entropy(logits, targets, 1.0, 0.0).isnan().item<bool>());
+}
+
+TEST(GpuOperators, Embedding) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const std::vector<std::tuple<int64_t, int64_t, int64_t>> cases = {
+      {1, 5, 3}, {77, 11, 6}, {5000, 3, 37}, {3000, 32003, 64}};
+  for (const auto& [count, vocab, dim] : cases) {
+    SCOPED_TRACE(at::str(count, " ids of ", vocab, ", width ", dim));
+    const at::Tensor ids = random_integers(0, vocab, {count}, 1);
+    const Operator op = [=](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{lmtrain::embedding(ids.to(in[0].device()), in[0])};
+    };
+    check_on_gpu(*device, op, op, {random_tensor({vocab, dim}, 2)});
+  }
+}
+
+TEST(GpuOperators, AttentionInsideSegments) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  constexpr int64_t kBatch = 2, kLength = 150;
+  const at::Tensor segments = at::tensor({0, 1, 40, 150, 151, 299, 300}, at::kInt);
+  for (const auto& [heads, kv_heads, size] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{4, 4, 64}, {6, 2, 32}, {3, 1, 20}}) {
+    SCOPED_TRACE(at::str(heads, " heads of ", size));
+    const auto of = [&](auto function) {
+      return [=](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{function(in[0].transpose(1, 2), in[1].transpose(1, 2),
+                                                in[2].transpose(1, 2),
+                                                segments.to(in[0].device()))};
+      };
+    };
+    const auto random_heads = [&](int64_t count, uint64_t seed) {
+      return random_tensor({kBatch, kLength, count, size}, seed);
+    };
+    const std::vector<at::Tensor> inputs = {random_heads(heads, 1), random_heads(kv_heads, 2),
+                                            random_heads(kv_heads, 3)};
+    std::vector<at::Tensor> rounded;
+    for (const at::Tensor& input : inputs) rounded.push_back(input.to(at::kBFloat16));
+    const Outcome oracle = run_operator(of(attention_reference), rounded, at::kDouble);
+    for (const at::ScalarType dtype : kDtypes) {
+      SCOPED_TRACE(at::toString(dtype));
+      // libtorch's kernels sum the gradients of keys and values in the working precision, and in
+      // an order that is not fixed.
+      expect_near(on_host(run_operator(of(attention), rounded, dtype, *device)), oracle,
+                  dtype == at::kFloat ? 1e-4 : 5e-2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
