@@ -15,6 +15,7 @@
 #include "model/llama_source.h"
 #include "model/recompute.h"
 #include "model/rope.h"
+#include "ops/device.h"
 #include "ops/dispatch.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
@@ -63,9 +64,11 @@ void optimize(std::shared_ptr<torch::jit::Graph> graph) {
 // For lm.attention: the first places and the end, int32. For RoPE: each position's place in its
 // segment, int64.
 std::pair<at::Tensor, at::Tensor> segment_tensors(const std::vector<int32_t>& segments,
-                                                  int64_t num_positions, int64_t length) {
-  const at::Tensor bounds = at::empty({static_cast<int64_t>(segments.size()) + 1}, at::kInt);
-  const at::Tensor positions = at::empty({num_positions}, at::kLong);
+                                                  int64_t num_positions, int64_t length,
+                                                  const at::Device& device) {
+  const at::Tensor bounds =
+      host_buffer({static_cast<int64_t>(segments.size()) + 1}, at::kInt, device);
+  const at::Tensor positions = host_buffer({num_positions}, at::kLong, device);
   int32_t* bound = std::copy(segments.begin(), segments.end(), bounds.data_ptr<int32_t>());
   *bound = static_cast<int32_t>(num_positions);
   int64_t* position = positions.data_ptr<int64_t>();
@@ -79,7 +82,7 @@ std::pair<at::Tensor, at::Tensor> segment_tensors(const std::vector<int32_t>& se
     }
     std::iota(position + begin, position + end, int64_t{0});
   }
-  return {bounds, positions};
+  return {bounds.to(device, /*non_blocking=*/true), positions.to(device, /*non_blocking=*/true)};
 }
 
 void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool first) {
@@ -155,9 +158,8 @@ std::vector<c10::IValue> Llama::places(const at::Tensor& ids,
   }
   if (segments.empty())
     return {cos_.narrow(0, 0, length), sin_.narrow(0, 0, length), c10::IValue()};
-  const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length);
-  const at::Tensor rows = positions.to(device());
-  return {cos_.index_select(0, rows), sin_.index_select(0, rows), bounds.to(device())};
+  const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length, device());
+  return {cos_.index_select(0, positions), sin_.index_select(0, positions), bounds};
 }
 
 at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/empty.h>
 #include <cpuid.h>
 #include <dlfcn.h>
 #include <malloc.h>
@@ -155,6 +156,10 @@ std::string library_versions() {
   return str("libtorch ", TORCH_VERSION, "; ", cuda,
              "; GPU architectures compiled in: ", kArchitectures,
              "; CPU kernels: ", cpu_kernels_isa());
+}
+
+at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::Device& device) {
+  return at::empty(shape, at::TensorOptions().dtype(dtype).pinned_memory(device.is_cuda()));
 }
 
 int available_processors() {

@@ -28,6 +28,10 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
 // One line for --version: libtorch and CUDA versions.
 std::string library_versions();
 
+// A tensor on the host, uninitialised, to be filled and sent to `device` without waiting for it
+// (non_blocking): page-locked where that is a GPU. It may be let go at once after sending.
+at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::Device& device);
+
 // The processors this process may use.
 int available_processors();
 // Sets libtorch's threads, seeds nothing; tunes malloc so that large activations are reused instead

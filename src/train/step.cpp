@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include "ops/device.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -7,9 +8,9 @@ namespace {
 
 at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_t rows,
                    int64_t length, at::Device device) {
-  const at::Tensor tensor = at::empty({rows, length}, at::kLong);
+  const at::Tensor tensor = host_buffer({rows, length}, at::kLong, device);
   std::copy_n(values.begin() + first_row * length, rows * length, tensor.data_ptr<int64_t>());
-  return tensor.to(device);
+  return tensor.to(device, /*non_blocking=*/true);
 }
 
 // Those of some rows, counted from the first of them.

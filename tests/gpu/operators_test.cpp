@@ -62,6 +62,16 @@ TEST(GpuOperators, AreKernelsOfOurs) {
   EXPECT_FALSE(has_cuda_kernel(at::empty({1}, at::TensorOptions(*device).dtype(at::kDouble))));
 }
 
+TEST(GpuDevice, HostBuffersArePageLocked) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const at::Tensor buffer = testing::random_integers(0, 9, {100}, 1);
+  const at::Tensor locked = host_buffer({100}, at::kLong, *device);
+  EXPECT_TRUE(locked.is_pinned());
+  locked.copy_(buffer);
+  EXPECT_TRUE(same_bits(locked.to(*device, /*non_blocking=*/true).cpu(), buffer));
+}
+
 TEST(GpuOperators, RmsNorm) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);

@@ -47,6 +47,13 @@ TEST(Device, PrecisionAutoIsWhatTheProcessorIsGoodAt) {
   testing::error_of(ErrorKind::kConfig, [] { resolve_precision("fp8", at::kCPU); });
 }
 
+TEST(Device, AHostBufferForTheCpuNeedNotBeSent) {
+  const at::Tensor buffer = host_buffer({2, 3}, at::kLong, at::kCPU);
+  EXPECT_EQ(buffer.sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(buffer.scalar_type(), at::kLong);
+  EXPECT_TRUE(buffer.to(at::kCPU, /*non_blocking=*/true).is_same(buffer));
+}
+
 // at::parallel_for is a header template that runs serially when its includer lacks -fopenmp.
 TEST(Device, LoopsAreSharedAmongThreads) {
   const testing::Threads scope(2);
