@@ -13,7 +13,7 @@ namespace lmtrain {
 namespace {
 
 // Empty when they serve it.
-std::string why_not_served(const at::Device& device) {
+std::string why_not_served([[maybe_unused]] const at::Device& device) {
 #ifdef LMTRAIN_CUDA_ARCHITECTURES
   const c10::DeviceGuard guard(device);
   if (cuda::serves_current_device()) return "";
