@@ -191,7 +191,7 @@ def main():
 
     settings = [
         f"data.train={json.dumps([os.path.join(work, 'train')])}", f"data.eval={json.dumps([os.path.join(work, 'held_out')])}",
-        f"data.cache_dir={os.path.join(work, 'cache')}", f"threads={arguments.threads}", "eval.every=2%", "eval.tokens=1G",
+        f"data.cache_dir={os.path.join(work, 'cache')}", f"threads={arguments.threads}", "eval.every=2%", "eval.tokens=1B",
         f"sequence.max_length={LENGTH}", "device=cpu", *arguments.set,
     ]
     options = [option for setting in settings for option in ("--set", setting)]
