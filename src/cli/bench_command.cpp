@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "cli/table.h"
 #include "cli/validators.h"
 #include "config/parse.h"
@@ -107,8 +109,10 @@ int bench(const Options& options) {
   config.model.vocab_size = bench_vocab_size(config);
   config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it
   const BenchOptions bench_options{options.steps};
-  // A place where no profile can be written is found before the measuring.
-  if (!options.profile.empty()) write_file_atomic(options.profile, "");
+  // A place where no profile can be written is found before the measuring; a profile that is there
+  // stays until there is another.
+  if (!options.profile.empty() && !std::filesystem::exists(options.profile))
+    write_file_atomic(options.profile, "");
   std::string trace;
   const BenchResult result = run_bench(
       config, bench_options,
@@ -117,12 +121,13 @@ int bench(const Options& options) {
                      " ms a step, ", format_count(length.tokens_per_second), " tokens/s"));
       },
       options.profile.empty() ? nullptr : &trace);
-  if (!options.profile.empty()) write_file_atomic(options.profile, trace);
   if (options.json) {
     std::cout << to_json(config, bench_options, result).dump() << std::endl;
   } else {
     std::cout << to_text(config, result) << std::flush;
   }
+  // Last: what was measured is not lost with a full disk.
+  if (!options.profile.empty()) write_file_atomic(options.profile, trace);
   return 0;
 }
 
@@ -132,10 +137,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "bench", "Step time, throughput and peak memory of every length, on random tokens");
-  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  command->add_option("--set", options->overrides, "Override a setting")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_config_options(*command, options->config, options->overrides);
   command->add_option("--steps", options->steps, "Steps to measure of each length")
       ->check(positive_integer())
       ->capture_default_str();

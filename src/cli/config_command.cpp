@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "config/parse.h"
 
 namespace lmtrain {
@@ -41,10 +42,7 @@ void add_config_command(CLI::App& app, Action& action) {
 
   CLI::App* show =
       command->add_subcommand("show", "Check a configuration and print it with every default");
-  show->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  show->add_option("--set", options->overrides, "Override a setting")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_config_options(*show, options->config, options->overrides);
   show->callback([options, &action] {
     action = [options] {
       std::cout << show_config(load_config(options->config, options->overrides)) << std::flush;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "cli/length_picture.h"
 #include "cli/table.h"
 #include "config/parse.h"
@@ -233,10 +234,7 @@ void add_plan_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "plan", "What a run would do: lengths, steps, rates, memory; trains nothing");
-  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  command->add_option("--set", options->overrides, "Override a setting")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_config_options(*command, options->config, options->overrides);
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options, &action] { action = [options] { return show_plan(*options); }; });
 }

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "config/parse.h"
 #include "corpus/prepare.h"
 #include "train/resolve.h"
@@ -37,10 +38,7 @@ void add_prepare_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("prepare", "Train the tokenizer and write the token shards, nothing else");
-  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  command->add_option("--set", options->overrides, "Override a setting")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_config_options(*command, options->config, options->overrides);
   command->callback([options, &action] { action = [options] { return prepare(*options); }; });
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_options.h"
 #include "cli/run_setup.h"
 #include "config/parse.h"
 
@@ -48,10 +49,7 @@ int train(const Options& options) {
 void add_train_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "Train the model that a config describes");
-  command->add_option("config", options->config, "The run configuration, a JSON file")->required();
-  command->add_option("--set", options->overrides, "Override a setting: --set optimizer.lr=3e-4")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_config_options(*command, options->config, options->overrides);
   command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)");
   command->add_flag("--dry-run", options->dry_run,
                     "Prepare the data, say what would happen, train nothing");
