@@ -1,5 +1,6 @@
 #include "ops/dispatch.h"
 #include "ops/flash_attention.h"
+#include "ops/flat_positions.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
@@ -14,15 +15,6 @@ struct Segment {
   int64_t begin;
   int64_t length;
 };
-
-// x_BHTE as x_NHE; qkv_rope hands its heads out so that this copies nothing.
-at::Tensor flat_positions(const at::Tensor& x_BHTE) {
-  return x_BHTE.transpose(1, 2).contiguous().flatten(0, 1);
-}
-
-at::Tensor heads_first(const at::Tensor& x_NHE, int64_t batch) {
-  return x_NHE.unflatten(0, {batch, -1}).transpose(1, 2);
-}
 
 // A view of one segment of x_NHE, or of x_NH: x_1HLE, x_1HL.
 at::Tensor part(const at::Tensor& x, const Segment& segment) {
