@@ -28,13 +28,15 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 template <class... Args>
-std::string printed(const char* format, Args... args) {
+std::string formatted(const char* format, Args... args) {
   std::array<char, 64> buffer{};
   const int size = std::snprintf(buffer.data(), buffer.size(), format, args...);
   return {buffer.data(), static_cast<size_t>(std::max(size, 0))};
 }
 
 }  // namespace
+
+std::string printed(const char* format, double value) { return formatted(format, value); }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string joined;
@@ -71,11 +73,11 @@ std::string format_count(double count) {
     scaled /= 1000.0;
     ++suffix;
   }
-  if (suffix == 0 && scaled == std::floor(scaled)) return printed("%.0f", scaled);
+  if (suffix == 0 && scaled == std::floor(scaled)) return formatted("%.0f", scaled);
   const char* format = std::fabs(scaled) < 9.995   ? "%.2f%s"
                        : std::fabs(scaled) < 99.95 ? "%.1f%s"
                                                    : "%.0f%s";
-  return printed(format, scaled, kSuffixes[suffix]);
+  return formatted(format, scaled, kSuffixes[suffix]);
 }
 
 std::string format_bytes(uint64_t bytes) {
@@ -86,20 +88,20 @@ std::string format_bytes(uint64_t bytes) {
     scaled /= 1024.0;
     ++unit;
   }
-  return printed(unit == 0 ? "%.0f %s" : "%.1f %s", scaled, kUnits[unit]);
+  return formatted(unit == 0 ? "%.0f %s" : "%.1f %s", scaled, kUnits[unit]);
 }
 
 std::string format_duration(double seconds) {
   const auto total = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
-  if (total < 60) return printed("%llds", static_cast<long long>(total));
+  if (total < 60) return formatted("%llds", static_cast<long long>(total));
   if (total < 3600)
-    return printed("%lldm%02llds", static_cast<long long>(total / 60),
-                   static_cast<long long>(total % 60));
+    return formatted("%lldm%02llds", static_cast<long long>(total / 60),
+                     static_cast<long long>(total % 60));
   if (total < 86400)
-    return printed("%lldh%02lldm", static_cast<long long>(total / 3600),
-                   static_cast<long long>(total / 60 % 60));
-  return printed("%lldd%02lldh", static_cast<long long>(total / 86400),
-                 static_cast<long long>(total / 3600 % 24));
+    return formatted("%lldh%02lldm", static_cast<long long>(total / 3600),
+                     static_cast<long long>(total / 60 % 60));
+  return formatted("%lldd%02lldh", static_cast<long long>(total / 86400),
+                   static_cast<long long>(total / 3600 % 24));
 }
 
 std::string utc_timestamp() {
@@ -109,8 +111,8 @@ std::string utc_timestamp() {
       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  return printed("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
-                 utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(millis));
+  return formatted("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                   utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(millis));
 }
 
 }  // namespace lmtrain

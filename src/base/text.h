@@ -27,6 +27,8 @@ std::string counted(int64_t count, std::string_view noun);
 // likely typo (distance above a third of the longer word).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
+// One number by a printf format, at most 63 characters.
+std::string printed(const char* format, double value);
 // 1234567 -> "1.23M"; 999 -> "999".
 std::string format_count(double count);
 // Bytes in binary units: 1536 -> "1.5 KiB".

@@ -1,9 +1,7 @@
 #include "cli/table.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdio>
 
 namespace lmtrain {
 
@@ -30,12 +28,6 @@ std::string block(const std::string& title, const Table& rows) {
 
 std::string line(const std::string& title, const std::string& text) {
   return block(title, {{text}});
-}
-
-std::string printed(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
 }
 
 }  // namespace lmtrain

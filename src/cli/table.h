@@ -13,7 +13,4 @@ using Table = std::vector<std::vector<std::string>>;
 std::string block(const std::string& title, const Table& rows);
 std::string line(const std::string& title, const std::string& text);
 
-// One number by a printf format.
-std::string printed(const char* format, double value);
-
 }  // namespace lmtrain

@@ -2,8 +2,6 @@
 
 #include <torch/csrc/autograd/profiler_kineto.h>
 
-#include <array>
-#include <cstdio>
 #include <set>
 
 #include "base/text.h"
@@ -34,9 +32,7 @@ std::string shapes_text(const profiler::KinetoEvent& event) {
 }
 
 std::string microseconds(uint64_t nanoseconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", static_cast<double>(nanoseconds) * 1e-3);
-  return text.data();
+  return printed("%.3f", static_cast<double>(nanoseconds) * 1e-3);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class Hyperparameters {
 
  private:
   std::vector<double> betas_;
-  std::vector<double> betas_end_;  // as long
+  std::vector<double> betas_end_;  // as long, but for ademamix, which has none
   double weight_decay_end_ratio_;
   std::string shape_;
 };

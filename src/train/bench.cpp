@@ -38,11 +38,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Rows that are as costly as rows can be: full, and each one segment.
 Batch random_batch(const Config& config, int64_t length, int64_t rows) {
-  Batch batch;
-  batch.length = length;
-  batch.rows = rows;
+  Batch batch = costliest_batch(config.sequence, length, rows);
   batch.num_targets = rows * length;
   const auto vocab_size = static_cast<uint64_t>(*config.model.vocab_size);
   const auto id = [&](uint64_t index) {
@@ -51,12 +48,8 @@ Batch random_batch(const Config& config, int64_t length, int64_t rows) {
     return static_cast<int32_t>(bits % vocab_size);
   };
   for (uint64_t i = 0; i < static_cast<uint64_t>(batch.num_targets); ++i) {
-    batch.inputs.push_back(id(2 * i));
-    batch.targets.push_back(id(2 * i + 1));
-  }
-  if (config.sequence.batching == "pack") {
-    for (int64_t row = 0; row < rows; ++row)
-      batch.segments.push_back(static_cast<int32_t>(row * length));
+    batch.inputs[i] = id(2 * i);
+    batch.targets[i] = id(2 * i + 1);
   }
   return batch;
 }
@@ -164,11 +157,7 @@ MicroFit fitted(const Config& config, BenchRun& run, const std::vector<int64_t>&
                     " at once instead of ", lowered.rows_before, " (", lowered.reason, ")"));
   };
   MicroFit fit;
-  if (run.device().is_cpu()) {
-    if (const auto available = available_memory(run.device()))
-      fit_to_plan(config, lengths, *available, fit, note);
-  }
-  fit_by_trial(config, run.model(), lengths, run.gradient(), fit, note);
+  fit_memory(config, run.model(), lengths, run.gradient(), fit, note);
   return fit;
 }
 

@@ -43,27 +43,11 @@ std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t 
              ") or another of the model's sizes");
 }
 
-// One micro-batch of rows of this length, without a target.
-void run_shape(const Config& config, Llama& model, int64_t length, int64_t rows,
-               const at::Tensor& grad) {
-  Batch batch;
-  batch.length = length;
-  batch.rows = rows;
-  const auto num_positions = static_cast<size_t>(rows * length);
-  batch.inputs.assign(num_positions, 0);
-  batch.targets.assign(num_positions, kNoTarget);
-  if (config.sequence.batching == "pack") {
-    for (int64_t row = 0; row < rows; ++row)
-      batch.segments.push_back(static_cast<int32_t>(row * length));
-  }
-  accumulate_batch(model, batch, rows * length, grad);
-}
-
 // Why the shape does not fit; nothing when it does.
 std::optional<std::string> shortage_of(const Config& config, Llama& model, int64_t length,
                                        int64_t rows, const at::Tensor& grad) {
   try {
-    run_shape(config, model, length, rows, grad);
+    accumulate_batch(model, costliest_batch(config.sequence, length, rows), rows * length, grad);
     return std::nullopt;
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
@@ -145,6 +129,29 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
     }
     if (!all) break;
   }
+}
+
+void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
+                const at::Tensor& grad, MicroFit& fit, const ReportLowered& report) {
+  if (model.device().is_cpu()) {
+    if (const auto available = available_memory(model.device()))
+      fit_to_plan(config, lengths, *available, fit, report);
+  }
+  fit_by_trial(config, model, lengths, grad, fit, report);
+}
+
+Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows) {
+  Batch batch;
+  batch.length = length;
+  batch.rows = rows;
+  const auto num_positions = static_cast<size_t>(rows * length);
+  batch.inputs.assign(num_positions, 0);
+  batch.targets.assign(num_positions, kNoTarget);
+  if (sequence.batching == "pack") {
+    for (int64_t row = 0; row < rows; ++row)
+      batch.segments.push_back(static_cast<int32_t>(row * length));
+  }
+  return batch;
 }
 
 void require_memory(const Config& config, std::optional<uint64_t> available) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "batching/batch.h"
 #include "config/config.h"
 #include "model/llama.h"
 
@@ -52,6 +53,14 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
 // depends on a trial that fits. Errors that are not about memory pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                   const at::Tensor& grad, MicroFit& fit, const ReportLowered& report);
+
+// Both, as a run does before its first step: the plan on a CPU, then the trial.
+void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
+                const at::Tensor& grad, MicroFit& fit, const ReportLowered& report);
+
+// Rows that cost as much as rows of this length can: full, each one segment. Ids are 0, and there
+// is no target.
+Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows);
 
 // Error(kMemory) when what a run holds from its beginning to its end is more than `available`
 // bytes.

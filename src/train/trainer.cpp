@@ -193,7 +193,10 @@ void Trainer::train() {
       {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
-  if (!at_end()) fit_memory();
+  if (!at_end()) {
+    fit_memory(config_, model_, order_->batch_lengths(), grad_, state_.micro,
+               [this](const Lowered& lowered) { report_lowered(lowered); });
+  }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
   while (!at_end() && stop_signal() == 0) {
@@ -231,16 +234,6 @@ void Trainer::begin_from_state() {
   tokens_at_start_ = state_.tokens;
   elapsed_at_start_ = state_.elapsed;
   seconds_waited_ = 0;
-}
-
-void Trainer::fit_memory() {
-  const std::vector<int64_t> lengths = order_->batch_lengths();
-  const auto report = [this](const Lowered& lowered) { report_lowered(lowered); };
-  if (model_.device().is_cpu()) {
-    if (const auto available = available_memory(model_.device()))
-      fit_to_plan(config_, lengths, *available, state_.micro, report);
-  }
-  fit_by_trial(config_, model_, lengths, grad_, state_.micro, report);
 }
 
 double Trainer::forward_and_backward(const Batch& batch) {

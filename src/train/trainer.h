@@ -62,9 +62,8 @@ class Trainer {
   void restore(std::optional<int64_t> checkpoint);
   // Opens the logs where the state stands, and what was due there is made.
   void begin_from_state();
-  // Micro-batches that memory holds, before the first step; and forward and backward of a batch,
-  // with smaller ones where it does not after all.
-  void fit_memory();
+  // Forward and backward of a batch, in smaller micro-batches where memory does not hold them after
+  // all.
   double forward_and_backward(const Batch& batch);
   void report_lowered(const Lowered& lowered);
   void train_batch();

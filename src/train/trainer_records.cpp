@@ -1,7 +1,5 @@
 // What a run says and leaves behind: its summary, the line of an update, evaluations, checkpoints,
 // status.json.
-#include <array>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,15 +13,6 @@
 #include "train/trainer.h"
 
 namespace lmtrain {
-namespace {
-
-std::string printed(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-}  // namespace
 
 std::string Trainer::summary() const {
   const at::Device device = device_of(config_);

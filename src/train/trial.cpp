@@ -47,9 +47,7 @@ TrialResult read_trial(const fs::path& file) {
 }
 
 std::string printed_loss(const std::optional<double>& loss) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4f", loss.value_or(NAN));
-  return loss ? text.data() : "-";
+  return loss ? printed("%.4f", *loss) : "-";
 }
 
 // Left-aligned in columns.
