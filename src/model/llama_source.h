@@ -19,26 +19,26 @@ namespace lmtrain {
 inline constexpr const char* kLlamaSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
-    qkv_BTC = torch.linear(x_BTD, layer["qkv_proj"])
+    qkv_BTC = lm.linear(x_BTD, layer["qkv_proj"])
     q_BHTE, k_BKTE, v_BKTE = lm.qkv_rope(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads)
     y_BHTE = lm.attention(q_BHTE, k_BKTE, v_BKTE, segments)
-    return torch.linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
+    return lm.linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
-    return torch.linear(lm.swiglu(torch.linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
+    return lm.linear(lm.swiglu(lm.linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
 
 def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
                   segments: Optional[Tensor]) -> Tensor:
     normed_BTD = lm.rms_norm(x_BTD, layer["input_layernorm"], rms_norm_eps)
-    h_BTD = x_BTD + attention(normed_BTD, layer, cos_PR, sin_PR, segments)
-    normed_BTD = lm.rms_norm(h_BTD, layer["post_attention_layernorm"], rms_norm_eps)
+    y_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
+    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
     return h_BTD + mlp(normed_BTD, layer)
 
 def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.embedding(ids_BT, weights["embed_tokens"])
 
 def head(x_BTD: Tensor, weights: Dict[str, Tensor]) -> Tensor:
-    return torch.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
+    return lm.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
 
 def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor]) -> Tensor:
     return lm.cross_entropy(head(x_BTD, weights).flatten(0, 1), targets_BT.flatten(), scale, z_loss)

@@ -1,64 +1,127 @@
+#include <atomic>
+
+#include "ops/cpu_attention.h"
 #include "ops/dispatch.h"
 #include "ops/flash_attention.h"
-#include "ops/flat_positions.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
 
-// Shorter segments are too little work to share among threads, so several are computed at a time;
-// and ATen's kernel takes less time over them in fp32 than in bf16, conversions included.
-constexpr int64_t kShort = 256;
+// Queries that share one packing of their keys, over all query heads of a key/value head: as many
+// as make the packing cheap, and few enough for many threads to share a long row.
+constexpr int64_t kPackedQueries = 256;
 
-struct Segment {
-  int64_t begin;
-  int64_t length;
+// One key/value head in one segment, and some of its queries.
+struct Work {
+  int64_t batch, begin, length;
+  int64_t kv_head;
+  int64_t first, last;
 };
 
-// A view of one segment of x_NHE, or of x_NH: x_1HLE, x_1HL.
-at::Tensor part(const at::Tensor& x, const Segment& segment) {
-  return x.narrow(0, segment.begin, segment.length).transpose(0, 1).unsqueeze(0);
-}
-
-// Calls f(segment, dtype to compute in) for every segment. Which thread takes which changes no bit:
-// no two write to the same place.
+// f(work, scratch) for all of it, each taken by the thread that is free next: no two write to the
+// same place, so who takes which changes no bit.
 template <class F>
-void for_each_segment(const at::Tensor& segments, at::ScalarType dtype, const F& f) {
-  const int32_t* place = segments.data_ptr<int32_t>();
-  std::vector<Segment> shorts;
-  for (int64_t i = 0; i + 1 < segments.numel(); ++i) {
-    const Segment segment = {place[i], place[i + 1] - place[i]};
-    segment.length < kShort ? shorts.push_back(segment) : f(segment, dtype);
-  }
-  const auto count = static_cast<int64_t>(shorts.size());
-  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(shorts[static_cast<size_t>(i)], at::kFloat);
+void share(const std::vector<Work>& all, int64_t scratch_floats, const F& f) {
+  std::atomic<size_t> next = 0;
+  const auto count = static_cast<int64_t>(all.size());
+  at::parallel_for(0, std::min<int64_t>(count, at::get_num_threads()), 1, [&](int64_t, int64_t) {
+    const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);
+    for (size_t i = next++; i < all.size(); i = next++) f(all[i], scratch.data_ptr<float>());
   });
 }
 
-// ATen's CPU flash attention over each segment by itself, so the cost is the sum of the squares of
-// their lengths.
-class SegmentAttention : public torch::autograd::Function<SegmentAttention> {
+// Every segment's places in its row, for each key/value head, with at most `queries` a piece.
+std::vector<Work> work_of(const std::optional<at::Tensor>& segments, const at::Tensor& k_BKTE,
+                          int64_t queries) {
+  std::vector<Work> all;
+  const int64_t length = k_BKTE.size(2);
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (int64_t head = 0; head < k_BKTE.size(1); ++head) {
+      for (int64_t first = 0; first < end - begin; first += queries) {
+        const int64_t last = std::min(end - begin, first + queries);
+        all.push_back({begin / length, begin % length, end - begin, head, first, last});
+      }
+    }
+  };
+  if (segments) {
+    const int32_t* place = elements<int32_t>(*segments);
+    for (int64_t i = 0; i + 1 < segments->numel(); ++i) add(place[i], place[i + 1]);
+  } else {
+    for (int64_t row = 0; row < k_BKTE.size(0); ++row) add(row * length, (row + 1) * length);
+  }
+  // The most expensive first, so that no thread is left with one at the end.
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Work& a, const Work& b) { return a.last > b.last; });
+  return all;
+}
+
+template <class T>
+HeadVectors<T> vectors(const at::Tensor& x_BHTE, const Work& work, int64_t head) {
+  auto* data = elements<std::remove_const_t<T>>(x_BHTE);
+  return {data + work.batch * x_BHTE.stride(0) + head * x_BHTE.stride(1) +
+              work.begin * x_BHTE.stride(2),
+          x_BHTE.stride(2), x_BHTE.stride(1)};
+}
+
+// What forward and backward share.
+template <class T>
+AttentionTask<T> task_of(const Work& work, const at::Tensor& q, const at::Tensor& k,
+                         const at::Tensor& v, const at::Tensor& y,
+                         const at::Tensor& logsumexp_BHT) {
+  AttentionTask<T> task = {};
+  task.length = work.length;
+  task.size = q.size(3);
+  task.heads = q.size(1) / k.size(1);
+  task.scale = 1.0F / std::sqrt(static_cast<float>(task.size));
+  const int64_t head = work.kv_head * task.heads;
+  task.q = vectors<const T>(q, work, head);
+  task.k = vectors<const T>(k, work, work.kv_head);
+  task.v = vectors<const T>(v, work, work.kv_head);
+  task.y = vectors<T>(y, work, head);
+  task.logsumexp_stride = logsumexp_BHT.stride(1);
+  task.logsumexp = elements<float>(logsumexp_BHT) + work.batch * logsumexp_BHT.stride(0) +
+                   head * task.logsumexp_stride + work.begin;
+  return task;
+}
+
+// A head's vector must be contiguous, which is how qkv_rope hands them out; else a copy.
+at::Tensor with_contiguous_vectors(const at::Tensor& x) {
+  return x.stride(-1) == 1 ? x : x.contiguous();
+}
+
+// [B, heads, T, E], contiguous as [B, T, heads, E].
+at::Tensor empty_heads(const at::Tensor& like_BHTE) {
+  return at::empty({like_BHTE.size(0), like_BHTE.size(2), like_BHTE.size(1), like_BHTE.size(3)},
+                   like_BHTE.options())
+      .transpose(1, 2);
+}
+
+class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q_BHTE,
                             const at::Tensor& k_BKTE, const at::Tensor& v_BKTE,
-                            const at::Tensor& segments) {
-    const at::Tensor q = flat_positions(q_BHTE);
-    const at::Tensor k = flat_positions(k_BKTE);
-    const at::Tensor v = flat_positions(v_BKTE);
-    const at::Tensor y = at::empty_like(q);
-    const at::Tensor logsumexp = at::empty({q.size(0), q.size(1)}, q.options().dtype(at::kFloat));
-    for_each_segment(segments, q.scalar_type(), [&](const Segment& at, at::ScalarType dtype) {
-      const at::AutoDispatchBelowADInplaceOrView no_autograd;  // the threads begin without
-      const auto [part_y, part_logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-          part(q, at).to(dtype), part(k, at).to(dtype), part(v, at).to(dtype), /*dropout_p=*/0.0,
-          /*is_causal=*/true);
-      part(y, at).copy_(part_y);
-      part(logsumexp, at).copy_(part_logsumexp);
+                            const std::optional<at::Tensor>& segments) {
+    const at::Tensor q = with_contiguous_vectors(q_BHTE);
+    const at::Tensor k = with_contiguous_vectors(k_BKTE);
+    const at::Tensor v = with_contiguous_vectors(v_BKTE);
+    const at::Tensor y = empty_heads(q);
+    const at::Tensor logsumexp =
+        at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
+    const int64_t group = q.size(1) / k.size(1);
+    const int64_t queries =
+        std::max(kAttentionBlock, kPackedQueries / group / kAttentionBlock * kAttentionBlock);
+    on_cpu(q, [&]<class T>(T) {
+      const CpuAttention<T>& kernels = cpu_attention<T>();
+      const int64_t scratch =
+          kernels.forward_scratch(std::min(queries, q.size(2)), q.size(3), group);
+      share(work_of(segments, k, queries), scratch, [&](const Work& work, float* memory) {
+        kernels.forward(task_of<T>(work, q, k, v, y, logsumexp), work.first, work.last, memory);
+      });
     });
-    context->save_for_backward({q, k, v, y, logsumexp, segments});
-    return heads_first(y, q_BHTE.size(0));
+    context->save_for_backward({q, k, v, y, logsumexp, segments.value_or(at::Tensor())});
+    return y;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -69,23 +132,26 @@ class SegmentAttention : public torch::autograd::Function<SegmentAttention> {
     const at::Tensor& v = saved[2];
     const at::Tensor& y = saved[3];
     const at::Tensor& logsumexp = saved[4];
-    const at::Tensor dy = flat_positions(grads[0]);
-    const at::Tensor dq = at::empty_like(q);
-    const at::Tensor dk = at::empty_like(k);
-    const at::Tensor dv = at::empty_like(v);
-    for_each_segment(saved[5], q.scalar_type(), [&](const Segment& at, at::ScalarType dtype) {
-      const at::AutoDispatchBelowADInplaceOrView no_autograd;
-      const auto [part_dq, part_dk, part_dv] =
-          at::_scaled_dot_product_flash_attention_for_cpu_backward(
-              part(dy, at).to(dtype), part(q, at).to(dtype), part(k, at).to(dtype),
-              part(v, at).to(dtype), part(y, at).to(dtype), part(logsumexp, at),
-              /*dropout_p=*/0.0, /*is_causal=*/true);
-      part(dq, at).copy_(part_dq);
-      part(dk, at).copy_(part_dk);
-      part(dv, at).copy_(part_dv);
+    const std::optional<at::Tensor> segments =
+        saved[5].defined() ? std::optional(saved[5]) : std::nullopt;
+    const at::Tensor dy = with_contiguous_vectors(grads[0]);
+    const at::Tensor dq = empty_heads(q), dk = empty_heads(k), dv = empty_heads(v);
+    on_cpu(q, [&]<class T>(T) {
+      const CpuAttention<T>& kernels = cpu_attention<T>();
+      // A sum over queries is one task's, so that its order is the same whoever takes it.
+      const std::vector<Work> all = work_of(segments, k, q.size(2));
+      const int64_t longest = all.empty() ? 0 : all.front().length;
+      share(all, kernels.backward_scratch(longest, q.size(3)),
+            [&](const Work& work, float* memory) {
+              AttentionTask<T> task = task_of<T>(work, q, k, v, y, logsumexp);
+              task.dy = vectors<const T>(dy, work, work.kv_head * task.heads);
+              task.dq = vectors<T>(dq, work, work.kv_head * task.heads);
+              task.dk = vectors<T>(dk, work, work.kv_head);
+              task.dv = vectors<T>(dv, work, work.kv_head);
+              kernels.backward(task, memory);
+            });
     });
-    const int64_t batch = grads[0].size(0);
-    return {heads_first(dq, batch), heads_first(dk, batch), heads_first(dv, batch), at::Tensor()};
+    return {dq, dk, dv, at::Tensor()};
   }
 };
 
@@ -111,8 +177,8 @@ at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const a
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments) {
   if (segments && has_flash_attention(q, k, v)) return flash_attention(q, k, v, *segments);
-  if (!segments || !has_cpu_kernel(q)) return attention_reference(q, k, v, segments);
-  return SegmentAttention::apply(q, k, v, *segments);
+  if (!has_cpu_kernel(q)) return attention_reference(q, k, v, segments);
+  return AttentionFunction::apply(q, k, v, segments);
 }
 
 }  // namespace lmtrain

@@ -1,27 +1,36 @@
 #include "ops/cpu_kernels.h"
 
+#include "ops/cpu_attention.h"
+#include "ops/cpu_gemm.h"
+
 namespace lmtrain {
 
-#define LMTRAIN_DECLARE_TABLES(isa)      \
-  namespace isa {                        \
-  extern const CpuKernels<float> kFloat; \
-  extern const CpuKernels<Bf16> kBf16;   \
+#define LMTRAIN_DECLARE_TABLES(isa)                 \
+  namespace isa {                                   \
+  extern const CpuKernels<float> kFloat;            \
+  extern const CpuKernels<Bf16> kBf16;              \
+  extern const CpuAttention<float> kAttentionFloat; \
+  extern const CpuAttention<Bf16> kAttentionBf16;   \
+  extern const CpuGemm kGemm;                       \
   }
 LMTRAIN_DECLARE_TABLES(baseline)
 LMTRAIN_DECLARE_TABLES(avx2)
 LMTRAIN_DECLARE_TABLES(avx512)
 #undef LMTRAIN_DECLARE_TABLES
+namespace avx512bf16 {
+extern const CpuAttention<Bf16> kAttentionBf16;
+}
 
 namespace {
 
-enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16 };
 
 Isa best_isa() {
   static const Isa isa = [] {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512cd")) {
-      return Isa::kAvx512;
+      return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
         __builtin_cpu_supports("bmi2")) {
@@ -32,36 +41,43 @@ Isa best_isa() {
   return isa;
 }
 
+// Of three tables, the one for this processor.
+template <class Table>
+const Table& best_of(const Table& baseline, const Table& avx2, const Table& avx512) {
+  return best_isa() >= Isa::kAvx512 ? avx512 : best_isa() == Isa::kAvx2 ? avx2 : baseline;
+}
+
 }  // namespace
 
 template <>
 const CpuKernels<float>& cpu_kernels<float>() {
-  switch (best_isa()) {
-    case Isa::kAvx512:
-      return avx512::kFloat;
-    case Isa::kAvx2:
-      return avx2::kFloat;
-    case Isa::kBaseline:
-      break;
-  }
-  return baseline::kFloat;
+  return best_of(baseline::kFloat, avx2::kFloat, avx512::kFloat);
 }
 
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>() {
-  switch (best_isa()) {
-    case Isa::kAvx512:
-      return avx512::kBf16;
-    case Isa::kAvx2:
-      return avx2::kBf16;
-    case Isa::kBaseline:
-      break;
-  }
-  return baseline::kBf16;
+  return best_of(baseline::kBf16, avx2::kBf16, avx512::kBf16);
 }
+
+template <>
+const CpuAttention<float>& cpu_attention<float>() {
+  return best_of(baseline::kAttentionFloat, avx2::kAttentionFloat, avx512::kAttentionFloat);
+}
+
+template <>
+const CpuAttention<Bf16>& cpu_attention<Bf16>() {
+  if (best_isa() == Isa::kAvx512Bf16) return avx512bf16::kAttentionBf16;
+  return best_of(baseline::kAttentionBf16, avx2::kAttentionBf16, avx512::kAttentionBf16);
+}
+
+const CpuGemm& cpu_gemm() { return best_of(baseline::kGemm, avx2::kGemm, avx512::kGemm); }
+
+bool cpu_gemm_is_fastest() { return best_isa() >= Isa::kAvx512 && __builtin_cpu_is("intel") == 0; }
 
 const char* cpu_kernels_isa() {
   switch (best_isa()) {
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
     case Isa::kAvx512:
       return "avx512";
     case Isa::kAvx2:

@@ -41,11 +41,12 @@ struct AdEMAMixConstants {
 template <class T>
 struct CpuKernels {
   // y = x * rstd * w per row of `dim`, rstd = 1/sqrt(mean(x^2) + eps) is kept for the backward.
-  void (*rms_norm_forward)(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim,
-                           float eps);
-  // Writes dx; adds to dw[dim] (fp32).
-  void (*rms_norm_backward)(const T* dy, const T* x, const T* w, const float* rstd, T* dx,
-                            float* dw, int64_t rows, int64_t dim);
+  // With a `residual` (null: none), h = x + residual takes the place of x.
+  void (*rms_norm_forward)(const T* x, const T* residual, const T* w, T* h, T* y, float* rstd,
+                           int64_t rows, int64_t dim, float eps);
+  // Writes dx, with dh (null: none) added; adds to dw[dim] (fp32).
+  void (*rms_norm_backward)(const T* dy, const T* dh, const T* x, const T* w, const float* rstd,
+                            T* dx, float* dw, int64_t rows, int64_t dim);
   // Rotates the two halves of each of `heads` vectors of 2 x half: out = (a c - b s, b c + a s).
   // `sign` -1 undoes it.
   void (*rope)(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos,
@@ -82,7 +83,8 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
-// Of the table in use: "avx512", "avx2" or "baseline".
+// What the processor has: "avx512_bf16" (the tables of "avx512" and, for attention in bf16, one of
+// its own), "avx512", "avx2" or "baseline".
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

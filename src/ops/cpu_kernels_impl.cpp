@@ -1,79 +1,56 @@
 // Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt). Only headers
 // without inline functions of the standard library: the linker must not pick a copy with
 // instructions the processor lacks.
-#include <cstdint>
+#include "ops/cpu_vectors.h"
 
-#include "ops/cpu_kernels.h"
-
-namespace lmtrain {
+namespace lmtrain::LMTRAIN_ISA {
 namespace {
 
-inline float load(const float* p) { return *p; }
-inline float load(const Bf16* p) {
-  return __builtin_bit_cast(float, static_cast<uint32_t>(p->bits) << 16);
-}
-inline void store(float* p, float x) { *p = x; }
-inline void store(Bf16* p, float x) {
-  // Round to nearest even; a NaN stays a NaN.
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
-  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-  p->bits = static_cast<uint16_t>(x != x ? 0x7FC0U : rounded);
-}
-
-// exp to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial), 0 or large
-// beyond; NaN stays NaN.
-inline float exp_approx(float x) {
-  constexpr float kLog2e = 1.44269504088896341F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
-  x = x < -87.0F ? -87.0F : x;
-  x = x > 88.0F ? 88.0F : x;
-  const float shifted = x * kLog2e + kRound;
-  const float n = shifted - kRound;
-  const float r = (x - n * kLn2High) - n * kLn2Low;
-  float p = 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
-  // Times 2^n in floating point: adding n to the exponent's bits would turn some NaNs into numbers.
-  const uint32_t power =
-      (__builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 127U) << 23;
-  return p * __builtin_bit_cast(float, power);
-}
-
 template <class T>
-void rms_norm_forward(const T* x, const T* w, T* y, float* rstd, int64_t rows, int64_t dim,
-                      float eps) {
+void rms_norm_forward(const T* x, const T* residual, const T* w, T* h, T* y, float* rstd,
+                      int64_t rows, int64_t dim, float eps) {
   for (int64_t row = 0; row < rows; ++row, x += dim, y += dim) {
+    const T* in = x;
+    if (residual != nullptr) {
+#pragma omp simd
+      for (int64_t i = 0; i < dim; ++i) store(h + i, load(x + i) + load(residual + i));
+      in = h;
+      h += dim;
+      residual += dim;
+    }
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < dim; ++i) sum += load(x + i) * load(x + i);
+    for (int64_t i = 0; i < dim; ++i) sum += load(in + i) * load(in + i);
     const float scale = 1.0F / __builtin_sqrtf(sum / static_cast<float>(dim) + eps);
     rstd[row] = scale;
 #pragma omp simd
-    for (int64_t i = 0; i < dim; ++i) store(y + i, load(x + i) * scale * load(w + i));
+    for (int64_t i = 0; i < dim; ++i) store(y + i, load(in + i) * scale * load(w + i));
   }
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* w, const float* rstd, T* dx, float* dw,
-                       int64_t rows, int64_t dim) {
+void rms_norm_backward(const T* dy, const T* dh, const T* x, const T* w, const float* rstd, T* dx,
+                       float* dw, int64_t rows, int64_t dim) {
   for (int64_t row = 0; row < rows; ++row, dy += dim, x += dim, dx += dim) {
     const float scale = rstd[row];
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
     for (int64_t i = 0; i < dim; ++i) dot += load(dy + i) * load(w + i) * load(x + i);
     const float shift = dot * scale * scale * scale / static_cast<float>(dim);
+    const auto finish = [&](auto other) {
 #pragma omp simd
-    for (int64_t i = 0; i < dim; ++i) {
-      const float g = load(dy + i);
-      const float v = load(x + i);
-      dw[i] += g * v * scale;
-      store(dx + i, g * load(w + i) * scale - v * shift);
+      for (int64_t i = 0; i < dim; ++i) {
+        const float g = load(dy + i);
+        const float v = load(x + i);
+        dw[i] += g * v * scale;
+        store(dx + i, g * load(w + i) * scale - v * shift + other(i));
+      }
+    };
+    if (dh == nullptr) {
+      finish([](int64_t) { return 0.0F; });
+    } else {
+      finish([dh](int64_t i) { return load(dh + i); });
+      dh += dim;
     }
   }
 }
@@ -243,11 +220,9 @@ constexpr CpuKernels<T> table() {
 
 }  // namespace
 
-namespace LMTRAIN_ISA {
 extern const CpuKernels<float> kFloat;
 extern const CpuKernels<Bf16> kBf16;
 const CpuKernels<float> kFloat = table<float>();
 const CpuKernels<Bf16> kBf16 = table<Bf16>();
-}  // namespace LMTRAIN_ISA
 
-}  // namespace lmtrain
+}  // namespace lmtrain::LMTRAIN_ISA

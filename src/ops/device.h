@@ -21,7 +21,7 @@ at::Device resolve_device(const std::string& name);
 at::ScalarType resolve_precision(const std::string& name, const at::Device& device);
 std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16", "fp16"
 
-// For logs and reports: "AMD EPYC 9B14, 2 threads, avx512 kernels" or "NVIDIA H200".
+// For logs and reports: "AMD EPYC 9B14, 2 threads, avx512_bf16 kernels" or "NVIDIA H200".
 std::string device_description(const at::Device& device, int num_threads);
 // Dense matmul FLOP/s of the device in this dtype by its data sheet, where known (for MFU).
 std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype);

@@ -2,11 +2,19 @@
 
 #include <ATen/SDPBackend.h>
 
-#include "ops/flat_positions.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
+
+// x_BHTE as x_NHE; qkv_rope hands its heads out so that this copies nothing.
+at::Tensor flat_positions(const at::Tensor& x_BHTE) {
+  return x_BHTE.transpose(1, 2).contiguous().flatten(0, 1);
+}
+
+at::Tensor heads_first(const at::Tensor& x_NHE, int64_t batch) {
+  return x_NHE.unflatten(0, {batch, -1}).transpose(1, 2);
+}
 
 at::SDPBackend backend_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   return static_cast<at::SDPBackend>(

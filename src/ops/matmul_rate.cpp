@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ops/device_memory.h"
+#include "ops/operators.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -17,11 +18,10 @@ double best_matmul_rate(const at::Device& device, at::ScalarType dtype) {
     const auto options = at::TensorOptions(device).dtype(dtype);
     const at::Tensor a = at::ones({size, size}, options);
     const at::Tensor b = at::ones({size, size}, options);
-    at::Tensor product = at::empty({size, size}, options);
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       synchronize(device);
       const auto begin = std::chrono::steady_clock::now();
-      at::mm_out(product, a, b.t());
+      const at::Tensor product = lmtrain::linear(a, b);
       synchronize(device);
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
       const auto n = static_cast<double>(size);

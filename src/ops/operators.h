@@ -20,6 +20,17 @@ namespace lmtrain {
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps);
 
+// h = x + residual, rounded to the working dtype, and y = rms_norm(h), whose statistics are of the
+// rounded h: (h, y).
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual,
+                                                const at::Tensor& weight, double eps);
+std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
+                                                          const at::Tensor& residual,
+                                                          const at::Tensor& weight, double eps);
+
+// x weight', as at::linear; in fp32 by cpu_gemm.h where that is faster.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
+
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
 // 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are
 // fp32, R = E/2; P = T: a row of angles for each place in a row; P = N: one for each position of
@@ -37,8 +48,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 // softmax(q k' / sqrt(E)) v over the places up to one's own, H/K query heads to a key/value head;
 // q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
 // N flattened positions begins, then N; attention stays inside a segment, and every row begins one.
-// Without it a row is one segment. With it the cost is the sum of the squares of the segments'
-// lengths, on a GPU in bf16 and fp16; elsewhere a mask of [B, T, T].
+// Without it a row is one segment. The cost is the sum of the squares of the segments' lengths on a
+// CPU (cpu_attention.h), and on a GPU in bf16 and fp16; elsewhere segments cost a mask of [B, T,
+// T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

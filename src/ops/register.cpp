@@ -6,6 +6,9 @@
 TORCH_LIBRARY(lm, library) {
   library.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
   library.def(
+      "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor, Tensor)");
+  library.def("linear(Tensor x, Tensor weight) -> Tensor");
+  library.def(
       "qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, "
       "Tensor, Tensor)");
   library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
@@ -18,6 +21,8 @@ TORCH_LIBRARY(lm, library) {
 // CompositeImplicitAutograd: each function chooses its path and records its own gradient.
 TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("rms_norm", &lmtrain::rms_norm);
+  library.impl("add_rms_norm", &lmtrain::add_rms_norm);
+  library.impl("linear", &lmtrain::linear);
   library.impl("qkv_rope", &lmtrain::qkv_rope);
   library.impl("attention", &lmtrain::attention);
   library.impl("swiglu", &lmtrain::swiglu);

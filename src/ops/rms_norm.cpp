@@ -9,28 +9,74 @@ namespace {
 // thread count.
 constexpr int64_t kWeightGradBlocks = 32;
 
+// y and rstd. With a residual, h = x + residual is written to `h` and takes the place of x.
+std::pair<at::Tensor, at::Tensor> forward_rows(const at::Tensor& x, const at::Tensor& residual,
+                                               const at::Tensor& weight, const at::Tensor& h,
+                                               double eps) {
+  const int64_t dim = x.size(-1);
+  const int64_t rows = x.numel() / dim;
+  const at::Tensor y = at::empty_like(x);
+  const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
+  on_cpu(x, [&]<class T>(T) {
+    at::parallel_for(0, rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
+      const auto at = [&](const at::Tensor& t) {
+        return t.defined() ? elements<T>(t) + begin * dim : nullptr;
+      };
+      cpu_kernels<T>().rms_norm_forward(at(x), at(residual), elements<T>(weight), at(h), at(y),
+                                        elements<float>(rstd) + begin, end - begin, dim,
+                                        static_cast<float>(eps));
+    });
+  });
+  on_cuda(x, [&](const auto& call) {
+    const auto at = [](const at::Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; };
+    cuda::rms_norm_forward(call, at(x), at(residual), at(weight), at(h), at(y),
+                           elements<float>(rstd), rows, dim, static_cast<float>(eps));
+  });
+  return {y, rstd};
+}
+
+// dx, with dh added if it is defined, and the weight's gradient.
+std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::Tensor& dh,
+                                                const at::Tensor& x, const at::Tensor& weight,
+                                                const at::Tensor& rstd) {
+  const int64_t dim = x.size(-1);
+  const int64_t rows = x.numel() / dim;
+  const at::Tensor dx = at::empty_like(x);
+  at::Tensor dw;
+  on_cpu(x, [&]<class T>(T) {
+    const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
+    const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
+    at::parallel_for(0, kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
+      for (int64_t block = first; block < last; ++block) {
+        const int64_t begin = std::min(rows, block * block_rows);
+        const int64_t end = std::min(rows, begin + block_rows);
+        const auto at = [&](const at::Tensor& t) {
+          return t.defined() ? elements<T>(t) + begin * dim : nullptr;
+        };
+        cpu_kernels<T>().rms_norm_backward(
+            at(dy), at(dh), at(x), elements<T>(weight), elements<float>(rstd) + begin, at(dx),
+            elements<float>(partial) + block * dim, end - begin, dim);
+      }
+    });
+    dw = partial.sum(0).to(weight.scalar_type());
+  });
+  on_cuda(x, [&](const auto& call) {
+    dw = at::empty_like(weight);
+    const at::Tensor partial = at::empty({cuda::rms_norm_partials(rows), dim}, rstd.options());
+    cuda::rms_norm_backward(call, dy.data_ptr(), dh.defined() ? dh.data_ptr() : nullptr,
+                            x.data_ptr(), weight.data_ptr(), elements<float>(rstd), dx.data_ptr(),
+                            dw.data_ptr(), elements<float>(partial), rows, dim);
+  });
+  return {dx, dw};
+}
+
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
                             const at::Tensor& input_weight, double eps) {
     const at::Tensor x = input.contiguous();
     const at::Tensor weight = input_weight.contiguous();
-    const int64_t dim = x.size(-1);
-    const int64_t rows = x.numel() / dim;
-    at::Tensor y = at::empty_like(x);
-    const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
-    on_cpu(x, [&]<class T>(T) {
-      at::parallel_for(0, rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().rms_norm_forward(
-            elements<T>(x) + begin * dim, elements<T>(weight), elements<T>(y) + begin * dim,
-            elements<float>(rstd) + begin, end - begin, dim, static_cast<float>(eps));
-      });
-    });
-    on_cuda(x, [&](const auto& call) {
-      cuda::rms_norm_forward(call, x.data_ptr(), /*residual=*/nullptr, weight.data_ptr(),
-                             /*h=*/nullptr, y.data_ptr(), elements<float>(rstd), rows, dim,
-                             static_cast<float>(eps));
-    });
+    const auto [y, rstd] = forward_rows(x, {}, weight, {}, eps);
     context->save_for_backward({x, weight, rstd});
     return y;
   }
@@ -38,37 +84,30 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor& x = saved[0];
-    const at::Tensor& weight = saved[1];
-    const at::Tensor& rstd = saved[2];
-    const at::Tensor dy = grads[0].contiguous();
-    const int64_t dim = x.size(-1);
-    const int64_t rows = x.numel() / dim;
-    const at::Tensor dx = at::empty_like(x);
-    at::Tensor dw;
-    on_cpu(x, [&]<class T>(T) {
-      const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
-      const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
-      at::parallel_for(0, kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
-        for (int64_t block = first; block < last; ++block) {
-          const int64_t begin = std::min(rows, block * block_rows);
-          const int64_t end = std::min(rows, begin + block_rows);
-          cpu_kernels<T>().rms_norm_backward(
-              elements<T>(dy) + begin * dim, elements<T>(x) + begin * dim, elements<T>(weight),
-              elements<float>(rstd) + begin, elements<T>(dx) + begin * dim,
-              elements<float>(partial) + block * dim, end - begin, dim);
-        }
-      });
-      dw = partial.sum(0).to(weight.scalar_type());
-    });
-    on_cuda(x, [&](const auto& call) {
-      dw = at::empty_like(weight);
-      const at::Tensor partial = at::empty({cuda::rms_norm_partials(rows), dim}, rstd.options());
-      cuda::rms_norm_backward(call, dy.data_ptr(), /*dh=*/nullptr, x.data_ptr(), weight.data_ptr(),
-                              elements<float>(rstd), dx.data_ptr(), dw.data_ptr(),
-                              elements<float>(partial), rows, dim);
-    });
+    const auto [dx, dw] = backward_rows(grads[0].contiguous(), {}, saved[0], saved[1], saved[2]);
     return {dx, dw, at::Tensor()};
+  }
+};
+
+class AddRmsNormFunction : public torch::autograd::Function<AddRmsNormFunction> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const at::Tensor& x, const at::Tensor& residual,
+                                                const at::Tensor& input_weight, double eps) {
+    const at::Tensor weight = input_weight.contiguous();
+    const at::Tensor h = at::empty(x.sizes(), x.options());
+    const auto [y, rstd] = forward_rows(x.contiguous(), residual.contiguous(), weight, h, eps);
+    context->save_for_backward({h, weight, rstd});
+    return {h, y};
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    // Gradients of outputs that nobody used come as zeros.
+    const auto [d, dw] =
+        backward_rows(grads[1].contiguous(), grads[0].contiguous(), saved[0], saved[1], saved[2]);
+    return {d, d, dw, at::Tensor()};
   }
 };
 
@@ -84,6 +123,20 @@ at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, dou
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return has_kernel(x) ? RmsNormFunction::apply(x, weight, eps)
                        : rms_norm_reference(x, weight, eps);
+}
+
+std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
+                                                          const at::Tensor& residual,
+                                                          const at::Tensor& weight, double eps) {
+  const at::Tensor h = x + residual;
+  return {h, rms_norm_reference(h, weight, eps)};
+}
+
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual,
+                                                const at::Tensor& weight, double eps) {
+  if (!has_kernel(x)) return add_rms_norm_reference(x, residual, weight, eps);
+  const auto outputs = AddRmsNormFunction::apply(x, residual, weight, eps);
+  return {outputs[0], outputs[1]};
 }
 
 }  // namespace lmtrain

@@ -81,5 +81,78 @@ TEST(RmsNorm, KeepsDoubleThroughTheReference) {
   EXPECT_EQ(rms_norm(x, at::ones({3}, at::kDouble), kEps).scalar_type(), at::kDouble);
 }
 
+using AddFunction = std::tuple<at::Tensor, at::Tensor> (*)(const at::Tensor&, const at::Tensor&,
+                                                           const at::Tensor&, double);
+
+Operator of(AddFunction function) {
+  return [function](const std::vector<at::Tensor>& in) {
+    const auto [h, y] = function(in[0], in[1], in[2], kEps);
+    return std::vector<at::Tensor>{h, y};
+  };
+}
+
+// Multiples of a quarter, whose sums bf16 holds: the oracle in double does not round them.
+at::Tensor quarters(at::IntArrayRef shape, uint64_t seed) {
+  return (4 * random_tensor(shape, seed)).round() / 4;
+}
+
+TEST(AddRmsNorm, EqualsItsReferenceOverShapes) {
+  const std::vector<std::vector<int64_t>> shapes = {{1, 1, 1},  {3, 5, 7},     {2, 33, 64},
+                                                    {4, 9, 31}, {1, 300, 256}, {70, 48}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(at::str(at::IntArrayRef(shapes[i])));
+    check_operator(of(add_rms_norm), of(add_rms_norm_reference),
+                   {quarters(shapes[i], i), quarters(shapes[i], 50 + i),
+                    random_tensor({shapes[i].back()}, 100 + i)});
+  }
+}
+
+TEST(AddRmsNorm, IsTheSumRoundedAndItsNorm) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = random_tensor({5, 33}, 11, dtype),
+                     residual = random_tensor({5, 33}, 12, dtype);
+    const at::Tensor weight = random_tensor({33}, 13, dtype);
+    const auto [h, y] = add_rms_norm(x, residual, weight, kEps);
+    EXPECT_TRUE(testing::same_bits(h, x + residual));
+    EXPECT_TRUE(testing::same_bits(y, rms_norm(h, weight, kEps)));
+  }
+}
+
+TEST(AddRmsNorm, AnOutputThatIsNotUsedHasNoGradient) {
+  for (const size_t used : {0U, 1U}) {
+    const auto only = [&](AddFunction function) {
+      return [=, op = of(function)](const std::vector<at::Tensor>& in) {
+        // The weight is used where h alone is, so that it has a gradient.
+        return std::vector<at::Tensor>{op(in)[used] + 0 * in[2]};
+      };
+    };
+    check_operator(
+        only(add_rms_norm), only(add_rms_norm_reference),
+        {random_tensor({4, 24}, 14), random_tensor({4, 24}, 15), random_tensor({24}, 16)});
+  }
+}
+
+TEST(AddRmsNorm, ReadsInputsThatAreNotContiguous) {
+  const auto transposed = [](AddFunction function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      const auto [h, y] = function(in[0].t(), in[1], in[2].slice(0, 0, std::nullopt, 2), kEps);
+      return std::vector<at::Tensor>{h.t(), y.t()};
+    };
+  };
+  check_operator(transposed(add_rms_norm), transposed(add_rms_norm_reference),
+                 {random_tensor({24, 9}, 17), random_tensor({9, 24}, 18), random_tensor({48}, 19)});
+}
+
+TEST(AddRmsNorm, ReferenceHasTheGradientOfItsValue) {
+  check_gradient(of(add_rms_norm_reference),
+                 {random_tensor({3, 5}, 20), random_tensor({3, 5}, 21), random_tensor({5}, 22)});
+}
+
+TEST(AddRmsNorm, BitsDoNotDependOnThreads) {
+  check_thread_independence(of(add_rms_norm),
+                            {random_tensor({3, 123, 257}, 23), random_tensor({3, 123, 257}, 24),
+                             random_tensor({257}, 25)});
+}
+
 }  // namespace
 }  // namespace lmtrain

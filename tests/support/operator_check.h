@@ -60,7 +60,7 @@ inline void expect_near(const Outcome& actual, const Outcome& expected, double t
 // bf16. The inputs are rounded to bf16 first, so that all compute on the same numbers.
 inline void check_operator(const Operator& op, const Operator& reference,
                            const std::vector<at::Tensor>& inputs,
-                           double bf16_tolerance = kBf16Tolerance) {
+                           double composition_bf16_tolerance = kBf16Tolerance) {
   std::vector<at::Tensor> rounded;
   for (const at::Tensor& input : inputs) rounded.push_back(input.to(at::kBFloat16));
   const Outcome oracle = run_operator(reference, rounded, at::kDouble);
@@ -72,14 +72,14 @@ inline void check_operator(const Operator& op, const Operator& reference,
     }
     for (const at::Tensor& gradient : kernel.gradients) EXPECT_EQ(gradient.scalar_type(), dtype);
     SCOPED_TRACE(at::toString(dtype));
-    const double tolerance = dtype == at::kBFloat16 ? bf16_tolerance : 1e-5;
+    const bool is_bf16 = dtype == at::kBFloat16;
     {
       SCOPED_TRACE("kernel");
-      expect_near(kernel, oracle, tolerance);
+      expect_near(kernel, oracle, is_bf16 ? kBf16Tolerance : 1e-5);
     }
     {
       SCOPED_TRACE("composition");
-      expect_near(composition, oracle, tolerance);
+      expect_near(composition, oracle, is_bf16 ? composition_bf16_tolerance : 1e-5);
     }
   }
 }

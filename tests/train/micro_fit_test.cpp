@@ -172,18 +172,18 @@ TEST(MicroFit, ATrialThatFitsChangesNoBitOfWhatFollows) {
 }
 
 TEST(MicroFit, ATrialLowersUntilItFits) {
-  const Config config = tiny_config(2048, 1024);
+  const Config config = tiny_config(32768, 16384);
   TinyModel model;
   const at::Tensor grad = model.new_gradient();
   MicroFit fit;
   std::vector<int64_t> rows;
-  const RefusesAbove limit(size_t{300} * 50 * 4);  // logits of 300 positions
+  const RefusesAbove limit(size_t{4800} * 50 * 4);  // logits of 4,800 positions
   fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [&](const Lowered& lowered) {
     rows.push_back(lowered.rows);
     EXPECT_NE(lowered.reason.find("out of memory"), std::string::npos) << lowered.reason;
     EXPECT_EQ(lowered.reason.find("micro_tokens"), std::string::npos) << lowered.reason;
   });
-  EXPECT_EQ(rows, (std::vector<int64_t>{32, 16}));
+  EXPECT_EQ(rows, (std::vector<int64_t>{512, 256}));
   const RefusesAbove tighter(size_t{10} * 50 * 4);
   const std::string message = error_of(ErrorKind::kMemory, [&] {
     fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [](const Lowered&) {});
