@@ -16,6 +16,8 @@ one update to the end of the next, data loading included; the first steps of a p
     pure-bf16, pure-bf16-compile   the loops with bf16 weights and bf16 AdamW states (less than lmtrain keeps: fp32 masters); bf16 only
 
 Ratios are contestant / lmtrain within one round: above 1 lmtrain is faster (or smaller). Median and range over rounds.
+Every round also measures the best matrix product (`lmtrain bench`, 2048 x 2048 and the like, the same dtype and threads);
+"of matmul" is the model's FLOPs (6N + 6LDT a token, causal) at the contestant's speed, in percent of it.
 Memory is the largest resident size of the process, the libraries' own pages included. torch.compile needs g++ and
 Python's headers (Debian: python3-dev). Run it on an idle machine: threads that spin on busy processors take ten times
 as long, and the range shows it.
@@ -37,6 +39,7 @@ SIZES = {
     "tiny": dict(hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4, vocab_size=1024),
     "7m": dict(hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4, vocab_size=8192),
     "30m": dict(hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8, vocab_size=8192),
+    "30m-32k": dict(hidden_size=320, intermediate_size=864, num_hidden_layers=8, num_attention_heads=5, vocab_size=32000),
 }
 OPTIMIZER = dict(lr=1e-3, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.1)
 CLIP = 1.0
@@ -337,7 +340,11 @@ def run_lmtrain(spec, binary):
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
         lines = [line for line in map(json.loads, file) if "elapsed" in line and "loss" in line]
     elapsed = [0.0] + [line["elapsed"] for line in lines]
+    bench = subprocess.run([binary, "bench", path, "--steps", "1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    measured = json.loads(bench.stdout)
     return {
+        "matmul_rate": measured["matmul_flops_per_second"],
+        "flops_per_token": measured["lengths"][0]["flops_per_token"],
         "times": [b - a for a, b in zip(elapsed, elapsed[1:])],
         "losses": [line["loss"] for line in lines],
         "memory": memory,
@@ -362,7 +369,7 @@ def spread(summary, scale=1.0, form=".2f"):
 
 def print_table(report):
     base = report["base"]
-    columns = ["", "ms/step", "tokens/s", f"time / {base}", "peak MB", f"memory / {base}", "loss diff"]
+    columns = ["", "ms/step", "tokens/s", f"time / {base}", "of matmul", "peak MB", f"memory / {base}", "loss diff"]
     rows = [columns]
     for name, entry in report["contestants"].items():
         rows.append([
@@ -370,6 +377,7 @@ def print_table(report):
             spread(entry["step_seconds"], 1e3, ".0f" if entry["step_seconds"]["median"] > 0.1 else ".1f"),
             f"{report['batch_tokens'] / entry['step_seconds']['median']:.0f}",
             spread(entry["time_ratio"]),
+            f"{100 * entry['of_matmul']['median']:.0f} %" if "of_matmul" in entry else "",
             f"{entry['peak_bytes']['median'] / 1e6:.0f}",
             spread(entry["memory_ratio"]),
             f"{entry['largest_loss_difference']:.1e}",
@@ -471,6 +479,13 @@ def main():
             "losses": runs[name][0]["losses"],
             "step_seconds_of_rounds": [run["step_seconds"] for run in runs[name]],
         }
+        if "lmtrain" in runs:
+            flops = [arguments.batch_tokens * run["flops_per_token"] / run["matmul_rate"] for run in runs["lmtrain"]]
+            report["contestants"][name]["of_matmul"] = summarise(
+                [seconds / run["step_seconds"] for seconds, run in zip(flops, runs[name])])
+    if "lmtrain" in runs:
+        report["matmul_rate"] = summarise([run["matmul_rate"] for run in runs["lmtrain"]])
+        print(f"best matrix product: {spread(report['matmul_rate'], 1e-9, '.0f')} GFLOP/s")
     print_table(report)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:

@@ -15,8 +15,8 @@
 #include "model/llama_source.h"
 #include "model/recompute.h"
 #include "model/rope.h"
+#include "ops/accumulate.h"
 #include "ops/device.h"
-#include "ops/dispatch.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
@@ -83,23 +83,6 @@ std::pair<at::Tensor, at::Tensor> segment_tensors(const std::vector<int32_t>& se
     std::iota(position + begin, position + end, int64_t{0});
   }
   return {bounds.to(device, /*non_blocking=*/true), positions.to(device, /*non_blocking=*/true)};
-}
-
-void accumulate_gradient(const at::Tensor& gradient, const at::Tensor& sum, bool first) {
-  if (!has_cpu_kernel(gradient)) {
-    first ? sum.copy_(gradient.reshape(-1)) : sum.add_(gradient.reshape(-1));
-    return;
-  }
-  const at::Tensor flat = gradient.contiguous();
-  on_cpu(flat, [&]<class T>(T) {
-    at::parallel_for(0, flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin,
-                                  end - begin, first);
-    });
-  });
-  on_cuda(flat, [&](const auto& call) {
-    cuda::accumulate(call, flat.data_ptr(), elements<float>(sum), flat.numel(), first);
-  });
 }
 
 }  // namespace
@@ -220,7 +203,7 @@ at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& tar
   RECORD_USER_SCOPE("sum gradient");
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    accumulate_gradient(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
+    accumulate(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
   }
   return grad_scale == 1 ? loss.detach() : loss.detach() / grad_scale;
 }

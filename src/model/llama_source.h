@@ -41,7 +41,8 @@ def head(x_BTD: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
 
 def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor]) -> Tensor:
-    return lm.cross_entropy(head(x_BTD, weights).flatten(0, 1), targets_BT.flatten(), scale, z_loss)
+    normed_BTD = lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps)
+    return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
 
 def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
             sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:

@@ -153,11 +153,8 @@ void multiply_packed(GemmMatrix a, int64_t rows, int64_t depth, const float* pan
 
 void multiply(GemmMatrix a, int64_t rows, int64_t depth, const float* panels, int64_t columns,
               float* c, int64_t c_stride, bool add, float* scratch) {
-  if (a.column_stride == 1) {
-    multiply_packed<ByRow>(a, rows, depth, panels, columns, c, c_stride, add, scratch);
-  } else {
-    multiply_packed<ByTerm>(a, rows, depth, panels, columns, c, c_stride, add, scratch);
-  }
+  const auto f = a.column_stride == 1 ? multiply_packed<ByRow> : multiply_packed<ByTerm>;
+  f(a, rows, depth, panels, columns, c, c_stride, add, scratch);
 }
 
 }  // namespace

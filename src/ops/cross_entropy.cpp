@@ -1,3 +1,5 @@
+#include "ops/cross_entropy.h"
+
 #include "ops/dispatch.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
@@ -5,15 +7,35 @@
 namespace lmtrain {
 namespace {
 
-// Row losses, summed in a fixed order in fp64; overwrites the logits by their gradient unless
-// grad_scale is 0. A GPU is not asked whether all targets are in the vocabulary, since that would
-// wait for it.
-at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, double scale,
-                          float grad_scale, double z_loss) {
+at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, double scale,
+                       float grad_scale, double z_loss) {
+  const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));
+  cross_entropy_rows(logits, targets, losses, grad_scale, z_loss);
+  return sum_row_losses(losses, scale);
+}
+
+class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
+                            const at::Tensor& targets, double scale, double z_loss) {
+    const at::Tensor loss = sum_of_rows(logits, targets, scale, static_cast<float>(scale), z_loss);
+    context->saved_data["d_logits"] = scale == 0 ? at::zeros_like(logits) : logits.detach();
+    return loss;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    return {scaled_by(context->saved_data["d_logits"].toTensor(), grads[0]), at::Tensor(),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
+                        const at::Tensor& losses, float grad_scale, double z_loss) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
-  const at::Tensor losses = at::empty({rows}, logits.options().dtype(at::kFloat));
-  at::Tensor sum;
   on_cpu(logits, [&]<class T>(T) {
     for (const int64_t* target = elements<int64_t>(targets);
          target != elements<int64_t>(targets) + rows; ++target) {
@@ -26,45 +48,32 @@ at::Tensor sum_row_losses(const at::Tensor& logits, const at::Tensor& targets, d
                                      elements<float>(losses) + begin, end - begin, vocab,
                                      grad_scale, static_cast<float>(z_loss));
     });
-    const float* row_losses = elements<float>(losses);
-    sum = at::scalar_tensor(std::accumulate(row_losses, row_losses + rows, 0.0) * scale,
-                            losses.options());
   });
   on_cuda(logits, [&](const auto& call) {
     cuda::cross_entropy(call, logits.data_ptr(), elements<int64_t>(targets),
                         elements<float>(losses), rows, vocab, grad_scale,
                         static_cast<float>(z_loss));
-    sum = losses.sum(at::kDouble).mul_(scale).to(at::kFloat);
   });
-  return sum;
 }
 
-class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
-                            const at::Tensor& targets, double scale, double z_loss) {
-    const at::Tensor loss =
-        sum_row_losses(logits, targets, scale, static_cast<float>(scale), z_loss);
-    context->saved_data["d_logits"] = scale == 0 ? at::zeros_like(logits) : logits.detach();
-    return loss;
-  }
+at::Tensor sum_row_losses(const at::Tensor& losses, double scale) {
+  if (losses.is_cuda()) return losses.sum(at::kDouble).mul_(scale).to(at::kFloat);
+  const float* rows = elements<float>(losses);
+  return at::scalar_tensor(std::accumulate(rows, rows + losses.numel(), 0.0) * scale,
+                           losses.options());
+}
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& grads) {
-    at::Tensor d_logits = context->saved_data["d_logits"].toTensor();
-    on_cpu(d_logits, [&]<class T>(T) {
-      const double d_loss = grads[0].item<double>();
-      if (d_loss != 1.0) d_logits.mul_(d_loss);
-    });
-    on_cuda(d_logits, [&](const auto& call) {
-      const at::Tensor d_loss = grads[0].contiguous();
-      cuda::scale_by(call, d_logits.data_ptr(), d_logits.numel(), elements<float>(d_loss));
-    });
-    return {d_logits, at::Tensor(), at::Tensor(), at::Tensor()};
-  }
-};
-
-}  // namespace
+at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss) {
+  on_cpu(gradient, [&]<class T>(T) {
+    const double factor = d_loss.item<double>();
+    if (factor != 1.0) gradient.mul_(factor);
+  });
+  on_cuda(gradient, [&](const auto& call) {
+    const at::Tensor factor = d_loss.contiguous();
+    cuda::scale_by(call, gradient.data_ptr(), gradient.numel(), elements<float>(factor));
+  });
+  return gradient;
+}
 
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    double scale, double z_loss) {
@@ -89,7 +98,7 @@ at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double sc
     return wants_gradient
                ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale,
                                              z_loss)
-               : sum_row_losses(logits.contiguous(), targets.contiguous(), scale, 0.0F, 0.0);
+               : sum_of_rows(logits.contiguous(), targets.contiguous(), scale, 0.0F, 0.0);
   }
   if (!wants_gradient || z_loss == 0) return cross_entropy_reference(logits, targets, scale, 0.0);
   // The value of the one, the gradient of both.

@@ -28,7 +28,7 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
                                                           const at::Tensor& residual,
                                                           const at::Tensor& weight, double eps);
 
-// x weight', as at::linear; in fp32 by cpu_gemm.h where that is faster.
+// x weight', as at::linear; products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
@@ -70,6 +70,17 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up);
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    double scale, double z_loss);
+
+// cross_entropy of x_ND weight_VD', `chunk` positions at a time: logits of one chunk exist, and
+// nothing of their gradient. The gradients are computed in the forward; the weight's is summed over
+// chunks in fp32.
+at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& targets, double scale, double z_loss,
+                                std::optional<int64_t> chunk = std::nullopt);
+// The chunk where none is given.
+int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
+at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
+                                          const at::Tensor& targets, double scale, double z_loss);
 
 // Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a
 // frequent token's sum would otherwise stop growing.

@@ -14,7 +14,8 @@ TORCH_LIBRARY(lm, library) {
   library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
   library.def("swiglu(Tensor gate_up) -> Tensor");
   library.def(
-      "cross_entropy(Tensor(a!) logits, Tensor targets, float scale, float z_loss) -> Tensor");
+      "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, float scale, float z_loss, "
+      "int? chunk=None) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
 }
 
@@ -26,7 +27,7 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("qkv_rope", &lmtrain::qkv_rope);
   library.impl("attention", &lmtrain::attention);
   library.impl("swiglu", &lmtrain::swiglu);
-  library.impl("cross_entropy", &lmtrain::cross_entropy);
+  library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);
   library.impl("embedding", &lmtrain::embedding);
 }
 

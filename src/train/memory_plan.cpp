@@ -1,7 +1,9 @@
 #include "train/memory_plan.h"
 
+#include "ops/operators.h"
 #include "ops/torch_headers.h"
 #include "optim/optimizer.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -41,7 +43,9 @@ MemoryPlan plan_memory(const Config& config, at::ScalarType working_dtype,
                              ? model.num_hidden_layers * model.hidden_size + saved_by_layer(model)
                              : model.num_hidden_layers * saved_by_layer(model);
   plan.activations = micro_positions * element * (layers + last_norm);
-  plan.logits = micro_positions * element * *model.vocab_size;
+  plan.logits = element * *model.vocab_size *
+                std::min(micro_positions, linear_cross_entropy_chunk(
+                                              device_of(config), working_dtype, *model.vocab_size));
   if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer;
   return plan;
 }

@@ -1,0 +1,11 @@
+// Gradients of parts, summed in fp32.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace lmtrain {
+
+// Adds `part`, of any shape and dtype, to `sum`, fp32 and flat; or, if `first`, puts it there.
+void accumulate(const at::Tensor& part, const at::Tensor& sum, bool first);
+
+}  // namespace lmtrain

@@ -1,0 +1,22 @@
+// The parts of lm.cross_entropy and lm.linear_cross_entropy: losses and gradients of logits,
+// without autograd. All tensors contiguous, on one device; dtypes that have a kernel
+// (ops/dispatch.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace lmtrain {
+
+// losses_N fp32 of logits_NV and targets_N int64. With a `grad_scale` other than 0 the logits are
+// overwritten by their gradient, as operators.h says. On a CPU a target at or above V is an error;
+// a GPU is not asked, since that would wait for it.
+void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
+                        const at::Tensor& losses, float grad_scale, double z_loss);
+
+// Their sum in fp64 and in a fixed order, times `scale`: a scalar, fp32.
+at::Tensor sum_row_losses(const at::Tensor& losses, double scale);
+
+// `gradient`, multiplied in place by the scalar `d_loss`.
+at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss);
+
+}  // namespace lmtrain

@@ -1,0 +1,103 @@
+#include "ops/accumulate.h"
+#include "ops/cross_entropy.h"
+#include "ops/dispatch.h"
+#include "ops/matmul.h"
+#include "ops/operators.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// f(first position, x, targets, logits, losses) chunk by chunk; the sum of the losses.
+template <class F>
+at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const at::Tensor& targets,
+                     double scale, int64_t chunk, const F& f) {
+  const int64_t positions = x_ND.size(0);
+  const at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
+  for (int64_t first = 0; first < positions; first += chunk) {
+    const int64_t count = std::min(chunk, positions - first);
+    const at::Tensor x = x_ND.narrow(0, first, count);
+    f(first, x, targets.narrow(0, first, count), product(x, weight_VD.t()),
+      losses.narrow(0, first, count));
+  }
+  return sum_row_losses(losses, scale);
+}
+
+// The gradients are computed where the logits are, in the forward.
+class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossEntropyFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& input_weight, const at::Tensor& targets, double scale,
+                            double z_loss, int64_t chunk) {
+    const at::Tensor x_ND = input.contiguous();
+    const at::Tensor weight_VD = input_weight.contiguous();
+    at::Tensor dx, dw, sum;
+    const at::Tensor loss = by_chunks(
+        x_ND, weight_VD, targets.contiguous(), scale, chunk,
+        [&](int64_t first, const at::Tensor& x, const at::Tensor& chunk_targets,
+            const at::Tensor& logits, const at::Tensor& losses) {
+          cross_entropy_rows(logits, chunk_targets, losses, static_cast<float>(scale), z_loss);
+          if (scale == 0) logits.zero_();
+          const at::Tensor chunk_dx = product(logits, weight_VD);
+          const at::Tensor chunk_dw = product(logits.t(), x);
+          if (x.size(0) == x_ND.size(0)) {
+            dx = chunk_dx;
+            dw = chunk_dw;
+            return;
+          }
+          if (first == 0) {
+            dx = at::empty_like(x_ND);
+            sum = at::empty({weight_VD.numel()}, weight_VD.options().dtype(at::kFloat));
+          }
+          dx.narrow(0, first, x.size(0)).copy_(chunk_dx);
+          accumulate(chunk_dw, sum, /*first=*/first == 0);
+        });
+    if (sum.defined()) dw = sum.view_as(weight_VD).to(weight_VD.scalar_type());
+    context->saved_data["dx"] = dx;
+    context->saved_data["dw"] = dw;
+    return loss;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    return {scaled_by(context->saved_data["dx"].toTensor(), grads[0]),
+            scaled_by(context->saved_data["dw"].toTensor(), grads[0]),
+            at::Tensor(),
+            at::Tensor(),
+            at::Tensor(),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+// Chunks cost time: products are smaller, and the weight's gradient is summed. So there is one,
+// unless its logits were too large a part of the memory of a machine.
+int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab) {
+  const auto bytes = vocab * static_cast<int64_t>(c10::elementSize(dtype));
+  const int64_t limit = device.is_cpu() ? int64_t{256} << 20 : int64_t{4} << 30;
+  return std::max<int64_t>(1024, limit / bytes);
+}
+
+at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
+                                          const at::Tensor& targets, double scale, double z_loss) {
+  return cross_entropy_reference(at::linear(x, weight), targets, scale, z_loss);
+}
+
+at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& targets, double scale, double z_loss,
+                                std::optional<int64_t> given_chunk) {
+  if (!has_kernel(x)) return cross_entropy(at::linear(x, weight), targets, scale, z_loss);
+  const int64_t chunk =
+      given_chunk.value_or(linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
+  if (at::GradMode::is_enabled() && (x.requires_grad() || weight.requires_grad())) {
+    return LinearCrossEntropyFunction::apply(x, weight, targets, scale, z_loss, chunk);
+  }
+  return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), scale, chunk,
+                   [&](int64_t, const at::Tensor&, const at::Tensor& chunk_targets,
+                       const at::Tensor& logits, const at::Tensor& losses) {
+                     cross_entropy_rows(logits, chunk_targets, losses, 0.0F, 0.0);
+                   });
+}
+
+}  // namespace lmtrain
