@@ -48,6 +48,7 @@ TEST(Bench, ForPeopleWithAProfile) {
   for (const char* word : {"model", "matmul", "length", "forward", "backward", "update", "tokens/s",
                            "peak memory", "    64  "})
     EXPECT_NE(result.out.find(word), std::string::npos) << word << result;
+  EXPECT_EQ(result.err.find("ERROR"), std::string::npos) << result;  // of the profiler's own
   const Json trace = Json::parse(read_text(profile), nullptr, /*allow_exceptions=*/false);
   ASSERT_TRUE(trace.is_object());
   std::map<std::string, int> count;

@@ -95,6 +95,12 @@ std::vector<Contest> contests(int64_t length) {
        [=](Tensors in) { return one(cross_entropy(in[0] * 1.0, targets, 1e-3, 0)); },
        [=](Tensors in) { return one(cross_entropy_reference(in[0] * 1.0, targets, 1e-3, 0)); },
        {random({kPositions, kVocab}, 11)}},
+      {"linear_cross_entropy",
+       [=](Tensors in) { return one(linear_cross_entropy(in[0], in[1], targets, 1e-3, 0)); },
+       [=](Tensors in) {
+         return one(linear_cross_entropy_reference(in[0], in[1], targets, 1e-3, 0));
+       },
+       {x.view({kPositions, kHidden}), random({kVocab, kHidden}, 13)}},
       {"embedding",
        [=](Tensors in) { return one(lmtrain::embedding(ids, in[0])); },
        [=](Tensors in) { return one(at::embedding(in[0], ids)); },
@@ -136,7 +142,7 @@ void measure(const Options& options) {
   std::printf("{\"device\": \"%s\", \"length\": %ld, \"rounds\": %ld, \"operators\": [",
               device_description(at::kCPU, static_cast<int>(options.threads)).c_str(),
               static_cast<long>(options.length), static_cast<long>(options.rounds));
-  std::fprintf(stderr, "%-14s %-5s %10s %14s %8s\n", "", "", "ms", "composition ms", "ratio");
+  std::fprintf(stderr, "%-20s %-5s %10s %14s %8s\n", "", "", "ms", "composition ms", "ratio");
   const char* separator = "";
   for (const Contest& contest : contests(options.length)) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
@@ -153,7 +159,7 @@ void measure(const Options& options) {
       const char* type = dtype == at::kFloat ? "fp32" : "bf16";
       const double best = *std::min_element(mine.begin(), mine.end());
       const double other = *std::min_element(theirs.begin(), theirs.end());
-      std::fprintf(stderr, "%-14s %-5s %10.2f %14.2f %8.2f\n", contest.name.c_str(), type, best,
+      std::fprintf(stderr, "%-20s %-5s %10.2f %14.2f %8.2f\n", contest.name.c_str(), type, best,
                    other, median(ratios));
       std::printf(
           "%s\n {\"name\": \"%s\", \"dtype\": \"%s\", \"ms\": %.4f, \"composition_ms\": %.4f, "
