@@ -16,7 +16,6 @@
 #include "model/recompute.h"
 #include "model/rope.h"
 #include "ops/accumulate.h"
-#include "ops/device.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
@@ -61,30 +60,6 @@ void optimize(std::shared_ptr<torch::jit::Graph> graph) {
   torch::jit::EliminateDeadCode(graph);
 }
 
-// For lm.attention: the first places and the end, int32. For RoPE: each position's place in its
-// segment, int64.
-std::pair<at::Tensor, at::Tensor> segment_tensors(const std::vector<int32_t>& segments,
-                                                  int64_t num_positions, int64_t length,
-                                                  const at::Device& device) {
-  const at::Tensor bounds =
-      host_buffer({static_cast<int64_t>(segments.size()) + 1}, at::kInt, device);
-  const at::Tensor positions = host_buffer({num_positions}, at::kLong, device);
-  int32_t* bound = std::copy(segments.begin(), segments.end(), bounds.data_ptr<int32_t>());
-  *bound = static_cast<int32_t>(num_positions);
-  int64_t* position = positions.data_ptr<int64_t>();
-  for (size_t i = 0; i < segments.size(); ++i) {
-    const int64_t begin = segments[i];
-    const int64_t end = i + 1 < segments.size() ? segments[i + 1] : num_positions;
-    if ((i == 0 && begin != 0) || end <= begin || end > (begin / length + 1) * length) {
-      throw Error(ErrorKind::kInternal,
-                  str("segment ", i, " of ", segments.size(), " covers [", begin, ", ", end,
-                      ") in rows of ", length, ": out of order, or over the end of a row"));
-    }
-    std::iota(position + begin, position + end, int64_t{0});
-  }
-  return {bounds.to(device, /*non_blocking=*/true), positions.to(device, /*non_blocking=*/true)};
-}
-
 }  // namespace
 
 struct Llama::Compiled {
@@ -99,7 +74,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
       activation_checkpointing_(model.activation_checkpointing) {
   compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model, z_loss),
                          nullptr);
-  if (compile == "script") {
+  if (compile != "eager") {
     for (const char* name : {"logits", "loss", "embed", "decoder_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
@@ -132,17 +107,16 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
 
 Llama::~Llama() = default;
 
-std::vector<c10::IValue> Llama::places(const at::Tensor& ids,
-                                       const std::vector<int32_t>& segments) {
-  const int64_t length = ids.size(1);
+std::vector<c10::IValue> Llama::places(const MicroBatch& micro) {
+  const int64_t length = micro.ids.size(1);
   if (length > max_length_) {
     throw Error(ErrorKind::kInternal,
                 str("a row of ", length, " positions in a model of ", max_length_));
   }
-  if (segments.empty())
+  if (!micro.bounds.defined())
     return {cos_.narrow(0, 0, length), sin_.narrow(0, 0, length), c10::IValue()};
-  const auto [bounds, positions] = segment_tensors(segments, ids.numel(), length, device());
-  return {cos_.index_select(0, positions), sin_.index_select(0, positions), bounds};
+  return {cos_.index_select(0, micro.positions), sin_.index_select(0, micro.positions),
+          micro.bounds};
 }
 
 at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
@@ -151,19 +125,9 @@ at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments)
       .toTensor();
 }
 
-at::Tensor Llama::run(const char* function, const at::Tensor& ids,
-                      std::vector<c10::IValue> arguments, const std::vector<int32_t>& segments) {
-  const std::vector<c10::IValue> place = places(ids, segments);
-  arguments.insert(arguments.begin(), ids);
-  arguments.insert(arguments.end(), {weights_, layers_});
-  arguments.insert(arguments.end(), place.begin(), place.end());
-  return call(function, std::move(arguments));
-}
-
-at::Tensor Llama::checkpointed_loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                                    const std::vector<int32_t>& segments) {
-  const std::vector<c10::IValue> place = places(ids, segments);
-  at::Tensor x = call("embed", {ids, weights_});
+at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
+  const std::vector<c10::IValue> place = places(micro);
+  at::Tensor x = call("embed", {micro.ids, weights_});
   for (const c10::IValue& weights : layers_.toListRef()) {
     std::vector<at::Tensor> leaves;
     for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
@@ -172,29 +136,30 @@ at::Tensor Llama::checkpointed_loss(const at::Tensor& ids, const at::Tensor& tar
     };
     x = recomputed(layer, x, leaves);
   }
-  return call("head_loss", {x, targets, scale, weights_});
+  return call("head_loss", {x, micro.targets, micro.scale, weights_});
 }
 
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
-  return run("logits", ids, {}, {});
+  const std::vector<c10::IValue> place = places({ids, {}, {}, {}, {}});
+  return call("logits", {ids, weights_, layers_, place[0], place[1], place[2]});
 }
 
-at::Tensor Llama::loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                       const std::vector<int32_t>& segments) {
+at::Tensor Llama::whole_loss(const MicroBatch& micro) {
+  const std::vector<c10::IValue> place = places(micro);
+  return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, place[0], place[1],
+                       place[2]});
+}
+
+at::Tensor Llama::loss(const MicroBatch& micro) {
   const at::NoGradGuard no_grad;
-  return run("loss", ids, {targets, scale}, segments);
+  return whole_loss(micro);
 }
 
-at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                                    const at::Tensor& grad, bool first,
-                                    const std::vector<int32_t>& segments, double grad_scale) {
-  // In the scale of the loss, so that the logits' gradient, which replaces them, is a fp16 number.
-  const double scaled = scale * grad_scale;
+at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first) {
   const at::Tensor loss = [&] {
     RECORD_USER_SCOPE("forward");
-    return activation_checkpointing_ ? checkpointed_loss(ids, targets, scaled, segments)
-                                     : run("loss", ids, {targets, scaled}, segments);
+    return activation_checkpointing_ ? checkpointed_loss(micro) : whole_loss(micro);
   }();
   const auto gradients = [&] {
     RECORD_USER_SCOPE("backward");
@@ -205,7 +170,7 @@ at::Tensor Llama::loss_and_gradient(const at::Tensor& ids, const at::Tensor& tar
   for (size_t i = 0; i < gradients.size(); ++i) {
     accumulate(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
   }
-  return grad_scale == 1 ? loss.detach() : loss.detach() / grad_scale;
+  return loss.detach();
 }
 
 }  // namespace lmtrain

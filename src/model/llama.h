@@ -8,9 +8,6 @@
 // With `activation_checkpointing` of its config a layer is computed again in the backward instead
 // of being kept (model/recompute.h), to the same bits.
 //
-// `segments` are those of batching/batch.h: the flattened places where a piece of a document
-// begins, every row's first place among them. Attention and positions stay inside a segment. None:
-// every row is one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,28 +18,27 @@
 #include <vector>
 
 #include "config/config.h"
+#include "model/micro_batch.h"
 #include "model/parameters.h"
 
 namespace lmtrain {
 
 class Llama {
  public:
-  // `compile`: "eager" or "script". `z_loss`: its weight in the gradient; no loss that is returned
-  // has it in it. The parameters must outlive the model; their buffers must not be replaced.
+  // `compile`: "eager" or "script", which "graph" is here too. `z_loss`: its weight in the
+  // gradient; no loss that is returned has it in it. The parameters must outlive the model; their
+  // buffers must not be replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
         const std::string& compile, double z_loss = 0);
   ~Llama();
 
   // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.
   at::Tensor logits(const at::Tensor& ids);
-  // targets_BT int64, negative where nothing is predicted -> scale x sum of nats, a scalar in fp32.
-  at::Tensor loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                  const std::vector<int32_t>& segments = {});
+  // scale x sum of nats, a scalar in fp32. `micro` is on the model's device, here and below.
+  at::Tensor loss(const MicroBatch& micro);
   // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of
-  // the layout. The gradient alone is multiplied by `grad_scale` on its way (fp16).
-  at::Tensor loss_and_gradient(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                               const at::Tensor& grad, bool first,
-                               const std::vector<int32_t>& segments = {}, double grad_scale = 1);
+  // the layout. Waits for no device: the same work for every micro-batch of a shape.
+  at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
 
   int64_t max_length() const { return max_length_; }
   const Parameters& parameters() const { return parameters_; }
@@ -51,13 +47,11 @@ class Llama {
  private:
   struct Compiled;
   // cos, sin and segments as the source takes them.
-  std::vector<c10::IValue> places(const at::Tensor& ids, const std::vector<int32_t>& segments);
+  std::vector<c10::IValue> places(const MicroBatch& micro);
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
-  at::Tensor run(const char* function, const at::Tensor& ids, std::vector<c10::IValue> arguments,
-                 const std::vector<int32_t>& segments);
-  // run("loss", ...) that keeps of each layer its input alone.
-  at::Tensor checkpointed_loss(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                               const std::vector<int32_t>& segments);
+  at::Tensor whole_loss(const MicroBatch& micro);
+  // The same, keeping of each layer its input alone.
+  at::Tensor checkpointed_loss(const MicroBatch& micro);
 
   Parameters& parameters_;
   int64_t max_length_;

@@ -40,7 +40,7 @@ def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
 def head(x_BTD: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
 
-def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor]) -> Tensor:
+def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     normed_BTD = lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps)
     return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
 
@@ -55,7 +55,7 @@ def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     return head(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), weights)
 
-def loss(ids_BT: Tensor, targets_BT: Tensor, scale: float, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
+def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     return head_loss(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), targets_BT, scale, weights)
 )";

@@ -7,8 +7,8 @@
 namespace lmtrain {
 namespace {
 
-at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, double scale,
-                       float grad_scale, double z_loss) {
+at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& scale,
+                       const std::optional<at::Tensor>& grad_scale, double z_loss) {
   const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));
   cross_entropy_rows(logits, targets, losses, grad_scale, z_loss);
   return sum_row_losses(losses, scale);
@@ -17,9 +17,9 @@ at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, doub
 class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
-                            const at::Tensor& targets, double scale, double z_loss) {
-    const at::Tensor loss = sum_of_rows(logits, targets, scale, static_cast<float>(scale), z_loss);
-    context->saved_data["d_logits"] = scale == 0 ? at::zeros_like(logits) : logits.detach();
+                            const at::Tensor& targets, const at::Tensor& scale, double z_loss) {
+    const at::Tensor loss = sum_of_rows(logits, targets, scale, scale, z_loss);
+    context->saved_data["d_logits"] = logits.detach();
     return loss;
   }
 
@@ -33,34 +33,38 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
 }  // namespace
 
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
-                        const at::Tensor& losses, float grad_scale, double z_loss) {
+                        const at::Tensor& losses, const std::optional<at::Tensor>& grad_scale,
+                        double z_loss) {
   const int64_t rows = logits.size(0);
   const int64_t vocab = logits.size(1);
   on_cpu(logits, [&]<class T>(T) {
+    // 0 is no gradient wanted to the kernel.
+    const auto scale = grad_scale ? static_cast<float>(*elements<double>(*grad_scale)) : 0.0F;
     for (const int64_t* target = elements<int64_t>(targets);
          target != elements<int64_t>(targets) + rows; ++target) {
       TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
                         vocab);
     }
     at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().cross_entropy(elements<T>(logits) + begin * vocab,
-                                     elements<int64_t>(targets) + begin,
-                                     elements<float>(losses) + begin, end - begin, vocab,
-                                     grad_scale, static_cast<float>(z_loss));
+      cpu_kernels<T>().cross_entropy(
+          elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
+          elements<float>(losses) + begin, end - begin, vocab, scale, static_cast<float>(z_loss));
     });
+    if (grad_scale && scale == 0) logits.zero_();
   });
   on_cuda(logits, [&](const auto& call) {
-    cuda::cross_entropy(call, logits.data_ptr(), elements<int64_t>(targets),
-                        elements<float>(losses), rows, vocab, grad_scale,
-                        static_cast<float>(z_loss));
+    cuda::cross_entropy(
+        call, logits.data_ptr(), elements<int64_t>(targets), elements<float>(losses), rows, vocab,
+        grad_scale ? elements<double>(*grad_scale) : nullptr, static_cast<float>(z_loss));
   });
 }
 
-at::Tensor sum_row_losses(const at::Tensor& losses, double scale) {
+at::Tensor sum_row_losses(const at::Tensor& losses, const at::Tensor& scale) {
   if (losses.is_cuda()) return losses.sum(at::kDouble).mul_(scale).to(at::kFloat);
   const float* rows = elements<float>(losses);
-  return at::scalar_tensor(std::accumulate(rows, rows + losses.numel(), 0.0) * scale,
-                           losses.options());
+  return at::scalar_tensor(
+      std::accumulate(rows, rows + losses.numel(), 0.0) * *elements<double>(scale),
+      losses.options());
 }
 
 at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss) {
@@ -76,29 +80,29 @@ at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss) {
 }
 
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
-                                   double scale, double z_loss) {
+                                   const at::Tensor& scale, double z_loss) {
   const at::ScalarType accurate = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   constexpr int64_t kIgnored = -100;
   const at::Tensor wide = logits.to(accurate);
   const at::Tensor masked = targets < 0;
   const at::Tensor labels = targets.masked_fill(masked, kIgnored);
+  const at::Tensor factor = scale.to(accurate);
   const at::Tensor nats =
-      at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnored) * scale;
+      at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnored) * factor;
   if (z_loss == 0) return nats;
   // Zeros instead of the masked rows: what stands there, even NaN, has no gradient either.
   const at::Tensor counted = wide.masked_fill(masked.unsqueeze(-1), 0);
   const at::Tensor squares = counted.logsumexp(-1).square().masked_fill(masked, 0);
-  return nats + squares.sum() * (z_loss * scale);
+  return nats + squares.sum() * (scale * z_loss).to(accurate);
 }
 
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale,
+at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, const at::Tensor& scale,
                          double z_loss) {
   const bool wants_gradient = at::GradMode::is_enabled() && logits.requires_grad();
   if (has_kernel(logits)) {
-    return wants_gradient
-               ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(), scale,
-                                             z_loss)
-               : sum_of_rows(logits.contiguous(), targets.contiguous(), scale, 0.0F, 0.0);
+    return wants_gradient ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(),
+                                                        scale, z_loss)
+                          : sum_of_rows(logits.contiguous(), targets.contiguous(), scale, {}, 0.0);
   }
   if (!wants_gradient || z_loss == 0) return cross_entropy_reference(logits, targets, scale, 0.0);
   // The value of the one, the gradient of both.

@@ -77,15 +77,16 @@ __device__ void for_row(const T* row, int64_t count, const Body& body) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock) kernel(T* logits, const int64_t* targets, float* losses,
-                                                 int64_t vocab, float grad_scale, float z_loss) {
+__global__ void __launch_bounds__(kBlock)
+    kernel(T* logits, const int64_t* targets, float* losses, int64_t vocab,
+           const double* grad_scale, float z_loss) {
   constexpr int kWidth = kPack<T>;
   T* row = logits + int64_t{blockIdx.x} * vocab;
   const int64_t target = targets[blockIdx.x];
   if (target < 0 || target >= vocab) {
     const float value = target < 0 ? 0 : NAN;
     if (threadIdx.x == 0) losses[blockIdx.x] = value;
-    if (grad_scale == 0) return;
+    if (grad_scale == nullptr) return;
     for_row<kWidth>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
       Floats<W> out;
 #pragma unroll
@@ -100,11 +101,12 @@ __global__ void __launch_bounds__(kBlock) kernel(T* logits, const int64_t* targe
   all = block_softmax_sum(all);
   const float log_sum = logf(all.sum) + all.largest;
   if (threadIdx.x == 0) losses[blockIdx.x] = log_sum - at_target;
-  if (grad_scale == 0) return;
+  if (grad_scale == nullptr) return;
   const float z_factor = 1.0F + 2.0F * z_loss * log_sum;
-  const float scale = grad_scale / all.sum * z_factor;
+  const auto at_loss = static_cast<float>(*grad_scale);
+  const float scale = at_loss / all.sum * z_factor;
   const float gradient_at_target =
-      (__expf(at_target - all.largest) / all.sum * z_factor - 1.0F) * grad_scale;
+      (__expf(at_target - all.largest) / all.sum * z_factor - 1.0F) * at_loss;
   for_row<kWidth>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
     auto x = load<W>(row + i);
 #pragma unroll
@@ -131,7 +133,7 @@ __global__ void scale_kernel(T* x, int64_t count, const float* factor) {
 }  // namespace
 
 void cross_entropy(const Call& call, void* logits, const int64_t* targets, float* losses,
-                   int64_t rows, int64_t vocab, float grad_scale, float z_loss) {
+                   int64_t rows, int64_t vocab, const double* grad_scale, float z_loss) {
   if (rows == 0) return;
   with_element(call.type, [&]<class T>(T) {
     kernel<T><<<num_blocks(rows, 1), num_threads(vocab / kPack<T>, kBlock), 0, stream_of(call)>>>(

@@ -5,16 +5,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 namespace lmtrain {
 
-// losses_N fp32 of logits_NV and targets_N int64. With a `grad_scale` other than 0 the logits are
-// overwritten by their gradient, as operators.h says. On a CPU a target at or above V is an error;
-// a GPU is not asked, since that would wait for it.
+// losses_N fp32 of logits_NV and targets_N int64. With a `grad_scale`, a scalar in fp64, the logits
+// are overwritten by their gradient, as operators.h says. On a CPU a target at or above V is an
+// error; a GPU is not asked, since that would wait for it.
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
-                        const at::Tensor& losses, float grad_scale, double z_loss);
+                        const at::Tensor& losses, const std::optional<at::Tensor>& grad_scale,
+                        double z_loss);
 
-// Their sum in fp64 and in a fixed order, times `scale`: a scalar, fp32.
-at::Tensor sum_row_losses(const at::Tensor& losses, double scale);
+// Their sum in fp64 and in a fixed order, times `scale`, a scalar in fp64: a scalar, fp32.
+at::Tensor sum_row_losses(const at::Tensor& losses, const at::Tensor& scale);
 
 // `gradient`, multiplied in place by the scalar `d_loss`.
 at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss);

@@ -59,10 +59,11 @@ void swiglu_forward(const Call& call, const void* gate_up, void* y, int64_t rows
 void swiglu_backward(const Call& call, const void* dy, const void* gate_up, void* d_gate_up,
                      int64_t rows, int64_t dim);
 
-// As CpuKernels::cross_entropy. A target that is not in the vocabulary gives loss NaN and gradient
+// As CpuKernels::cross_entropy, but for the gradient's scale, which is read from the device; null
+// where no gradient is wanted. A target that is not in the vocabulary gives loss NaN and gradient
 // NaN.
 void cross_entropy(const Call& call, void* logits, const int64_t* targets, float* losses,
-                   int64_t rows, int64_t vocab, float grad_scale, float z_loss);
+                   int64_t rows, int64_t vocab, const double* grad_scale, float z_loss);
 // x *= *factor; where that is 1, nothing is read or written but the factor.
 void scale_by(const Call& call, void* x, int64_t count, const float* factor);
 
@@ -81,13 +82,14 @@ void sum_of_squares(const Call& call, const float* x, double* partial, double* r
                     int64_t count);
 inline constexpr int64_t kSumOfSquaresPartials = 1024;
 
-// The update rules; `call.type` is that of the working weights.
+// The update rules; `call.type` is that of the working weights. The constants are in memory of the
+// device, so that what is launched is the same in every update.
 void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
-           void* working, int64_t count, const AdamWConstants& constants);
+           void* working, int64_t count, const AdamWConstants* constants);
 void lion(const Call& call, float* master, float* exp_avg, const float* grad, void* working,
-          int64_t count, const LionConstants& constants);
+          int64_t count, const LionConstants* constants);
 void ademamix(const Call& call, float* master, float* exp_avg, float* exp_avg_slow,
               float* exp_avg_sq, const float* grad, void* working, int64_t count,
-              const AdEMAMixConstants& constants);
+              const AdEMAMixConstants* constants);
 
 }  // namespace lmtrain::cuda

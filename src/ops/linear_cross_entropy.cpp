@@ -11,7 +11,7 @@ namespace {
 // f(first position, x, targets, logits, losses) chunk by chunk; the sum of the losses.
 template <class F>
 at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const at::Tensor& targets,
-                     double scale, int64_t chunk, const F& f) {
+                     const at::Tensor& scale, int64_t chunk, const F& f) {
   const int64_t positions = x_ND.size(0);
   const at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
   for (int64_t first = 0; first < positions; first += chunk) {
@@ -27,31 +27,30 @@ at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const 
 class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossEntropyFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                            const at::Tensor& input_weight, const at::Tensor& targets, double scale,
-                            double z_loss, int64_t chunk) {
+                            const at::Tensor& input_weight, const at::Tensor& targets,
+                            const at::Tensor& scale, double z_loss, int64_t chunk) {
     const at::Tensor x_ND = input.contiguous();
     const at::Tensor weight_VD = input_weight.contiguous();
     at::Tensor dx, dw, sum;
-    const at::Tensor loss = by_chunks(
-        x_ND, weight_VD, targets.contiguous(), scale, chunk,
-        [&](int64_t first, const at::Tensor& x, const at::Tensor& chunk_targets,
-            const at::Tensor& logits, const at::Tensor& losses) {
-          cross_entropy_rows(logits, chunk_targets, losses, static_cast<float>(scale), z_loss);
-          if (scale == 0) logits.zero_();
-          const at::Tensor chunk_dx = product(logits, weight_VD);
-          const at::Tensor chunk_dw = product(logits.t(), x);
-          if (x.size(0) == x_ND.size(0)) {
-            dx = chunk_dx;
-            dw = chunk_dw;
-            return;
-          }
-          if (first == 0) {
-            dx = at::empty_like(x_ND);
-            sum = at::empty({weight_VD.numel()}, weight_VD.options().dtype(at::kFloat));
-          }
-          dx.narrow(0, first, x.size(0)).copy_(chunk_dx);
-          accumulate(chunk_dw, sum, /*first=*/first == 0);
-        });
+    const at::Tensor loss =
+        by_chunks(x_ND, weight_VD, targets.contiguous(), scale, chunk,
+                  [&](int64_t first, const at::Tensor& x, const at::Tensor& chunk_targets,
+                      const at::Tensor& logits, const at::Tensor& losses) {
+                    cross_entropy_rows(logits, chunk_targets, losses, scale, z_loss);
+                    const at::Tensor chunk_dx = product(logits, weight_VD);
+                    const at::Tensor chunk_dw = product(logits.t(), x);
+                    if (x.size(0) == x_ND.size(0)) {
+                      dx = chunk_dx;
+                      dw = chunk_dw;
+                      return;
+                    }
+                    if (first == 0) {
+                      dx = at::empty_like(x_ND);
+                      sum = at::empty({weight_VD.numel()}, weight_VD.options().dtype(at::kFloat));
+                    }
+                    dx.narrow(0, first, x.size(0)).copy_(chunk_dx);
+                    accumulate(chunk_dw, sum, /*first=*/first == 0);
+                  });
     if (sum.defined()) dw = sum.view_as(weight_VD).to(weight_VD.scalar_type());
     context->saved_data["dx"] = dx;
     context->saved_data["dw"] = dw;
@@ -80,12 +79,13 @@ int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtyp
 }
 
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
-                                          const at::Tensor& targets, double scale, double z_loss) {
+                                          const at::Tensor& targets, const at::Tensor& scale,
+                                          double z_loss) {
   return cross_entropy_reference(at::linear(x, weight), targets, scale, z_loss);
 }
 
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
-                                const at::Tensor& targets, double scale, double z_loss,
+                                const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> given_chunk) {
   if (!has_kernel(x)) return cross_entropy(at::linear(x, weight), targets, scale, z_loss);
   const int64_t chunk =
@@ -96,7 +96,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
   return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), scale, chunk,
                    [&](int64_t, const at::Tensor&, const at::Tensor& chunk_targets,
                        const at::Tensor& logits, const at::Tensor& losses) {
-                     cross_entropy_rows(logits, chunk_targets, losses, 0.0F, 0.0);
+                     cross_entropy_rows(logits, chunk_targets, losses, {}, 0.0);
                    });
 }
 

@@ -47,10 +47,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 
 // softmax(q k' / sqrt(E)) v over the places up to one's own, H/K query heads to a key/value head;
 // q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
-// N flattened positions begins, then N; attention stays inside a segment, and every row begins one.
-// Without it a row is one segment. The cost is the sum of the squares of the segments' lengths on a
-// CPU (cpu_attention.h), and on a GPU in bf16 and fp16; elsewhere segments cost a mask of [B, T,
-// T].
+// N flattened positions begins, then N, again for every segment that is empty; attention stays
+// inside a segment, and every row begins one. Without it a row is one segment. The cost is the sum
+// of the squares of the segments' lengths on a CPU (cpu_attention.h), and on a GPU in bf16 and
+// fp16; elsewhere segments cost a mask of [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -62,25 +62,28 @@ at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
 // The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0
-// count nothing. Its gradient is that of the sum and of the z-loss (Chowdhery et al., 2204.02311),
+// count nothing. `scale` is a number in fp64, on the device of the logits: a captured graph reads
+// it. Its gradient is that of the sum and of the z-loss (Chowdhery et al., 2204.02311),
 // `z_loss` x logsumexp(logits)^2 summed over the same positions times `scale`; the value is without
 // it. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V] tensor
 // exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU. The reference's
 // value has the z-loss in it.
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, double scale, double z_loss);
+at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, const at::Tensor& scale,
+                         double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
-                                   double scale, double z_loss);
+                                   const at::Tensor& scale, double z_loss);
 
 // cross_entropy of x_ND weight_VD', `chunk` positions at a time: logits of one chunk exist, and
 // nothing of their gradient. The gradients are computed in the forward; the weight's is summed over
 // chunks in fp32.
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
-                                const at::Tensor& targets, double scale, double z_loss,
+                                const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
 // The chunk where none is given.
 int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
-                                          const at::Tensor& targets, double scale, double z_loss);
+                                          const at::Tensor& targets, const at::Tensor& scale,
+                                          double z_loss);
 
 // Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a
 // frequent token's sum would otherwise stop growing.

@@ -14,7 +14,7 @@ TORCH_LIBRARY(lm, library) {
   library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
   library.def("swiglu(Tensor gate_up) -> Tensor");
   library.def(
-      "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, float scale, float z_loss, "
+      "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, Tensor scale, float z_loss, "
       "int? chunk=None) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
 }

@@ -12,7 +12,8 @@ __device__ float towards(float from, float to, float by) { return from + (to - f
 
 template <class T, int kWidth>
 __global__ void adamw_kernel(float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
-                             T* working, int64_t count, const AdamWConstants c) {
+                             T* working, int64_t count, const AdamWConstants* constants) {
+  const AdamWConstants c = *constants;
   const float step_size = c.lr / c.bias_correction1;
   const float keep = 1.0F - c.lr * c.weight_decay;
   for_each_pack_of_grid<kWidth>(count, [&]<int W>(Width<W>, int64_t i) {
@@ -37,7 +38,8 @@ __global__ void adamw_kernel(float* master, float* exp_avg, float* exp_avg_sq, c
 
 template <class T, int kWidth>
 __global__ void lion_kernel(float* master, float* exp_avg, const float* grad, T* working,
-                            int64_t count, const LionConstants c) {
+                            int64_t count, const LionConstants* constants) {
+  const LionConstants c = *constants;
   const float keep = 1.0F - c.lr * c.weight_decay;
   for_each_pack_of_grid<kWidth>(count, [&]<int W>(Width<W>, int64_t i) {
     auto w = load<W>(master + i);
@@ -61,7 +63,8 @@ __global__ void lion_kernel(float* master, float* exp_avg, const float* grad, T*
 template <class T, int kWidth>
 __global__ void ademamix_kernel(float* master, float* exp_avg, float* exp_avg_slow,
                                 float* exp_avg_sq, const float* grad, T* working, int64_t count,
-                                const AdEMAMixConstants c) {
+                                const AdEMAMixConstants* constants) {
+  const AdEMAMixConstants c = *constants;
   const float keep = 1.0F - c.lr * c.weight_decay;
   for_each_pack_of_grid<kWidth>(count, [&]<int W>(Width<W>, int64_t i) {
     auto w = load<W>(master + i);
@@ -102,7 +105,7 @@ void with_types(const Call& call, const void* working, int64_t count, bool all_f
 }  // namespace
 
 void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
-           void* working, int64_t count, const AdamWConstants& constants) {
+           void* working, int64_t count, const AdamWConstants* constants) {
   const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) &&
                         aligned_to(16, exp_avg_sq) && aligned_to(16, grad);
   with_types(call, working, count, all_fp32, [&]<class T, int W>(T, Width<W>, unsigned blocks) {
@@ -113,7 +116,7 @@ void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, c
 }
 
 void lion(const Call& call, float* master, float* exp_avg, const float* grad, void* working,
-          int64_t count, const LionConstants& constants) {
+          int64_t count, const LionConstants* constants) {
   const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) && aligned_to(16, grad);
   with_types(call, working, count, all_fp32, [&]<class T, int W>(T, Width<W>, unsigned blocks) {
     lion_kernel<T, W><<<blocks, kBlock, 0, stream_of(call)>>>(
@@ -124,7 +127,7 @@ void lion(const Call& call, float* master, float* exp_avg, const float* grad, vo
 
 void ademamix(const Call& call, float* master, float* exp_avg, float* exp_avg_slow,
               float* exp_avg_sq, const float* grad, void* working, int64_t count,
-              const AdEMAMixConstants& constants) {
+              const AdEMAMixConstants* constants) {
   const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) &&
                         aligned_to(16, exp_avg_slow) && aligned_to(16, exp_avg_sq) &&
                         aligned_to(16, grad);

@@ -10,17 +10,18 @@ AdamW::AdamW(const OptimizerConfig& config, Parameters& parameters, const Parame
     : hyperparameters_(config),
       eps_(config.eps),
       parameters_(parameters),
-      moments_(config, parameters, {"exp_avg", "exp_avg_sq"}, takes) {}
+      moments_(config, parameters, {"exp_avg", "exp_avg_sq"}, takes),
+      constants_(moments_.ranges().size(), parameters.master().device()) {}
+
+CapturableUpdate* AdamW::capturable() { return has_fused_update(parameters_) ? this : nullptr; }
 
 void AdamW::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_fused_update(parameters_)) {
-    update_fused(step, grad);
-  } else {
-    update_aten(step, grad);
-  }
+  if (!has_fused_update(parameters_)) return update_aten(step, grad);
+  set_constants(step);
+  apply(grad);
 }
 
-void AdamW::update_fused(const UpdateStep& step, const at::Tensor& grad) {
+void AdamW::set_constants(const UpdateStep& step) {
   const auto t = static_cast<double>(step.number);
   const double beta1 = hyperparameters_.beta(0, step.run);
   const double beta2 = hyperparameters_.beta(1, step.run);
@@ -32,17 +33,27 @@ void AdamW::update_fused(const UpdateStep& step, const at::Tensor& grad) {
   constants.bias_correction1 = static_cast<float>(1.0 - std::pow(beta1, t));
   constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2, t)));
   constants.grad_scale = static_cast<float>(step.grad_scale);
+  std::vector<AdamWConstants> of_ranges;
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
+    of_ranges.push_back(constants);
+  }
+  constants_.set(of_ranges);
+}
+
+void AdamW::apply(const at::Tensor& grad) {
+  for (size_t i = 0; i < moments_.ranges().size(); ++i) {
+    const FlatRange& range = moments_.ranges()[i];
+    const AdamWConstants* constants = constants_.of(i);
     on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().adamw(elements<float>(parameters_.master()) + place,
                                elements<float>(moments_.moment(0)) + moment,
                                elements<float>(moments_.moment(1)) + moment,
                                elements<float>(grad) + place,
-                               elements<T>(parameters_.working()) + place, count, constants);
+                               elements<T>(parameters_.working()) + place, count, *constants);
       });
     });
     on_cuda(parameters_.working(), [&](const auto& call) {

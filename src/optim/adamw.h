@@ -8,25 +8,29 @@
 
 #include "optim/flat_moments.h"
 #include "optim/hyperparameters.h"
+#include "optim/update_constants.h"
 
 namespace lmtrain {
 
-class AdamW : public Optimizer {
+class AdamW : public Optimizer, private CapturableUpdate {
  public:
   // For the tensors that `takes` says: Muon leaves it the others.
   AdamW(const OptimizerConfig& config, Parameters& parameters,
         const ParameterFilter& takes = every_parameter);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
+  CapturableUpdate* capturable() override;
   const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  void update_fused(const UpdateStep& step, const at::Tensor& grad);
+  void set_constants(const UpdateStep& step) override;
+  void apply(const at::Tensor& grad) override;
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
   Hyperparameters hyperparameters_;
   double eps_;
   Parameters& parameters_;
   FlatMoments moments_;
+  UpdateConstants<AdamWConstants> constants_;
 };
 
 }  // namespace lmtrain

@@ -26,7 +26,8 @@ AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
       alpha_warmup_(config.alpha_warmup),
       beta3_warmup_(config.beta3_warmup),
       parameters_(parameters),
-      moments_(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, every_parameter) {}
+      moments_(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, every_parameter),
+      constants_(moments_.ranges().size(), parameters.master().device()) {}
 
 double AdEMAMix::alpha_at(const RunPosition& run) const {
   return linear_warmup(0, alpha_, run.done, length_of(alpha_warmup_, run));
@@ -36,15 +37,15 @@ double AdEMAMix::beta3_at(const RunPosition& run) const {
   return half_life_warmup(beta1_, beta3_, run.done, length_of(beta3_warmup_, run));
 }
 
+CapturableUpdate* AdEMAMix::capturable() { return has_fused_update(parameters_) ? this : nullptr; }
+
 void AdEMAMix::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_fused_update(parameters_)) {
-    update_fused(step, grad);
-  } else {
-    update_aten(step, grad);
-  }
+  if (!has_fused_update(parameters_)) return update_aten(step, grad);
+  set_constants(step);
+  apply(grad);
 }
 
-void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
+void AdEMAMix::set_constants(const UpdateStep& step) {
   const auto t = static_cast<double>(step.number);
   AdEMAMixConstants constants{};
   constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
@@ -56,10 +57,20 @@ void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
   constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
   constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
   constants.grad_scale = static_cast<float>(step.grad_scale);
+  std::vector<AdEMAMixConstants> of_ranges;
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
+    of_ranges.push_back(constants);
+  }
+  constants_.set(of_ranges);
+}
+
+void AdEMAMix::apply(const at::Tensor& grad) {
+  for (size_t i = 0; i < moments_.ranges().size(); ++i) {
+    const FlatRange& range = moments_.ranges()[i];
+    const AdEMAMixConstants* constants = constants_.of(i);
     on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().ademamix(elements<float>(parameters_.master()) + place,
@@ -67,7 +78,7 @@ void AdEMAMix::update_fused(const UpdateStep& step, const at::Tensor& grad) {
                                   elements<float>(moments_.moment(1)) + moment,
                                   elements<float>(moments_.moment(2)) + moment,
                                   elements<float>(grad) + place,
-                                  elements<T>(parameters_.working()) + place, count, constants);
+                                  elements<T>(parameters_.working()) + place, count, *constants);
       });
     });
     on_cuda(parameters_.working(), [&](const auto& call) {

@@ -9,19 +9,22 @@
 
 #include "optim/flat_moments.h"
 #include "optim/hyperparameters.h"
+#include "optim/update_constants.h"
 
 namespace lmtrain {
 
-class AdEMAMix : public Optimizer {
+class AdEMAMix : public Optimizer, private CapturableUpdate {
  public:
   AdEMAMix(const OptimizerConfig& config, Parameters& parameters);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
+  CapturableUpdate* capturable() override;
   const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
   double alpha_at(const RunPosition& run) const;
   double beta3_at(const RunPosition& run) const;
-  void update_fused(const UpdateStep& step, const at::Tensor& grad);
+  void set_constants(const UpdateStep& step) override;
+  void apply(const at::Tensor& grad) override;
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
   Hyperparameters hyperparameters_;
@@ -29,6 +32,7 @@ class AdEMAMix : public Optimizer {
   Span alpha_warmup_, beta3_warmup_;
   Parameters& parameters_;
   FlatMoments moments_;
+  UpdateConstants<AdEMAMixConstants> constants_;
 };
 
 }  // namespace lmtrain

@@ -7,31 +7,42 @@ namespace lmtrain {
 Lion::Lion(const OptimizerConfig& config, Parameters& parameters)
     : hyperparameters_(config),
       parameters_(parameters),
-      moments_(config, parameters, {"exp_avg"}, every_parameter) {}
+      moments_(config, parameters, {"exp_avg"}, every_parameter),
+      constants_(moments_.ranges().size(), parameters.master().device()) {}
+
+CapturableUpdate* Lion::capturable() { return has_fused_update(parameters_) ? this : nullptr; }
 
 void Lion::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (has_fused_update(parameters_)) {
-    update_fused(step, grad);
-  } else {
-    update_aten(step, grad);
-  }
+  if (!has_fused_update(parameters_)) return update_aten(step, grad);
+  set_constants(step);
+  apply(grad);
 }
 
-void Lion::update_fused(const UpdateStep& step, const at::Tensor& grad) {
+void Lion::set_constants(const UpdateStep& step) {
   LionConstants constants{};
   constants.one_minus_beta1 = static_cast<float>(1.0 - hyperparameters_.beta(0, step.run));
   constants.one_minus_beta2 = static_cast<float>(1.0 - hyperparameters_.beta(1, step.run));
   constants.grad_scale = static_cast<float>(step.grad_scale);
+  std::vector<LionConstants> of_ranges;
   for (const FlatRange& range : moments_.ranges()) {
     constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
     constants.weight_decay =
         static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
+    of_ranges.push_back(constants);
+  }
+  constants_.set(of_ranges);
+}
+
+void Lion::apply(const at::Tensor& grad) {
+  for (size_t i = 0; i < moments_.ranges().size(); ++i) {
+    const FlatRange& range = moments_.ranges()[i];
+    const LionConstants* constants = constants_.of(i);
     on_cpu(parameters_.working(), [&]<class T>(T) {
       for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
         cpu_kernels<T>().lion(elements<float>(parameters_.master()) + place,
                               elements<float>(moments_.moment(0)) + moment,
                               elements<float>(grad) + place,
-                              elements<T>(parameters_.working()) + place, count, constants);
+                              elements<T>(parameters_.working()) + place, count, *constants);
       });
     });
     on_cuda(parameters_.working(), [&](const auto& call) {

@@ -9,22 +9,26 @@
 
 #include "optim/flat_moments.h"
 #include "optim/hyperparameters.h"
+#include "optim/update_constants.h"
 
 namespace lmtrain {
 
-class Lion : public Optimizer {
+class Lion : public Optimizer, private CapturableUpdate {
  public:
   Lion(const OptimizerConfig& config, Parameters& parameters);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
+  CapturableUpdate* capturable() override;
   const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  void update_fused(const UpdateStep& step, const at::Tensor& grad);
+  void set_constants(const UpdateStep& step) override;
+  void apply(const at::Tensor& grad) override;
   void update_aten(const UpdateStep& step, const at::Tensor& grad);
 
   Hyperparameters hyperparameters_;
   Parameters& parameters_;
   FlatMoments moments_;
+  UpdateConstants<LionConstants> constants_;
 };
 
 }  // namespace lmtrain

@@ -40,12 +40,25 @@ struct OptimizerBuffer {
   at::Tensor values;
 };
 
+// An update in two halves: its numbers, and then the work, which is the same in every update and
+// reads them from memory of the device. A graph of the work may be captured.
+class CapturableUpdate {
+ public:
+  virtual void set_constants(const UpdateStep& step) = 0;
+  virtual void apply(const at::Tensor& grad) = 0;
+
+ protected:
+  ~CapturableUpdate() = default;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Updates masters, state and working weights. `grad` is flat, in the masters' dtype; it may be
   // overwritten.
   virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
+  // update() in its two halves; null for a rule, or a dtype, that has none.
+  virtual CapturableUpdate* capturable() { return nullptr; }
   // Everything that resume restores, zeros at the start.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };

@@ -41,7 +41,7 @@ double batch_nats(Llama& model, const TokenShard& shard, const Window* windows, 
     std::copy(tokens.begin(), tokens.end() - 1, ids.data_ptr<int64_t>() + row * length);
     std::copy(tokens.begin() + 1, tokens.end(), targets.data_ptr<int64_t>() + row * length);
   }
-  return model.loss(ids.to(model.device()), targets.to(model.device()), 1.0).item<double>();
+  return model.loss(micro_batch(ids, targets, 1.0).to(model.device())).item<double>();
 }
 
 }  // namespace

@@ -7,10 +7,10 @@ namespace lmtrain {
 namespace {
 
 at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_t rows,
-                   int64_t length, at::Device device) {
-  const at::Tensor tensor = host_buffer({rows, length}, at::kLong, device);
+                   int64_t length, const at::Device& device) {
+  at::Tensor tensor = host_buffer({rows, length}, at::kLong, device);
   std::copy_n(values.begin() + first_row * length, rows * length, tensor.data_ptr<int64_t>());
-  return tensor.to(device, /*non_blocking=*/true);
+  return tensor;
 }
 
 // Those of some rows, counted from the first of them.
@@ -28,20 +28,23 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale) {
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
-  const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets));
+  // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
+  const double scale =
+      1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
   std::vector<at::Tensor> losses;
   for (int64_t row = 0; row < batch.rows; row += micro_rows) {
     const int64_t rows = std::min(micro_rows, batch.rows - row);
-    losses.push_back(model.loss_and_gradient(
-        rows_of(batch.inputs, row, rows, batch.length, model.device()),
-        rows_of(batch.targets, row, rows, batch.length, model.device()), scale, grad,
-        /*first=*/row == 0, segments_of(batch, row, rows), loss_scale));
+    const MicroBatch micro =
+        micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
+                    rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
+                    segments_of(batch, row, rows), model.device());
+    losses.push_back(model.loss_and_gradient(micro.to(model.device()), grad, /*first=*/row == 0));
   }
   if (loss_scale != 1) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.
   double loss = 0;
   for (const at::Tensor& part : losses) loss += part.item<double>();
-  return loss;
+  return loss / loss_scale;
 }
 
 }  // namespace lmtrain

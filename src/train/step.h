@@ -8,8 +8,8 @@ namespace lmtrain {
 
 // Loss in nats a target over the whole batch, and its gradient in `grad` (flat, fp32), whatever
 // `micro_tokens`: every micro-batch is weighted by the targets of the whole batch, so the cut
-// changes nothing but rounding. On its way through the model the gradient is multiplied by
-// `loss_scale`, a power of two; in `grad` it is divided by it again.
+// changes nothing but rounding. On their way through the model loss and gradient are multiplied by
+// `loss_scale`, a power of two, and then divided by it again.
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale = 1);
 

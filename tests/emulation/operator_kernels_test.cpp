@@ -177,7 +177,7 @@ TYPED_TEST(OperatorKernels, Swiglu) {
 
 TYPED_TEST(OperatorKernels, CrossEntropy) {
   using T = TypeParam;
-  constexpr float kGradScale = 0.5F;
+  constexpr double kGradScale = 0.5;
   for (const int64_t vocab : {1, 5, 8, 67, 1000, 32003}) {
     for (const double z_loss : {0.0, 1e-2}) {
       SCOPED_TRACE(::testing::Message() << "vocabulary of " << vocab << ", z-loss " << z_loss);
@@ -200,14 +200,14 @@ TYPED_TEST(OperatorKernels, CrossEntropy) {
           for (int64_t i = 0; i < vocab && target < vocab; ++i) {
             const double p = std::exp(logits.at(row * vocab + i)) / sum;
             const double d = p * (1 + 2 * z_loss * std::log(sum)) - (i == target ? 1 : 0);
-            expected.push_back(counts ? d * static_cast<double>(kGradScale) : 0);
+            expected.push_back(counts ? d * kGradScale : 0);
           }
         }
         const cuda::Call call{type_of<T>(), nullptr};
         cuda::cross_entropy(call, logits.data(), targets.data(), losses.data(), rows, vocab,
-                            kGradScale, static_cast<float>(z_loss));
+                            &kGradScale, static_cast<float>(z_loss));
         cuda::cross_entropy(call, untouched.data(), targets.data(), losses_alone.data(), rows,
-                            vocab, 0, static_cast<float>(z_loss));
+                            vocab, nullptr, static_cast<float>(z_loss));
         auto got_losses = losses.values(), got = logits.values();
         // The last row's target is not in the vocabulary.
         EXPECT_TRUE(std::isnan(got_losses.back()));
@@ -236,8 +236,9 @@ TYPED_TEST(OperatorKernels, CrossEntropyOfLogitsThatAreNotNumbers) {
     logits.fill(1);
     logits.set(place, NAN);
     for (int64_t i = kVocab + 2; i < 2 * kVocab; ++i) logits.set(i, -INFINITY);
+    constexpr double kGradScale = 1;
     cuda::cross_entropy({type_of<T>(), nullptr}, logits.data(), targets.data(), losses.data(), 2,
-                        kVocab, 1, 0);
+                        kVocab, &kGradScale, 0);
     EXPECT_TRUE(std::isnan(losses.at(0)));
     for (int64_t i = 0; i < kVocab; ++i) EXPECT_TRUE(std::isnan(logits.at(i)));
     // -inf is a logit like any other: probability 0.

@@ -86,7 +86,7 @@ TYPED_TEST(UpdateKernels, AdamW) {
       const Weights<T> before(count, shift);
       Weights<T> w(count, shift);
       cuda::adamw({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.square.data(),
-                  w.grad.data(), w.working.data(), count, c);
+                  w.grad.data(), w.working.data(), count, &c);
       w.expect_updated([&](int64_t i) {
         const double g = before.grad.at(i) * 0.25;
         const double m = mixed(before.fast.at(i), g, c.one_minus_beta1);
@@ -116,7 +116,7 @@ TYPED_TEST(UpdateKernels, Lion) {
       const Weights<T> before(count, shift);
       Weights<T> w(count, shift);
       cuda::lion({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.grad.data(),
-                 w.working.data(), count, c);
+                 w.working.data(), count, &c);
       w.expect_updated([&](int64_t i) {
         const double g = before.grad.at(i) * 0.25;
         const double u = mixed(before.fast.at(i), g, c.one_minus_beta1);
@@ -148,7 +148,7 @@ TYPED_TEST(UpdateKernels, AdEMAMix) {
       const Weights<T> before(count, shift);
       Weights<T> w(count, shift);
       cuda::ademamix({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.slow.data(),
-                     w.square.data(), w.grad.data(), w.working.data(), count, c);
+                     w.square.data(), w.grad.data(), w.working.data(), count, &c);
       w.expect_updated([&](int64_t i) {
         const double g = before.grad.at(i) * 0.25;
         const double fast = mixed(before.fast.at(i), g, c.one_minus_beta1);

@@ -107,10 +107,11 @@ Json operators(const at::Device& device) {
   const at::Tensor logits = leaf({kPositions / 4, kVocab});
   const at::Tensor targets =
       at::zeros({kPositions / 4}, at::TensorOptions(device).dtype(at::kLong));
+  const at::Tensor one = at::ones({}, at::TensorOptions(device).dtype(at::kDouble));
   add("cross_entropy", 4 * logits.numel() * kBytes, {logits}, [=](bool ours) {
     const at::Tensor copy = logits.clone();
-    return Tensors{ours ? cross_entropy(copy, targets, 1.0, 0.0)
-                        : cross_entropy_reference(copy, targets, 1.0, 0.0)};
+    return Tensors{ours ? cross_entropy(copy, targets, one, 0.0)
+                        : cross_entropy_reference(copy, targets, one, 0.0)};
   });
   const at::Tensor weight = leaf({kVocab, kHidden});
   const at::Tensor ids =

@@ -134,6 +134,11 @@ TEST(GpuOperators, Swiglu) {
   }
 }
 
+// In fp64, where `beside` is.
+at::Tensor number(double value, const at::Tensor& beside) {
+  return at::scalar_tensor(value, beside.options().dtype(at::kDouble).requires_grad(false));
+}
+
 TEST(GpuOperators, CrossEntropy) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
@@ -146,10 +151,12 @@ TEST(GpuOperators, CrossEntropy) {
       if (rows > 1) targets[rows / 2] = -100;
       const Operator op = [=, weight = weight](const std::vector<at::Tensor>& in) {
         return std::vector<at::Tensor>{
-            cross_entropy(in[0].clone(), targets.to(in[0].device()), 0.5, 0.0) * weight};
+            cross_entropy(in[0].clone(), targets.to(in[0].device()), number(0.5, in[0]), 0.0) *
+            weight};
       };
       const Operator reference = [=, weight = weight](const std::vector<at::Tensor>& in) {
-        return std::vector<at::Tensor>{cross_entropy_reference(in[0], targets, 0.5, 0.0) * weight};
+        return std::vector<at::Tensor>{
+            cross_entropy_reference(in[0], targets, number(0.5, in[0]), 0.0) * weight};
       };
       check_on_gpu(*device, op, reference, {3 * random_tensor({rows, vocab}, 2)});
     }
@@ -163,7 +170,7 @@ TEST(GpuOperators, CrossEntropyWithZLoss) {
   const at::Tensor logits = random_tensor({9, 67}, 2, at::kBFloat16).to(at::kFloat);
   const auto gradient_on = [&](const at::Device& where) {
     const at::Tensor leaf = logits.to(where, at::kFloat, false, true).requires_grad_(true);
-    const at::Tensor loss = cross_entropy(leaf.clone(), targets.to(where), 0.5, 1e-2);
+    const at::Tensor loss = cross_entropy(leaf.clone(), targets.to(where), number(0.5, leaf), 1e-2);
     return torch::autograd::grad({loss}, {leaf})[0].cpu();
   };
   EXPECT_LT(testing::largest_difference(gradient_on(*device), gradient_on(at::kCPU)), 1e-5);
@@ -176,7 +183,7 @@ TEST(GpuOperators, CrossEntropyOfATargetOutsideTheVocabularyIsNaN) {
   if (!kHasCudaKernels) GTEST_SKIP() << "ATen stops the device instead";
   const at::Tensor logits = random_tensor({3, 7}, 1).to(*device);
   const at::Tensor targets = at::tensor({1, 7, 2}, at::kLong).to(*device);
-  EXPECT_TRUE(cross_entropy(logits, targets, 1.0, 0.0).isnan().item<bool>());
+  EXPECT_TRUE(cross_entropy(logits, targets, number(1.0, logits), 0.0).isnan().item<bool>());
 }
 
 TEST(GpuOperators, Embedding) {

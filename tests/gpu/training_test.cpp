@@ -16,16 +16,19 @@ class OnGpu : public ::testing::TestWithParam<std::string> {};
 // A model with the reference's weights on `device`, and what one batch gives there.
 struct Outcome {
   Outcome(const testing::LlamaCase& reference, at::ScalarType dtype, at::Device device,
-          double grad_scale = 1)
+          double loss_scale = 1)
       : parameters(ParameterLayout(reference.config, *reference.config.vocab_size), dtype, device) {
     load_weights(TensorFiles(reference.folder), parameters);
     Llama model(reference.config, parameters, reference.max_length, "script");
     gradient = at::zeros_like(parameters.master());
     loss = model
-               .loss_and_gradient(reference.tensor("input_ids").to(device),
-                                  reference.tensor("labels").to(device), reference.mean_scale(),
-                                  gradient, /*first=*/true, /*segments=*/{}, grad_scale)
-               .item<double>();
+               .loss_and_gradient(
+                   micro_batch(reference.tensor("input_ids"), reference.tensor("labels"),
+                               reference.mean_scale() * loss_scale)
+                       .to(device),
+                   gradient, /*first=*/true)
+               .item<double>() /
+           loss_scale;
   }
 
   Parameters parameters;

@@ -37,7 +37,8 @@ TEST_P(LlamaParityTest, LossAndEveryGradientAreThoseOfTransformers) {
   const at::Tensor labels = golden_.tensor("labels");
   const at::Tensor gradient = golden_.new_gradient();
   const double loss =
-      llama_.loss_and_gradient(ids, labels, golden_.mean_scale(), gradient, true).item<double>();
+      llama_.loss_and_gradient(micro_batch(ids, labels, golden_.mean_scale()), gradient, true)
+          .item<double>();
   EXPECT_NEAR(loss, golden_.golden.at("loss").get<double>(), 1e-6 * std::max(1.0, loss));
   double largest = 0;
   for (const ParameterSpec& spec : golden_.parameters.layout().parameters()) {
@@ -49,7 +50,7 @@ TEST_P(LlamaParityTest, LossAndEveryGradientAreThoseOfTransformers) {
   }
   testing::record_difference("difference", largest);
   // Without a gradient the loss is the same number.
-  EXPECT_EQ(llama_.loss(ids, labels, golden_.mean_scale()).item<double>(), loss);
+  EXPECT_EQ(llama_.loss(micro_batch(ids, labels, golden_.mean_scale())).item<double>(), loss);
 }
 
 INSTANTIATE_TEST_SUITE_P(Reference, LlamaParityTest,
@@ -69,7 +70,8 @@ TEST(Llama, EagerAndScriptGiveTheSameBits) {
         Llama llama = golden.llama(i == 0 ? "eager" : "script");
         at::Tensor gradient = golden.new_gradient();
         results[i] = {llama.logits(ids),
-                      llama.loss_and_gradient(ids, golden.tensor("labels"), 1.0, gradient, true)};
+                      llama.loss_and_gradient(micro_batch(ids, golden.tensor("labels"), 1.0),
+                                              gradient, true)};
         results[i].push_back(gradient);
       }
       for (size_t i = 0; i < 3; ++i) {
@@ -86,12 +88,13 @@ TEST(Llama, CallsBeforeDoNotChangeTheBits) {
   for (const char* compile : {"eager", "script"}) {
     Llama llama = golden.llama(compile);
     const at::Tensor first = golden.new_gradient(), later = golden.new_gradient();
-    const at::Tensor loss = llama.loss_and_gradient(ids, labels, 1.0, first, true);
+    const at::Tensor loss = llama.loss_and_gradient(micro_batch(ids, labels, 1.0), first, true);
     for (const int64_t length : {1, 3, 9}) {
-      llama.loss_and_gradient(ids.narrow(1, 0, length), labels.narrow(1, 0, length), 1.0, later,
-                              true);
+      llama.loss_and_gradient(
+          micro_batch(ids.narrow(1, 0, length), labels.narrow(1, 0, length), 1.0), later, true);
     }
-    EXPECT_TRUE(same_bits(llama.loss_and_gradient(ids, labels, 1.0, later, true), loss));
+    EXPECT_TRUE(
+        same_bits(llama.loss_and_gradient(micro_batch(ids, labels, 1.0), later, true), loss));
     EXPECT_TRUE(same_bits(first, later));
   }
 }
@@ -114,9 +117,10 @@ TEST(Llama, RunsTwiceToTheSameBits) {
     const at::Tensor labels = testing::random_integers(-1, 503, {4, 256}, 2);
     const at::Tensor first = at::zeros_like(parameters.master());
     const at::Tensor again = at::zeros_like(parameters.master());
-    const at::Tensor loss = llama.loss_and_gradient(ids, labels, 1e-3, first, true);
+    const at::Tensor loss = llama.loss_and_gradient(micro_batch(ids, labels, 1e-3), first, true);
     for (int i = 0; i < 3; ++i) {
-      EXPECT_TRUE(same_bits(llama.loss_and_gradient(ids, labels, 1e-3, again, true), loss));
+      EXPECT_TRUE(
+          same_bits(llama.loss_and_gradient(micro_batch(ids, labels, 1e-3), again, true), loss));
       EXPECT_TRUE(same_bits(first, again));
     }
   }
@@ -130,15 +134,17 @@ TEST(Llama, MicroBatchesAddUpToTheBatch) {
   const double scale = golden.mean_scale();
   Llama llama = golden.llama("script");
   const at::Tensor whole = golden.new_gradient();
-  const double loss = llama.loss_and_gradient(ids, labels, scale, whole, true).item<double>();
+  const double loss =
+      llama.loss_and_gradient(micro_batch(ids, labels, scale), whole, true).item<double>();
   for (const int64_t parts : {1, 2, 4}) {
     const at::Tensor gradient = at::full_like(whole, 7.0);  // `first` puts, whatever was there
     double sum = 0;
     const int64_t rows = 4 / parts;
     for (int64_t i = 0; i < parts; ++i) {
       sum += llama
-                 .loss_and_gradient(ids.narrow(0, i * rows, rows), labels.narrow(0, i * rows, rows),
-                                    scale, gradient, i == 0)
+                 .loss_and_gradient(micro_batch(ids.narrow(0, i * rows, rows),
+                                                labels.narrow(0, i * rows, rows), scale),
+                                    gradient, i == 0)
                  .item<double>();
     }
     EXPECT_NEAR(sum, loss, 1e-6);
@@ -153,7 +159,8 @@ TEST(Llama, MicroBatchesAddUpToTheBatch) {
     const at::Tensor row = labels.narrow(0, i, 1);
     const double targets = (row >= 0).sum().item<double>();
     mean_of_means +=
-        llama.loss_and_gradient(ids.narrow(0, i, 1), row, 0.25 / targets, wrong, i == 0)
+        llama
+            .loss_and_gradient(micro_batch(ids.narrow(0, i, 1), row, 0.25 / targets), wrong, i == 0)
             .item<double>();
   }
   EXPECT_GT(std::abs(mean_of_means - loss), 1e-4);
@@ -166,11 +173,13 @@ TEST(Llama, PaddingRowsAndPositionsCountNothing) {
   const at::Tensor labels = golden.tensor("labels");
   Llama llama = golden.llama();
   const at::Tensor plain = golden.new_gradient(), padded = golden.new_gradient();
-  const double loss = llama.loss_and_gradient(ids, labels, 0.1, plain, true).item<double>();
+  const double loss =
+      llama.loss_and_gradient(micro_batch(ids, labels, 0.1), plain, true).item<double>();
   const at::Tensor more_ids = at::constant_pad_nd(ids, {0, 5, 0, 2}, 3);
   const at::Tensor more_labels = at::constant_pad_nd(labels, {0, 5, 0, 2}, -100);
-  EXPECT_NEAR(llama.loss_and_gradient(more_ids, more_labels, 0.1, padded, true).item<double>(),
-              loss, 1e-6 * loss);
+  EXPECT_NEAR(
+      llama.loss_and_gradient(micro_batch(more_ids, more_labels, 0.1), padded, true).item<double>(),
+      loss, 1e-6 * loss);
   EXPECT_LE(largest_difference(padded, plain), 1e-6);
 }
 
@@ -183,7 +192,8 @@ TEST(Llama, Bf16IsNearFp32) {
     EXPECT_LE(largest_difference(logits, golden.tensor("logits")), 5e-2) << name;
     const at::Tensor gradient = golden.new_gradient();
     const at::Tensor loss = llama.loss_and_gradient(
-        golden.tensor("input_ids"), golden.tensor("labels"), golden.mean_scale(), gradient, true);
+        micro_batch(golden.tensor("input_ids"), golden.tensor("labels"), golden.mean_scale()),
+        gradient, true);
     EXPECT_EQ(loss.scalar_type(), at::kFloat);
     EXPECT_NEAR(loss.item<double>(), golden.golden.at("loss").get<double>(), 2e-2) << name;
     for (const ParameterSpec& spec : golden.parameters.layout().parameters()) {

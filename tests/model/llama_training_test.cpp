@@ -42,7 +42,8 @@ Training train(LlamaCase& golden, const std::string& compile) {
   for (int64_t step = 0; step < ids.size(0); ++step) {
     const double scale = 1.0 / (labels[step] >= 0).sum().item<double>();
     run.losses.push_back(
-        llama.loss_and_gradient(ids[step], labels[step], scale, gradient, true).item<double>());
+        llama.loss_and_gradient(micro_batch(ids[step], labels[step], scale), gradient, true)
+            .item<double>());
     run.grad_norms.push_back(gradient_norm(gradient));
     const double factor = clip_gradient(clip, gradient, run.grad_norms.back());
     EXPECT_LT(factor, 1.0);

@@ -71,8 +71,8 @@ Result step(const Case& test, bool checkpointing) {
   const c10::DebugInfoGuard watch(c10::DebugInfoKind::PROFILER_STATE, memory);
   // Twice: the second adds to the first.
   for (const bool first : {true, false}) {
-    result.loss =
-        llama.loss_and_gradient(ids, targets, 1.0 / 128, result.gradient, first, test.segments);
+    result.loss = llama.loss_and_gradient(micro_batch(ids, targets, 1.0 / 128, test.segments),
+                                          result.gradient, first);
   }
   result.peak = memory->peak();
   return result;

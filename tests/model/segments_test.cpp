@@ -34,13 +34,13 @@ struct Model {
 
   double loss(const at::Tensor& ids, const at::Tensor& targets,
               const std::vector<int32_t>& segments = {}) {
-    return llama.loss(ids, targets, 1.0, segments).item<double>();
+    return llama.loss(micro_batch(ids, targets, 1.0, segments)).item<double>();
   }
   std::pair<double, at::Tensor> step(const at::Tensor& ids, const at::Tensor& targets,
                                      const std::vector<int32_t>& segments = {}) {
     const at::Tensor gradient = at::zeros_like(parameters.master());
     const at::Tensor loss =
-        llama.loss_and_gradient(ids, targets, 1.0, gradient, /*first=*/true, segments);
+        llama.loss_and_gradient(micro_batch(ids, targets, 1.0, segments), gradient, /*first=*/true);
     return {loss.item<double>(), gradient};
   }
   at::Tensor embedding_part(const at::Tensor& gradient) const {

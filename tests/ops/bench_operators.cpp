@@ -46,6 +46,7 @@ std::vector<Contest> contests(int64_t length) {
   const at::Tensor angle = random({length, kHidden / kHeads / 2}, 4);
   const at::Tensor cos = angle.cos(), sin = angle.sin();
   const at::Tensor targets = testing::random_integers(0, kVocab, {kPositions}, 5);
+  const at::Tensor scale = at::scalar_tensor(1e-3, at::kDouble);
   const at::Tensor ids = testing::random_integers(0, kVocab, {rows, length}, 6);
   const at::Tensor heads = random({rows, length, kHeads, kHidden / kHeads}, 7);
   const auto one = [](at::Tensor y) { return std::vector<at::Tensor>{std::move(y)}; };
@@ -92,13 +93,13 @@ std::vector<Contest> contests(int64_t length) {
        {random({rows, length, 2 * kIntermediate}, 10)}},
       // The logits are computed, since their gradient overwrites them.
       {"cross_entropy",
-       [=](Tensors in) { return one(cross_entropy(in[0] * 1.0, targets, 1e-3, 0)); },
-       [=](Tensors in) { return one(cross_entropy_reference(in[0] * 1.0, targets, 1e-3, 0)); },
+       [=](Tensors in) { return one(cross_entropy(in[0] * 1.0, targets, scale, 0)); },
+       [=](Tensors in) { return one(cross_entropy_reference(in[0] * 1.0, targets, scale, 0)); },
        {random({kPositions, kVocab}, 11)}},
       {"linear_cross_entropy",
-       [=](Tensors in) { return one(linear_cross_entropy(in[0], in[1], targets, 1e-3, 0)); },
+       [=](Tensors in) { return one(linear_cross_entropy(in[0], in[1], targets, scale, 0)); },
        [=](Tensors in) {
-         return one(linear_cross_entropy_reference(in[0], in[1], targets, 1e-3, 0));
+         return one(linear_cross_entropy_reference(in[0], in[1], targets, scale, 0));
        },
        {x.view({kPositions, kHidden}), random({kVocab, kHidden}, 13)}},
       {"embedding",

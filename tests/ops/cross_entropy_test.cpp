@@ -13,12 +13,15 @@ using testing::random_tensor;
 
 using Function = at::Tensor (*)(const at::Tensor&, const at::Tensor&, double);
 
+at::Tensor number(double value) { return at::scalar_tensor(value, at::kDouble); }
+
 at::Tensor fused(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  return cross_entropy(logits.clone(), targets, scale, 0.0);  // it overwrites what it is given
+  return cross_entropy(logits.clone(), targets, number(scale),
+                       0.0);  // it overwrites what it is given
 }
 
 at::Tensor reference(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  return cross_entropy_reference(logits, targets, scale, 0.0);
+  return cross_entropy_reference(logits, targets, number(scale), 0.0);
 }
 
 // `scale` is that of the operator; `weight` multiplies its result, so the gradient of the loss is
@@ -111,7 +114,7 @@ TEST(CrossEntropy, ReadsLogitsAndTargetsThatAreNotContiguous) {
   };
   // Without fused()'s clone, which keeps strides but would not show an overwritten view.
   const auto overwriting = [](const at::Tensor& logits, const at::Tensor& t, double scale) {
-    return cross_entropy(logits, t, scale, 0.0);
+    return cross_entropy(logits, t, number(scale), 0.0);
   };
   check_operator(transposed(fused), transposed(reference), {random_tensor({23, 9}, 14)});
   check_operator(transposed(overwriting), transposed(reference), {random_tensor({23, 9}, 14)});
@@ -121,7 +124,7 @@ TEST(CrossEntropy, OverwritesTheLogitsByTheirGradientWhereOneIsWanted) {
   const at::Tensor leaf = random_tensor({5, 13}, 15).requires_grad_(true);
   const at::Tensor targets = masked_targets(5, 13, 16);
   const at::Tensor logits = leaf * 1;
-  const at::Tensor loss = cross_entropy(logits, targets, 0.25, 0.0);
+  const at::Tensor loss = cross_entropy(logits, targets, number(0.25), 0.0);
   const at::Tensor gradient = torch::autograd::grad({loss}, {leaf})[0];
   EXPECT_TRUE(testing::same_bits(logits, gradient));
   EXPECT_FALSE(testing::same_bits(logits, leaf));
@@ -133,7 +136,7 @@ TEST(CrossEntropy, LeavesTheLogitsAloneWhereNoGradientIsWanted) {
   const double with_gradient = fused(leaf, targets, 0.25).item<double>();
   const at::NoGradGuard no_grad;
   const at::Tensor logits = leaf.clone();
-  EXPECT_EQ(cross_entropy(logits, targets, 0.25, 0.0).item<double>(), with_gradient);
+  EXPECT_EQ(cross_entropy(logits, targets, number(0.25), 0.0).item<double>(), with_gradient);
   EXPECT_TRUE(testing::same_bits(logits, leaf));
 }
 
@@ -146,10 +149,10 @@ TEST(CrossEntropy, ReferenceHasTheGradientOfItsValue) {
 constexpr double kZLoss = 0.02;
 
 at::Tensor fused_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  return cross_entropy(logits.clone(), targets, scale, kZLoss);
+  return cross_entropy(logits.clone(), targets, number(scale), kZLoss);
 }
 at::Tensor sum_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  return cross_entropy_reference(logits, targets, scale, kZLoss);
+  return cross_entropy_reference(logits, targets, number(scale), kZLoss);
 }
 // The value of the cross-entropy, the gradient of the sum.
 at::Tensor reference_with_z(const at::Tensor& logits, const at::Tensor& targets, double scale) {

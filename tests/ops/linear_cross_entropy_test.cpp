@@ -13,14 +13,21 @@ using testing::random_tensor;
 using Function = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&, double,
                                 double);
 
+at::Tensor number(double value) { return at::scalar_tensor(value, at::kDouble); }
+
 at::Tensor in_one(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                   double scale, double z_loss) {
-  return linear_cross_entropy(x, weight, targets, scale, z_loss);
+  return linear_cross_entropy(x, weight, targets, number(scale), z_loss);
 }
 
 at::Tensor in_chunks(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                      double scale, double z_loss) {
-  return linear_cross_entropy(x, weight, targets, scale, z_loss, /*chunk=*/16);
+  return linear_cross_entropy(x, weight, targets, number(scale), z_loss, /*chunk=*/16);
+}
+
+at::Tensor by_reference(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
+                        double scale, double z_loss) {
+  return linear_cross_entropy_reference(x, weight, targets, number(scale), z_loss);
 }
 
 // `weight` multiplies the result, so the gradient of the loss is not 1.
@@ -53,8 +60,7 @@ void check(int64_t positions, int64_t size, int64_t vocab, uint64_t seed, double
   for (const Function function : {in_one, in_chunks}) {
     SCOPED_TRACE(at::str(positions, " x ", size, ", vocabulary ", vocab, ", weight ", weight,
                          function == in_one ? "" : ", in chunks"));
-    check_operator(of(function, targets, scale, weight),
-                   of(linear_cross_entropy_reference, targets, scale, weight),
+    check_operator(of(function, targets, scale, weight), of(by_reference, targets, scale, weight),
                    inputs(positions, size, vocab, seed), kThroughBf16Logits);
   }
 }
@@ -78,10 +84,11 @@ TEST(LinearCrossEntropy, IsCrossEntropyOfTheProduct) {
   const at::Tensor targets = masked_targets(50, 300, 6);
   const std::vector<at::Tensor> in = inputs(50, 24, 300, 7);
   const Operator in_two = [&](const std::vector<at::Tensor>& x) {
-    return std::vector<at::Tensor>{cross_entropy(lmtrain::linear(x[0], x[1]), targets, 0.25, 1e-3)};
+    return std::vector<at::Tensor>{
+        cross_entropy(lmtrain::linear(x[0], x[1]), targets, number(0.25), 1e-3)};
   };
   const Operator fused = [&](const std::vector<at::Tensor>& x) {
-    return std::vector<at::Tensor>{linear_cross_entropy(x[0], x[1], targets, 0.25, 1e-3)};
+    return std::vector<at::Tensor>{linear_cross_entropy(x[0], x[1], targets, number(0.25), 1e-3)};
   };
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
     const auto two = testing::run_operator(in_two, in, dtype);
@@ -120,13 +127,13 @@ TEST(LinearCrossEntropy, ScaleOfZeroHasNoGradient) {
 TEST(LinearCrossEntropy, RefusesATargetBeyondTheVocabulary) {
   const std::vector<at::Tensor> in = inputs(2, 4, 11, 12);
   EXPECT_THROW(linear_cross_entropy(in[0].to(at::kFloat), in[1].to(at::kFloat),
-                                    at::tensor({3, 11}, at::kLong), 1.0, 0.0),
+                                    at::tensor({3, 11}, at::kLong), number(1.0), 0.0),
                c10::IndexError);
 }
 
 TEST(LinearCrossEntropy, HasTheGradientOfItsValue) {
   const at::Tensor targets = masked_targets(5, 7, 13);
-  check_gradient(of(linear_cross_entropy_reference, targets, 0.3), inputs(5, 4, 7, 14));
+  check_gradient(of(by_reference, targets, 0.3), inputs(5, 4, 7, 14));
 }
 
 // Of bf16 the products are the library's.

@@ -1,0 +1,42 @@
+// The numbers of an update that its kernels read from memory of the device: learning rate, bias
+// corrections, clipping factor. One struct (ops/cpu_kernels.h) for each range of an element-wise
+// rule.
+//
+// They lie at the same place for the whole run, so that what is launched is the same in every
+// update, and a captured graph of it takes the new numbers.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "ops/device.h"
+
+namespace lmtrain {
+
+template <class Constants>
+class UpdateConstants {
+ public:
+  UpdateConstants(size_t num_ranges, const at::Device& device)
+      : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
+
+  // Queues the copy; whatever is launched later reads the new ones.
+  void set(const std::vector<Constants>& of_ranges) {
+    const at::Tensor host =
+        host_buffer({bytes_of(of_ranges.size())}, at::kByte, on_device_.device());
+    std::memcpy(host.data_ptr(), of_ranges.data(), host.nbytes());
+    on_device_.copy_(host, /*non_blocking=*/true);
+  }
+
+  const Constants* of(size_t range) const {
+    return static_cast<const Constants*>(on_device_.data_ptr()) + range;
+  }
+
+ private:
+  static int64_t bytes_of(size_t num_ranges) {
+    return static_cast<int64_t>(num_ranges * sizeof(Constants));
+  }
+
+  at::Tensor on_device_;
+};
+
+}  // namespace lmtrain
