@@ -3,7 +3,8 @@
 
 The device tests run by themselves and under compute-sanitizer. The same fifty steps, of plain rows and of packed ones, are
 trained on the CPU in fp32 and on the GPU in fp32, bf16 and fp16; losses are compared step by step, as |difference| / max(1,
-loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. At last the kernels are timed.
+loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. By captured graphs the GPU must give the
+bits that it gives without, where it gives the same bits twice. At last the kernels are timed.
 """
 
 import argparse
@@ -69,7 +70,9 @@ def kernels_compiled_in(report, lmtrain):
     version = run([lmtrain, "--version"]).stdout
     found = re.search(r"GPU architectures compiled in: ([^;)]*)", version)
     architectures = found.group(1) if found else "unknown"
-    report.add("kernels of our own", None if architectures in ("none", "unknown") else True, architectures=architectures)
+    compiled_in = architectures not in ("none", "unknown")
+    report.add("kernels of our own", True if compiled_in else None, architectures=architectures)
+    return compiled_in
 
 
 def sanitize(report, build):
@@ -132,11 +135,13 @@ def write_config(path, work, batching):
         json.dump(config, file, indent=1)
 
 
-def train(report, lmtrain, config, work, device, precision, batching):
+def train(report, lmtrain, config, work, device, precision, batching, compile_mode="script", again=""):
     """Losses of all steps, or None when it failed."""
-    name = f"{device}_{precision}_{batching}"
+    how = "" if compile_mode == "script" else " " + compile_mode
+    name = f"{device}_{precision}_{batching}" + how.replace(" ", "_") + again.replace(" ", "_")
     folder = os.path.join(work, name)
-    command = [lmtrain, "train", config, "--run-dir", folder, "--set", f"device={device}", "--set", f"precision={precision}"]
+    command = [lmtrain, "train", config, "--run-dir", folder, "--set", f"device={device}", "--set", f"precision={precision}",
+               "--set", f"compile={compile_mode}"]
     started = time.time()
     done = run(command)
     seconds = round(time.time() - started, 1)
@@ -147,9 +152,14 @@ def train(report, lmtrain, config, work, device, precision, batching):
     losses = [line["loss"] for line in lines]
     complete = len(losses) == STEPS and all(loss is not None for loss in losses)
     numbers = {"exit_code": done.returncode, "steps": len(losses), "seconds": seconds}
+    # What a graph was not captured for, or why there are none.
+    fallbacks = [line for line in done.stderr.split("\n") if line.startswith("warning: compile ")]
+    if fallbacks:
+        numbers["fallbacks"] = fallbacks
     if complete:
         numbers |= {"first_loss": losses[0], "last_loss": losses[-1], "tokens_per_second": lines[-1].get("tokens_per_second")}
-    report.add(f"train {device} {precision} {batching}", complete and losses[-1] < losses[0], **numbers)
+    passed = complete and losses[-1] < losses[0] and not fallbacks
+    report.add(f"train {device} {precision} {batching}{how}{again}", passed, **numbers)
     if not complete:
         print(done.stderr[-3000:])
     return losses if complete else None
@@ -171,6 +181,21 @@ def compare_losses(report, name, precision, losses, reference):
         name, passed, first_difference=first, first_tolerance=FIRST_LOSS_TOLERANCE[precision],
         largest_difference=largest, tolerance=LOSSES_TOLERANCE[precision],
     )
+
+
+def compare_graphs(report, lmtrain, config, work, precision, batching, script):
+    """The same steps by captured graphs: not one bit may differ."""
+    name = f"losses cuda {precision} {batching} by graphs against script"
+    graph = train(report, lmtrain, config, work, "cuda", precision, batching, "graph")
+    if graph is None or script is None:
+        report.add(name, None, reason="a training failed")
+        return
+    differing = sum(a != b for a, b in zip(graph, script))
+    if differing > 0 and train(report, lmtrain, config, work, "cuda", precision, batching, again=" again") != script:
+        # ATen's attention adds in any order where it is faster; test_gpu forbids it and compares all weights.
+        report.add(name, None, reason="script does not give the same bits twice", differing_steps=differing)
+        return
+    report.add(name, differing == 0, differing_steps=differing)
 
 
 def compare_evaluations(report, lmtrain, work):
@@ -198,7 +223,7 @@ def main():
         parser.add_argument(option, required=True)
     arguments = parser.parse_args()
     report = Report()
-    kernels_compiled_in(report, arguments.lmtrain)
+    captures = kernels_compiled_in(report, arguments.lmtrain)
     device_tests(report, arguments.build)
     with tempfile.TemporaryDirectory() as work:
         config = os.path.join(work, "gpu_check.json")
@@ -208,6 +233,8 @@ def main():
             for precision in ("fp32", "bf16", "fp16"):
                 losses = train(report, arguments.lmtrain, config, work, "cuda", precision, batching)
                 compare_losses(report, f"losses cuda {precision} {batching} against cpu fp32", precision, losses, reference)
+                if captures:
+                    compare_graphs(report, arguments.lmtrain, config, work, precision, batching, losses)
         compare_evaluations(report, arguments.lmtrain, work)
     sanitize(report, arguments.build)
     time_kernels(report, arguments.build)

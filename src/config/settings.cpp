@@ -31,10 +31,11 @@ void add_run(SettingTable& t, Config& c) {
         "where the device "
         "has it in hardware, else fp32. fp16: with dynamic loss scaling.")
       .one_of({"auto", "fp32", "bf16", "fp16", "fp8"});
-  t.add("compile", &c.compile,
-        "How the model runs. eager: its source as it stands, for debugging; script: compiled "
-        "TorchScript; graph: "
-        "script and a captured CUDA graph per shape.")
+  t.add(
+       "compile", &c.compile,
+       "How the model runs. eager: its source as it stands, for debugging; script: compiled "
+       "TorchScript; graph: script and a captured CUDA graph per shape, where one can be captured. "
+       "All give the same bits.")
       .one_of({"auto", "eager", "script", "graph"});
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");

@@ -22,7 +22,6 @@ const std::vector<Supported>& supported() {
        {"auto", "fp32", "bf16", "fp16"},
        " (it needs a GPU with matrix units for fp8, NVIDIA compute capability 8.9 or higher, and "
        "scaled matrix products that lmtrain does not have)"},
-      {"compile", {"auto", "eager", "script"}, ""},
   };
   return kTable;
 }

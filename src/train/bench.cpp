@@ -65,7 +65,10 @@ class BenchRun {
         model_(config.model, parameters_, config.sequence.max_length, config.compile,
                config.loss.z_loss),
         optimizer_(make_optimizer(config.optimizer, parameters_)),
-        grad_(at::zeros_like(parameters_.master())) {
+        grad_(at::zeros_like(parameters_.master())),
+        graphs_(config.compile == "graph" ? std::make_unique<StepGraphs>(graph_recorder(device_),
+                                                                         model_, *optimizer_, grad_)
+                                          : nullptr) {
     parameters_.initialize(config.seed, config.model.initializer_range);
     for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
   }
@@ -74,15 +77,18 @@ class BenchRun {
   const at::Device& device() const { return device_; }
   Llama& model() { return model_; }
   const at::Tensor& gradient() const { return grad_; }
+  bool has_graphs() const { return graphs_ != nullptr; }
 
   struct Seconds {
     double micro_batch, update;
   };
-  Seconds step(const Batch& batch) {
+  // In a graph no part can be told from another: `by_graph` false does the same without.
+  Seconds step(const Batch& batch, bool by_graph = true) {
+    StepGraphs* const graphs = by_graph ? graphs_.get() : nullptr;
     if (stop_signal() != 0) throw StopRequested{stop_signal()};
     const auto begin = Clock::now();
     const double loss_scale = config_.precision == "fp16" ? LossScale{}.scale : 1;
-    accumulate_batch(model_, batch, batch.num_targets, grad_, loss_scale);
+    accumulate_batch(model_, batch, batch.num_targets, grad_, loss_scale, graphs);
     synchronize(device_);
     const auto middle = Clock::now();
     double factor = 1;
@@ -93,7 +99,8 @@ class BenchRun {
     {
       // At a learning rate of 0: all the arithmetic, and weights that stay as they are.
       RECORD_USER_SCOPE("update");
-      optimizer_->update({++num_updates_, 0.0, factor, {0, 1, true, 1}}, grad_);
+      const UpdateStep update{++num_updates_, 0.0, factor, {0, 1, true, 1}};
+      graphs != nullptr ? graphs->update(update) : optimizer_->update(update, grad_);
     }
     synchronize(device_);
     return {seconds_between(begin, middle), seconds_between(middle, Clock::now())};
@@ -106,6 +113,7 @@ class BenchRun {
   Llama model_;
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor grad_;
+  std::unique_ptr<StepGraphs> graphs_;
   int64_t num_updates_ = 0;
 };
 
@@ -116,7 +124,8 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.micro_rows = batch.rows;
   result.micro_batches = micro_batches;
   reset_peak_memory(run.device());
-  for (int64_t i = 0; i < options.warmup; ++i) run.step(batch);
+  const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kRehearsals + 1 : 0);
+  for (int64_t i = 0; i < warmup; ++i) run.step(batch);
   const auto count = static_cast<double>(micro_batches);
   std::vector<double> seconds;
   for (int64_t i = 0; i < options.steps; ++i) {
@@ -127,7 +136,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   const int64_t phase_steps = (options.steps + 1) / 2;
   {
     const PhaseTimes phases(run.device());
-    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch);
+    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch, /*by_graph=*/false);
     for (const auto& [name, sum] : phases.seconds()) {
       const bool once = name == "clip" || name == "update";
       result.phases[name] = sum / static_cast<double>(phase_steps) * (once ? 1 : count);

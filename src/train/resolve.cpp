@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/manifest.h"
 #include "model/hf_folder.h"
+#include "ops/captured_graph.h"
 #include "ops/device.h"
 #include "ops/torch_headers.h"
 #include "train/target.h"
@@ -51,6 +52,13 @@ void resolve_runtime(Config& config) {
         "is faster");
   }
   if (config.compile == "auto") config.compile = "script";
+  if (config.compile == "graph") {
+    const std::string reason = why_no_graphs(device);
+    if (!reason.empty()) {
+      log_warning(str("compile \"graph\" is \"script\" here, to the same bits: ", reason));
+      config.compile = "script";
+    }
+  }
   if (!config.batch.micro_tokens) {
     config.batch.micro_tokens =
         fitted_micro_tokens(config.batch.tokens, config.sequence.max_length,

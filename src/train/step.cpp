@@ -26,7 +26,7 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
 }  // namespace
 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
-                        const at::Tensor& grad, double loss_scale) {
+                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
   const double scale =
@@ -38,7 +38,10 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
         micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                     rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
                     segments_of(batch, row, rows), model.device());
-    losses.push_back(model.loss_and_gradient(micro.to(model.device()), grad, /*first=*/row == 0));
+    const bool first = row == 0;
+    losses.push_back(graphs != nullptr
+                         ? graphs->loss_and_gradient(micro, first)
+                         : model.loss_and_gradient(micro.to(model.device()), grad, first));
   }
   if (loss_scale != 1) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.

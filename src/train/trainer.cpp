@@ -55,6 +55,10 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
                         config_.compile);
   }
+  if (config_.compile == "graph") {
+    graphs_ =
+        std::make_unique<StepGraphs>(graph_recorder(model_.device()), model_, *optimizer_, grad_);
+  }
   restore(checkpoint_);
   const bool counts_steps = config_.train.steps.has_value();
   const auto tokens_per_step = static_cast<double>(config_.batch.tokens);
@@ -241,7 +245,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
     try {
       const int64_t rows = micro_rows(config_, state_.micro, batch.length);
       return accumulate_batch(model_, batch, rows * batch.length, grad_,
-                              state_.loss_scale ? state_.loss_scale->scale : 1);
+                              state_.loss_scale ? state_.loss_scale->scale : 1, graphs_.get());
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
@@ -276,12 +280,12 @@ void Trainer::train_batch() {
   // 4. Update.
   const double lr = lr_schedule_->at(done());
   const double unit = config_.train.steps ? 1.0 : static_cast<double>(batch.num_targets);
-  optimizer_->update({state_.step + 1,
-                      lr,
-                      grad_scale,
-                      {done() + unit, total(), config_.train.steps.has_value(),
-                       static_cast<double>(config_.batch.tokens)}},
-                     grad_);
+  const UpdateStep update{state_.step + 1,
+                          lr,
+                          grad_scale,
+                          {done() + unit, total(), config_.train.steps.has_value(),
+                           static_cast<double>(config_.batch.tokens)}};
+  graphs_ ? graphs_->update(update) : optimizer_->update(update, grad_);
 
   const double seconds = seconds_since(begin);
   ++state_.step;

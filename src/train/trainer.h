@@ -23,6 +23,7 @@
 #include "train/checkpoint_saver.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/step_graphs.h"
 
 namespace lmtrain {
 
@@ -99,6 +100,7 @@ class Trainer {
   std::optional<Llama> fp32_model_;  // for evaluation; none where model_ is fp32 itself
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor grad_;
+  std::unique_ptr<StepGraphs> graphs_;  // with `compile: graph`
   std::optional<LrSchedule> lr_schedule_;
   std::optional<double> trial_end_;  // in the unit of done()
   Cadence eval_every_, save_every_, log_every_;

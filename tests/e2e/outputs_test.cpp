@@ -200,6 +200,13 @@ TEST(Outputs, EagerAndScriptAgree) {
   EXPECT_NEAR(a.at("eval_loss"), b.at("eval_loss").get<double>(), 1e-4);
 }
 
+TEST(Outputs, GraphOnACpuIsScript) {
+  const Reference& graph = reference({{"compile", "graph"}});
+  const Json config = Json::parse(read_text(graph.run.folder() / "config.json"));
+  EXPECT_EQ(config.at("compile"), "script");
+  EXPECT_EQ(difference(graph.run, reference().run), "");
+}
+
 // From a HF folder: its weights, its tokenizer, step 0.
 TEST(Outputs, InitFromBeginsWithTheModelItNames) {
   for (const char* model : {"hf", "hf_sharded"}) {

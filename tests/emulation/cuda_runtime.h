@@ -40,21 +40,37 @@ inline float __expf(float x) { return std::exp(x); }
 // --- The host's side -----------------------------------------------------------------------------
 
 using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue };
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorStreamCaptureInvalidated };
 struct cudaFuncAttributes {};
 cudaError_t cudaGetLastError();  // of the launches so far
-inline const char* cudaGetErrorString(cudaError_t) { return "a launch out of limits"; }
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorInvalidValue ? "a launch out of limits" : "the capture has failed";
+}
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel) {
   return cudaSuccess;
 }
+
+// Kernels with their arguments, as they were when they were recorded.
+struct EmulatedGraph;
+using cudaGraph_t = EmulatedGraph*;
+using cudaGraphExec_t = EmulatedGraph*;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t);
+cudaError_t cudaGraphDestroy(cudaGraph_t);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t);
 
 namespace emulation {
 
 // Whether the threads of a block take turns from the last to the first.
 void set_descending(bool descending);
 
-void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
+// At once, or into the graph that is captured from the stream.
+void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+           const std::function<void()>& thread);
 
 // Waits for the threads of the block, or of the warp.
 void wait_for_block();
@@ -65,9 +81,10 @@ int thread_in_block();
 
 template <class... Parameters>
 auto launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-            cudaStream_t) {
+            cudaStream_t stream) {
   return [=](auto... arguments) {
-    run(grid, block, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+    queue(grid, block, shared_bytes, stream,
+          [=] { kernel(static_cast<Parameters>(arguments)...); });
   };
 }
 

@@ -13,6 +13,11 @@
 
 dim3 gridDim(1), blockDim(1), blockIdx(0), threadIdx(0);
 
+struct EmulatedGraph {
+  std::vector<std::function<void()>> kernels;
+  bool valid = true;
+};
+
 namespace emulation {
 namespace {
 
@@ -38,6 +43,8 @@ int current = 0;
 int num_threads = 0;
 bool from_last = false;
 cudaError_t last_error = cudaSuccess;
+std::unique_ptr<EmulatedGraph> capture;  // the one under way
+cudaStream_t captured_stream = nullptr;
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulation: block %u, thread %d: %s\n", blockIdx.x, current, what);
@@ -120,26 +127,37 @@ void run_block(dim3 block) {
   }
 }
 
-}  // namespace
-
-void set_descending(bool descending) { from_last = descending; }
-
-void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread) {
-  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > kMaxThreads || block.z != 1 || grid.x == 0 || grid.y == 0 ||
-      grid.y > 65535 || grid.z != 1 || shared_bytes > kMaxSharedBytes) {
-    last_error = cudaErrorInvalidValue;
-    return;
-  }
+void run(dim3 grid, dim3 block, const std::function<void()>& thread) {
   gridDim = grid;
   blockDim = block;
-  num_threads = static_cast<int>(threads);
+  num_threads = static_cast<int>(block.x * block.y);
   body = &thread;
   for (unsigned y = 0; y < grid.y; ++y) {
     for (unsigned x = 0; x < grid.x; ++x) {
       blockIdx = {x, y};
       run_block(block);
     }
+  }
+}
+
+}  // namespace
+
+void set_descending(bool descending) { from_last = descending; }
+
+void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+           const std::function<void()>& thread) {
+  const bool captured = capture && stream == captured_stream;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > kMaxThreads || block.z != 1 || grid.x == 0 || grid.y == 0 ||
+      grid.y > 65535 || grid.z != 1 || shared_bytes > kMaxSharedBytes) {
+    last_error = cudaErrorInvalidValue;
+    if (captured) capture->valid = false;
+    return;
+  }
+  if (captured) {
+    capture->kernels.push_back([=] { run(grid, block, thread); });
+  } else {
+    run(grid, block, thread);
   }
 }
 
@@ -155,3 +173,37 @@ cudaError_t cudaGetLastError() {
   emulation::last_error = cudaSuccess;
   return error;
 }
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  // The default stream cannot be captured, nor two at a time here.
+  if (stream == nullptr || emulation::capture) return cudaErrorInvalidValue;
+  emulation::capture = std::make_unique<EmulatedGraph>();
+  emulation::captured_stream = stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = nullptr;
+  if (!emulation::capture || stream != emulation::captured_stream) return cudaErrorInvalidValue;
+  const std::unique_ptr<EmulatedGraph> ended = std::move(emulation::capture);
+  if (!ended->valid) return cudaErrorStreamCaptureInvalidated;
+  *graph = new EmulatedGraph(*ended);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
+  *ready = new EmulatedGraph(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  for (const auto& kernel : graph->kernels) kernel();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }

@@ -52,6 +52,19 @@ TEST(Bench, MeasuresEveryLength) {
   }
 }
 
+// In steps without, since the phases of a graph cannot be told apart.
+TEST(Bench, HasThePhasesOfStepsByGraphsToo) {
+  Config config = tiny_config();
+  config.compile = "graph";
+  const BenchResult result = run_bench(
+      config, {/*steps=*/1, /*warmup=*/0}, [](const LengthBench&) {}, nullptr);
+  for (const LengthBench& length : result.lengths) {
+    EXPECT_GT(length.seconds, 0);
+    EXPECT_EQ(length.phases.size(), 5U);
+    EXPECT_GT(length.phases.at("backward"), 0);
+  }
+}
+
 TEST(Bench, PeakMemoryIsThatOfEachLengthAlone) {
   Config config = tiny_config();
   config.model.vocab_size = 8000;

@@ -1,0 +1,98 @@
+// Captured graphs on a GPU: the bits of `script`, from twenty steps of several shapes.
+#include "gpu.h"
+#include "train/graph_training.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::gpu;
+using testing::GraphCase;
+using testing::GraphOutcome;
+using testing::train_by_graphs;
+
+// Attention's backward adds in any order unless it is told not to.
+class Deterministic {
+ public:
+  Deterministic() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true); }
+  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  Deterministic(const Deterministic&) = delete;
+  Deterministic& operator=(const Deterministic&) = delete;
+};
+
+struct Counts {
+  int captures = 0, launches = 0;
+};
+
+class Recorder : public GraphRecorder {
+ public:
+  Recorder(Counts& counts, const at::Device& device)
+      : counts_(counts), inner_(graph_recorder(device)) {}
+  void rehearse(const Work& work) override { inner_->rehearse(work); }
+  std::unique_ptr<CapturedGraph> capture(const Work& work) override {
+    ++counts_.captures;
+    return std::make_unique<Graph>(counts_, inner_->capture(work));
+  }
+
+ private:
+  class Graph : public CapturedGraph {
+   public:
+    Graph(Counts& counts, std::unique_ptr<CapturedGraph> inner)
+        : counts_(counts), inner_(std::move(inner)) {}
+    void launch() override {
+      ++counts_.launches;
+      inner_->launch();
+    }
+
+   private:
+    Counts& counts_;
+    std::unique_ptr<CapturedGraph> inner_;
+  };
+
+  Counts& counts_;
+  std::unique_ptr<GraphRecorder> inner_;
+};
+
+TEST(GpuGraphs, GiveTheBitsOfScript) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  if (!why_no_graphs(*device).empty()) GTEST_SKIP() << why_no_graphs(*device);
+  const Deterministic deterministic;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const char* optimizer : {"adamw", "lion", "ademamix", "muon"}) {
+      for (const bool packed : {false, true}) {
+        SCOPED_TRACE(at::str(optimizer, " ", at::toString(dtype), packed ? " packed" : ""));
+        const GraphCase test{optimizer, dtype, *device, packed};
+        const GraphOutcome script = train_by_graphs(test, "script", nullptr);
+        ASSERT_TRUE(train_by_graphs(test, "script", nullptr) == script) << "script itself differs";
+        Counts counts;
+        const GraphOutcome graph =
+            train_by_graphs(test, "graph", std::make_unique<Recorder>(counts, *device));
+        EXPECT_TRUE(graph == script);
+        EXPECT_GT(counts.launches, counts.captures);
+        EXPECT_GT(counts.captures, 0) << "nothing was captured";
+      }
+    }
+  }
+}
+
+// What a GPU refuses in a capture ends that capture, and nothing else.
+TEST(GpuGraphs, ACaptureThatIsRefusedLeavesTheDeviceAsItWas) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  if (!why_no_graphs(*device).empty()) GTEST_SKIP() << why_no_graphs(*device);
+  const auto recorder = graph_recorder(*device);
+  const at::Tensor x = at::ones({1000}, at::TensorOptions(*device));
+  const Work asks_for_a_number = [&] { x.add_(x.sum().item<double>()); };
+  EXPECT_ANY_THROW(recorder->capture(asks_for_a_number));
+  EXPECT_EQ(x.sum().item<double>(), 1000);
+  const Work adds = [&] { x.add_(1); };
+  recorder->rehearse(adds);
+  const auto graph = recorder->capture(adds);
+  EXPECT_EQ(x.sum().item<double>(), 2000);
+  graph->launch();
+  graph->launch();
+  EXPECT_EQ(x.sum().item<double>(), 4000);
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,287 @@
+// `compile: graph` on a CPU: all but the capture itself, which is the GPU's. What is captured there
+// is kept here, and done again at every launch.
+#include "train/step_graphs.h"
+
+#include "base/error.h"
+#include "base/support.h"
+#include "train/graph_training.h"
+#include "train/tiny_run.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::GraphCase;
+using testing::GraphOutcome;
+using testing::Json;
+using testing::kGraphSteps;
+using testing::TinyRun;
+using testing::train_by_graphs;
+
+struct Counts {
+  int rehearsals = 0, captures = 0, launches = 0;
+};
+
+// The CPU's recorder, watched, and spoiled where a test says so.
+class Recorder : public GraphRecorder {
+ public:
+  explicit Recorder(Counts& counts) : counts_(counts) {}
+
+  void rehearse(const Work& work) override {
+    ++counts_.rehearsals;
+    work();
+  }
+  std::unique_ptr<CapturedGraph> capture(const Work& work) override {
+    ++counts_.captures;
+    if (before_capture) before_capture(work, counts_.captures);
+    return std::make_unique<Graph>(*this, inner_->capture(work));
+  }
+
+  std::function<void(const Work&, int number)> before_capture;
+  std::function<bool(int number)> launches = [](int) { return true; };
+
+ private:
+  class Graph : public CapturedGraph {
+   public:
+    Graph(Recorder& recorder, std::unique_ptr<CapturedGraph> inner)
+        : recorder_(recorder), inner_(std::move(inner)) {}
+    void launch() override {
+      if (recorder_.launches(++recorder_.counts_.launches)) inner_->launch();
+    }
+
+   private:
+    Recorder& recorder_;
+    std::unique_ptr<CapturedGraph> inner_;
+  };
+
+  Counts& counts_;
+  std::unique_ptr<GraphRecorder> inner_ = graph_recorder(at::kCPU);
+};
+
+GraphOutcome by_script(const GraphCase& test) { return train_by_graphs(test, "script", nullptr); }
+
+GraphOutcome by_graphs(const GraphCase& test, Counts& counts) {
+  return train_by_graphs(test, "graph", std::make_unique<Recorder>(counts));
+}
+
+struct NamedCase {
+  const char* name;
+  GraphCase test;
+};
+
+class StepGraphsTest : public ::testing::TestWithParam<NamedCase> {};
+
+TEST_P(StepGraphsTest, GiveTheBitsOfScript) {
+  const GraphCase& test = GetParam().test;
+  Counts counts;
+  const GraphOutcome expected = by_script(test);
+  EXPECT_TRUE(by_graphs(test, counts) == expected);
+  EXPECT_TRUE(train_by_graphs(test, "eager", nullptr) == expected);
+  EXPECT_GT(counts.captures, 0);
+  EXPECT_GT(counts.launches, 20);
+  // Every graph was preceded by its rehearsals.
+  EXPECT_GE(counts.rehearsals, StepGraphs::kRehearsals * counts.captures);
+  for (const double number : expected.numbers) EXPECT_TRUE(std::isfinite(number));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, StepGraphsTest,
+    ::testing::Values(NamedCase{"AdamW", {"adamw"}}, NamedCase{"Lion", {"lion"}},
+                      NamedCase{"AdEMAMix", {"ademamix"}}, NamedCase{"Muon", {"muon"}},
+                      NamedCase{"Soap", {"soap"}},
+                      NamedCase{"Packed", {"adamw", at::kFloat, at::kCPU, true}},
+                      NamedCase{"PackedLionInBf16", {"lion", at::kBFloat16, at::kCPU, true}},
+                      NamedCase{"Bf16", {"adamw", at::kBFloat16}},
+                      NamedCase{"Fp16", {"adamw", at::kHalf}},
+                      NamedCase{"PackedFp16", {"ademamix", at::kHalf, at::kCPU, true}},
+                      NamedCase{"Checkpointed", {"ademamix", at::kFloat, at::kCPU, true, true}}),
+    [](const auto& instance) { return instance.param.name; });
+
+// Three lengths, of whole micro-batches and of a last one that is smaller, put and added; and the
+// update.
+TEST(StepGraphs, OneOfEachShape) {
+  Counts counts;
+  by_graphs({}, counts);
+  EXPECT_EQ(counts.captures, 3 * 2 + 3 + 1);
+}
+
+// Segments are rounded up, or every packed batch would have a shape of its own.
+TEST(StepGraphs, PackedBatchesShareGraphs) {
+  Counts counts;
+  by_graphs({"adamw", at::kFloat, at::kCPU, /*packed=*/true}, counts);
+  EXPECT_GT(counts.launches, counts.captures);
+  EXPECT_GT(counts.launches, counts.rehearsals / 2);
+}
+
+// ---- What the comparison must notice ----
+
+// As a graph that has the learning rate, or another number of the update, baked in.
+class BakedUpdate : public Optimizer, private CapturableUpdate {
+ public:
+  explicit BakedUpdate(std::unique_ptr<Optimizer> inner) : inner_(std::move(inner)) {}
+  void update(const UpdateStep& step, const at::Tensor& grad) override {
+    inner_->update(step, grad);
+  }
+  CapturableUpdate* capturable() override { return this; }
+  const std::vector<OptimizerBuffer>& buffers() const override { return inner_->buffers(); }
+
+ private:
+  void set_constants(const UpdateStep& step) override {
+    if (++updates_ <= StepGraphs::kRehearsals + 1) inner_->capturable()->set_constants(step);
+  }
+  void apply(const at::Tensor& grad) override { inner_->capturable()->apply(grad); }
+
+  std::unique_ptr<Optimizer> inner_;
+  int updates_ = 0;
+};
+
+TEST(StepGraphs, ABakedInLearningRateIsNoticed) {
+  for (const char* optimizer : {"adamw", "lion", "ademamix"}) {
+    const auto baked = [](const GraphCase& test, Parameters& parameters) {
+      return std::make_unique<BakedUpdate>(testing::usual_optimizer(test, parameters));
+    };
+    Counts counts;
+    const GraphCase test{optimizer};
+    EXPECT_FALSE(train_by_graphs(test, "graph", std::make_unique<Recorder>(counts), baked) ==
+                 by_script(test));
+  }
+}
+
+TEST(StepGraphs, ALaunchThatDoesNothingIsNoticed) {
+  const GraphOutcome expected = by_script({});
+  Counts all;
+  by_graphs({}, all);
+  for (const int missing : {1, 2, all.launches / 2, all.launches}) {
+    Counts counts;
+    auto recorder = std::make_unique<Recorder>(counts);
+    recorder->launches = [missing](int number) { return number != missing; };
+    EXPECT_FALSE(train_by_graphs({}, "graph", std::move(recorder)) == expected) << missing;
+  }
+}
+
+TEST(StepGraphs, ACaptureThatDoesTheWorkTooIsNoticed) {
+  Counts counts;
+  auto recorder = std::make_unique<Recorder>(counts);
+  recorder->before_capture = [](const Work& work, int) { work(); };
+  EXPECT_FALSE(train_by_graphs({}, "graph", std::move(recorder)) == by_script({}));
+}
+
+// ---- Falling back ----
+
+TEST(StepGraphs, AShapeThatIsNotCapturedGoesOnAsScript) {
+  const GraphOutcome expected = by_script({});
+  for (const bool by_libtorch : {false, true}) {
+    Counts counts;
+    auto recorder = std::make_unique<Recorder>(counts);
+    recorder->before_capture = [&](const Work&, int number) {
+      if (number % 2 == 0) return;
+      if (by_libtorch) throw c10::Error(std::string("operation not permitted when capturing"));
+      throw Error(ErrorKind::kInternal, "CUDA graph: end of the capture: no");
+    };
+    ::testing::internal::CaptureStderr();
+    const GraphOutcome outcome = train_by_graphs({}, "graph", std::move(recorder));
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(outcome == expected);
+    EXPECT_GT(counts.launches, 0);
+    EXPECT_NE(
+        log.find(by_libtorch ? "operation not permitted when capturing" : "of the capture: no"),
+        std::string::npos)
+        << log;
+  }
+}
+
+TEST(StepGraphs, TheReasonIsLoggedOnceAShape) {
+  Counts counts;
+  auto recorder = std::make_unique<Recorder>(counts);
+  recorder->before_capture = [](const Work&, int) { throw std::runtime_error("not today"); };
+  ::testing::internal::CaptureStderr();
+  const GraphOutcome outcome = train_by_graphs({}, "graph", std::move(recorder));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(outcome == by_script({}));
+  EXPECT_EQ(counts.launches, 0);
+  const auto mentions = [&](const std::string& what) {
+    size_t count = 0;
+    for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(mentions("not today"), 7U) << log;  // six shapes and the update
+  for (const char* what :
+       {"2 rows of length 16", "1 row of length 16", "4 rows of length 8", "2 rows of length 8",
+        "8 rows of length 4", "4 rows of length 4", "the update"})
+    EXPECT_EQ(mentions(at::str("compile \"graph\": ", what, " as \"script\"")), 1U) << log;
+}
+
+// The trainer makes micro-batches smaller, whatever it ran out of memory in.
+TEST(StepGraphs, OutOfMemoryPassesThrough) {
+  Counts counts;
+  auto recorder = std::make_unique<Recorder>(counts);
+  recorder->before_capture = [](const Work&, int) {
+    throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "CUDA out of memory");
+  };
+  EXPECT_THROW(train_by_graphs({}, "graph", std::move(recorder)), c10::OutOfMemoryError);
+}
+
+// ---- In a run ----
+
+// As a config is resolved where there are graphs.
+struct GraphRun : TinyRun {
+  explicit GraphRun(const Json& changes) : TinyRun(changes) { config.compile = "graph"; }
+};
+
+TEST(StepGraphs, ARunResumesToTheBitsOfScript) {
+  const std::vector<Json> runs = {
+      Json::object(),
+      {{"optimizer", {{"type", "lion"}, {"betas", {0.9, 0.99}}}}},
+      {{"optimizer", {{"type", "ademamix"}, {"betas", {0.9, 0.99, 0.999}}}}},
+      {{"sequence", {{"batching", "pack"}, {"schedule", {{"type", "constant"}}}}}},
+      // Overflows, so that batches are skipped and the loss scale changes.
+      {{"precision", "fp16"}, {"model", {{"initializer_range", 1.0}}}},
+      {{"clip", {{"type", "value"}, {"max", 0.01}}}},
+  };
+  for (const Json& changes : runs) {
+    SCOPED_TRACE(changes.dump());
+    const TinyRun script(changes);
+    script.trainer().run();
+    const GraphRun graph(changes);
+    graph.trainer().run();
+    EXPECT_TRUE(graph.bytes(40) == script.bytes(40));
+    const std::string whole = graph.bytes(40);
+    for (const int64_t step : {5, 20}) {
+      graph.trainer(step).run();
+      EXPECT_TRUE(graph.bytes(40) == whole) << step;
+    }
+    EXPECT_EQ(graph.events("skip").size(), script.events("skip").size());
+  }
+}
+
+// The guard stands between the two graphs: what it refuses is never applied.
+TEST(StepGraphs, TheGuardKeepsAnUpdateFromBeingLaunched) {
+  for (const char* policy : {"skip", "rollback"}) {
+    const Json changes = {{"guard", {{"on_nonfinite", policy}}}};
+    std::vector<std::string> weights;
+    for (const char* compile : {"script", "graph"}) {
+      TinyRun tiny(changes);
+      tiny.config.compile = compile;
+      Trainer trainer = tiny.trainer();
+      trainer.after_backward = [](const Batch& batch, double& loss, const at::Tensor& grad) {
+        if (batch.index == 12) loss = NAN;
+        if (batch.index == 23) grad[3] = HUGE_VAL;
+      };
+      trainer.run();
+      EXPECT_EQ(tiny.events(policy).size(), 2U);
+      weights.push_back(tiny.bytes(40));
+    }
+    EXPECT_TRUE(weights[0] == weights[1]) << policy;
+  }
+}
+
+TEST(StepGraphs, OnACpuTheConfigFallsBackToScriptAndSaysWhy) {
+  ::testing::internal::CaptureStderr();
+  const TinyRun tiny(Json{{"compile", "graph"}});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(tiny.config.compile, "script");
+  EXPECT_NE(log.find("compile \"graph\" is \"script\" here"), std::string::npos) << log;
+  EXPECT_NE(log.find("graphs are captured on a GPU"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace lmtrain
