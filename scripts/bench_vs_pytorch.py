@@ -39,7 +39,7 @@ SIZES = {
     "tiny": dict(hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4, vocab_size=1024),
     "7m": dict(hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4, vocab_size=8192),
     "30m": dict(hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8, vocab_size=8192),
-    "30m-32k": dict(hidden_size=320, intermediate_size=864, num_hidden_layers=8, num_attention_heads=5, vocab_size=32000),
+    "30m-32k": dict(hidden_size=384, intermediate_size=1056, num_hidden_layers=10, num_attention_heads=6, vocab_size=32000),
 }
 OPTIMIZER = dict(lr=1e-3, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.1)
 CLIP = 1.0
