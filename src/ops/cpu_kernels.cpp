@@ -1,25 +1,8 @@
 #include "ops/cpu_kernels.h"
 
-#include "ops/cpu_attention.h"
-#include "ops/cpu_gemm.h"
+#include "ops/cpu_tables.h"
 
 namespace lmtrain {
-
-#define LMTRAIN_DECLARE_TABLES(isa)                 \
-  namespace isa {                                   \
-  extern const CpuKernels<float> kFloat;            \
-  extern const CpuKernels<Bf16> kBf16;              \
-  extern const CpuAttention<float> kAttentionFloat; \
-  extern const CpuAttention<Bf16> kAttentionBf16;   \
-  extern const CpuGemm kGemm;                       \
-  }
-LMTRAIN_DECLARE_TABLES(baseline)
-LMTRAIN_DECLARE_TABLES(avx2)
-LMTRAIN_DECLARE_TABLES(avx512)
-#undef LMTRAIN_DECLARE_TABLES
-namespace avx512bf16 {
-extern const CpuAttention<Bf16> kAttentionBf16;
-}
 
 namespace {
 

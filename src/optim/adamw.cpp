@@ -33,14 +33,7 @@ void AdamW::set_constants(const UpdateStep& step) {
   constants.bias_correction1 = static_cast<float>(1.0 - std::pow(beta1, t));
   constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2, t)));
   constants.grad_scale = static_cast<float>(step.grad_scale);
-  std::vector<AdamWConstants> of_ranges;
-  for (const FlatRange& range : moments_.ranges()) {
-    constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay =
-        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    of_ranges.push_back(constants);
-  }
-  constants_.set(of_ranges);
+  constants_.set(constants, moments_.ranges(), hyperparameters_, step);
 }
 
 void AdamW::apply(const at::Tensor& grad) {

@@ -57,14 +57,7 @@ void AdEMAMix::set_constants(const UpdateStep& step) {
   constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
   constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
   constants.grad_scale = static_cast<float>(step.grad_scale);
-  std::vector<AdEMAMixConstants> of_ranges;
-  for (const FlatRange& range : moments_.ranges()) {
-    constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay =
-        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    of_ranges.push_back(constants);
-  }
-  constants_.set(of_ranges);
+  constants_.set(constants, moments_.ranges(), hyperparameters_, step);
 }
 
 void AdEMAMix::apply(const at::Tensor& grad) {

@@ -23,14 +23,7 @@ void Lion::set_constants(const UpdateStep& step) {
   constants.one_minus_beta1 = static_cast<float>(1.0 - hyperparameters_.beta(0, step.run));
   constants.one_minus_beta2 = static_cast<float>(1.0 - hyperparameters_.beta(1, step.run));
   constants.grad_scale = static_cast<float>(step.grad_scale);
-  std::vector<LionConstants> of_ranges;
-  for (const FlatRange& range : moments_.ranges()) {
-    constants.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-    constants.weight_decay =
-        static_cast<float>(hyperparameters_.weight_decay(range.group, step.run));
-    of_ranges.push_back(constants);
-  }
-  constants_.set(of_ranges);
+  constants_.set(constants, moments_.ranges(), hyperparameters_, step);
 }
 
 void Lion::apply(const at::Tensor& grad) {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "ops/device.h"
+#include "optim/flat_moments.h"
+#include "optim/hyperparameters.h"
 
 namespace lmtrain {
 
@@ -19,8 +21,16 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Queues the copy; whatever is launched later reads the new ones.
-  void set(const std::vector<Constants>& of_ranges) {
+  // Those of `common`, with the learning rate and weight decay of each range. Queues the copy;
+  // whatever is launched later reads the new ones.
+  void set(Constants common, const std::vector<FlatRange>& ranges,
+           const Hyperparameters& hyperparameters, const UpdateStep& step) {
+    std::vector<Constants> of_ranges;
+    for (const FlatRange& range : ranges) {
+      common.lr = static_cast<float>(step.lr * range.group.lr_ratio);
+      common.weight_decay = static_cast<float>(hyperparameters.weight_decay(range.group, step.run));
+      of_ranges.push_back(common);
+    }
     const at::Tensor host =
         host_buffer({bytes_of(of_ranges.size())}, at::kByte, on_device_.device());
     std::memcpy(host.data_ptr(), of_ranges.data(), host.nbytes());

@@ -14,30 +14,13 @@
 #include <vector>
 
 #include "base/random.h"
+#include "ops/cpu_tables.h"
+#include "support/isa.h"
 
 namespace lmtrain {
-
-#define LMTRAIN_DECLARE_TABLES(isa)                 \
-  namespace isa {                                   \
-  extern const CpuAttention<float> kAttentionFloat; \
-  extern const CpuAttention<Bf16> kAttentionBf16;   \
-  }
-LMTRAIN_DECLARE_TABLES(baseline)
-LMTRAIN_DECLARE_TABLES(avx2)
-LMTRAIN_DECLARE_TABLES(avx512)
-#undef LMTRAIN_DECLARE_TABLES
-namespace avx512bf16 {
-extern const CpuAttention<Bf16> kAttentionBf16;
-}
-
 namespace {
 
-bool runs(const std::string& isa) {
-  if (isa == "avx512bf16") return __builtin_cpu_supports("avx512bf16") != 0;
-  if (isa == "avx512") return __builtin_cpu_supports("x86-64-v4") != 0;
-  if (isa == "avx2") return __builtin_cpu_supports("x86-64-v3") != 0;
-  return true;
-}
+using testing::runs;
 
 template <class T>
 const CpuAttention<T>* table(const std::string& isa);

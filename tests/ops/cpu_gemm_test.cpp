@@ -11,25 +11,13 @@
 #include <vector>
 
 #include "base/random.h"
+#include "ops/cpu_tables.h"
+#include "support/isa.h"
 
 namespace lmtrain {
-
-#define LMTRAIN_DECLARE_TABLE(isa) \
-  namespace isa {                  \
-  extern const CpuGemm kGemm;      \
-  }
-LMTRAIN_DECLARE_TABLE(baseline)
-LMTRAIN_DECLARE_TABLE(avx2)
-LMTRAIN_DECLARE_TABLE(avx512)
-#undef LMTRAIN_DECLARE_TABLE
-
 namespace {
 
-bool runs(const std::string& isa) {
-  if (isa == "avx512") return __builtin_cpu_supports("x86-64-v4") != 0;
-  if (isa == "avx2") return __builtin_cpu_supports("x86-64-v3") != 0;
-  return true;
-}
+using testing::runs;
 
 const CpuGemm& table(const std::string& isa) {
   return isa == "avx512" ? avx512::kGemm : isa == "avx2" ? avx2::kGemm : baseline::kGemm;

@@ -9,28 +9,13 @@
 #include <vector>
 
 #include "base/random.h"
+#include "ops/cpu_tables.h"
+#include "support/isa.h"
 
 namespace lmtrain {
-
-#define LMTRAIN_DECLARE_TABLES(isa)      \
-  namespace isa {                        \
-  extern const CpuKernels<float> kFloat; \
-  extern const CpuKernels<Bf16> kBf16;   \
-  }
-LMTRAIN_DECLARE_TABLES(baseline)
-LMTRAIN_DECLARE_TABLES(avx2)
-LMTRAIN_DECLARE_TABLES(avx512)
-#undef LMTRAIN_DECLARE_TABLES
-
 namespace {
 
-// What decides which of the tables this processor can run is the choice under test, so it is asked
-// here again in the compiler's own words for the two levels.
-bool runs(const std::string& isa) {
-  if (isa == "avx512") return __builtin_cpu_supports("x86-64-v4") != 0;
-  if (isa == "avx2") return __builtin_cpu_supports("x86-64-v3") != 0;
-  return true;
-}
+using testing::runs;
 
 double value(float x) { return x; }
 double value(Bf16 x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
