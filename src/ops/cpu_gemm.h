@@ -1,47 +1,74 @@
-// Products of fp32 matrices on a CPU: plain functions, single-threaded, no torch.
+// Products of matrices on a CPU: plain functions, single-threaded, no torch.
 //
 // Blocked after Goto & van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a
 // block of the right operand is packed in panels as wide as a register tile; against them go rows
-// of the left one, packed by whoever multiplies them. Every sum is taken in the order of its terms,
-// a block of at most kGemmDepth at a time, so a result depends on nothing but the operands.
-// Compiled per instruction set like the kernels of cpu_kernels.h; ops/linear.cpp shares the work
-// among threads.
+// of the left one, packed by whoever multiplies them. Sums are fp32; each is taken in the order of
+// its terms, kGemmDepth at a time, so a result depends on nothing but the operands. Compiled per
+// instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor multiplies
+// pairs of them; ops/matmul.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>
 
+#include "ops/cpu_kernels.h"
+
 namespace lmtrain {
 
-// Terms of a sum taken at a time, and rows of the left operand packed at a time.
+// Units of 4 bytes, one float or a pair of Bf16, of a sum taken at a time; and rows of the left
+// operand packed at a time.
 inline constexpr int64_t kGemmDepth = 256;
 inline constexpr int64_t kGemmRows = 48;
+template <class T>
+inline constexpr int64_t kGemmTerms = kGemmDepth*(4 / sizeof(T));
 
 // Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
+template <class T>
 struct GemmMatrix {
-  const float* data;
+  const T* data;
   int64_t row_stride, column_stride;
-  [[gnu::always_inline]] const float* at(int64_t row, int64_t column) const {
+  [[gnu::always_inline]] const T* at(int64_t row, int64_t column) const {
     return data + row * row_stride + column * column_stride;
   }
 };
 
+// Rows of a left operand, and some terms of each.
+template <class T>
+struct GemmBlock {
+  GemmMatrix<T> matrix;
+  int64_t rows;   // at most kGemmRows
+  int64_t depth;  // in numbers, at most kGemmTerms<T>
+};
+
+// Rows of a result, `stride` apart.
+template <class T>
+struct GemmRows {
+  T* data;
+  int64_t stride;
+};
+
+template <class T>
 struct CpuGemm {
   int64_t tile_rows;      // divides kGemmRows
   int64_t panel_columns;  // of a panel, and of a tile
   int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
-  // b[depth][columns], `columns` at most panel_columns, into panel[depth][panel_columns].
-  void (*pack_panel)(GemmMatrix b, int64_t depth, int64_t columns, float* panel);
-  // c = a b, or c += a b, for a[rows][depth] and the panels of b[depth][columns], one behind the
-  // other. `rows` at most kGemmRows, `depth` at most kGemmDepth.
-  void (*multiply)(GemmMatrix a, int64_t rows, int64_t depth, const float* panels, int64_t columns,
-                   float* c, int64_t c_stride, bool add, float* scratch);
+  // b[depth][columns], `columns` at most panel_columns, into panel[units of depth][panel_columns],
+  // 64-byte aligned. A unit takes the place of a float.
+  void (*pack_panel)(GemmMatrix<T> b, int64_t depth, int64_t columns, float* panel);
+  // a b, or sums + a b, for the panels of b[a.depth][columns], one behind the other: rounded into
+  // `c` where that has data, else into `sums`. Meanwhile what is multiplied `next` is fetched into
+  // the cache, where that has data.
+  void (*multiply)(GemmBlock<T> a, GemmBlock<T> next, const float* panels, int64_t columns,
+                   GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };
 
-// For the best instruction set the processor has.
-const CpuGemm& cpu_gemm();
-
-// Whether it is faster than libtorch's, which is MKL's: that gives processors that are not Intel's
-// its code for AVX2, half the rate of AVX-512.
-bool cpu_gemm_is_fastest();
+// For the best instruction set the processor has; null where it has none for T, or where libtorch's
+// product is faster. That is MKL's in fp32, which gives processors that are not Intel's its code
+// for AVX2, half the rate of AVX-512; and oneDNN's in bf16, which uses Intel's matrix units.
+template <class T>
+const CpuGemm<T>* fastest_cpu_gemm();
+template <>
+const CpuGemm<float>* fastest_cpu_gemm<float>();
+template <>
+const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>();
 
 }  // namespace lmtrain

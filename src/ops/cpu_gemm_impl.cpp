@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "ops/cpu_gemm.h"
-#include "ops/cpu_vectors.h"
+#include "ops/cpu_units.h"
 
 namespace lmtrain::LMTRAIN_ISA {
 namespace {
@@ -16,71 +16,105 @@ constexpr int kTileRows = 6;
 #endif
 constexpr int kTileVectors = 2;
 constexpr int64_t kColumns = kTileVectors * kLanes;
-// Rows packed one behind the other lie this far apart: not by a power of two, which would put them
-// into the same few lines of the cache.
+// Rows packed one behind the other lie this far apart, and tiles of them: not by a power of two,
+// which would put them into the same few lines of the cache.
 constexpr int64_t kRowStride = kGemmDepth + 16;
-static_assert(kGemmRows % kTileRows == 0);
+constexpr int64_t kTileStride = kGemmDepth * kTileRows + 16;
+static_assert(kGemmRows % kTileRows == 0 && kTileStride <= kTileRows * kRowStride);
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
-void pack_panel(GemmMatrix b, int64_t depth, int64_t columns, float* panel) {
+// A is the arithmetic, of cpu_units.h.
+template <class A>
+using Unit = typename A::Unit;
+template <class A>
+using Matrix = GemmMatrix<typename A::Number>;
+template <class A>
+using Block = GemmBlock<typename A::Number>;
+
+template <class A>
+int64_t units(int64_t depth) {
+  return (depth + A::kNumbers - 1) / A::kNumbers;
+}
+
+// Units of `count` numbers of a term and, in a pair, of the next one, where there is one.
+template <class A>
+void join(const typename A::Number* term, int64_t stride, int64_t terms_left, int64_t count,
+          Unit<A>* out) {
+  A::join(term, terms_left > 1 ? term + stride : nullptr, count, out);
+}
+
+template <class A>
+void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
+  auto* panel = reinterpret_cast<Unit<A>*>(out);
   if (b.column_stride == 1) {
-    for (int64_t k = 0; k < depth; ++k, panel += kColumns) {
-      const float* row = b.at(k, 0);
-      for (int64_t j = 0; j < columns; ++j) panel[j] = row[j];
+    for (int64_t term = 0; term < depth; term += A::kNumbers, panel += kColumns) {
+      join<A>(b.at(term, 0), b.row_stride, depth - term, columns, panel);
       for (int64_t j = columns; j < kColumns; ++j) panel[j] = 0;
     }
     return;
   }
-  // Some terms of every column at a time, so that what is written stays in the cache.
-  for (int64_t first = 0; first < depth; first += kLanes) {
-    const int64_t last = smaller(first + kLanes, depth);
-    for (int64_t j = 0; j < kColumns; ++j) {
-      for (int64_t k = first; k < last; ++k) {
-        panel[k * kColumns + j] = j < columns ? *b.at(k, j) : 0;
-      }
+  // Columns are contiguous.
+  alignas(64) Unit<A> rows[kColumns * kLanes];
+  for (int64_t unit = 0; unit < units<A>(depth); unit += kLanes, panel += kLanes * kColumns) {
+    const int64_t term = unit * A::kNumbers;
+    const int64_t terms = smaller(kLanes * A::kNumbers, depth - term);
+    A::pack_rows(b.at(term, 0), b.column_stride, columns, terms, kColumns, rows, kLanes);
+    if (terms == kLanes * A::kNumbers) {
+      transpose(rows, kLanes, kColumns, kLanes, panel, kColumns);
+      continue;
     }
+    alignas(64) Unit<A> last[kLanes * kColumns];
+    transpose(rows, kLanes, kColumns, kLanes, last, kColumns);
+    const auto bytes = static_cast<std::size_t>(units<A>(terms) * kColumns) * sizeof(Unit<A>);
+    __builtin_memcpy(panel, last, bytes);
   }
 }
 
 // Left operands as the tile reads them. Rows that are contiguous stay so.
 struct ByRow {
-  static constexpr int64_t kRow = kRowStride, kTerm = 1;
-  static const float* tile(const float* packed, int64_t row, int64_t) {
-    return packed + row * kRowStride;
-  }
-  static void pack(GemmMatrix a, int64_t rows, int64_t depth, float* packed) {
-    for (int64_t row = 0; row < whole_tiles(rows); ++row, packed += kRowStride) {
-      const auto bytes = static_cast<std::size_t>(depth) * sizeof(float);
-      row < rows ? __builtin_memcpy(packed, a.at(row, 0), bytes)
-                 : __builtin_memset(packed, 0, bytes);
-    }
+  static constexpr int64_t kRow = kRowStride, kUnit = 1, kTile = kTileRows * kRowStride;
+  template <class A>
+  static void pack(Block<A> a, Unit<A>* packed) {
+    A::pack_rows(a.matrix.data, a.matrix.row_stride, a.rows, a.depth, whole_tiles(a.rows), packed,
+                 kRowStride);
   }
 };
 
-// Of a transposed operand columns are contiguous: a term of all rows of a tile, then the next term.
-struct ByTerm {
-  static constexpr int64_t kRow = 1, kTerm = kTileRows;
-  static const float* tile(const float* packed, int64_t row, int64_t depth) {
-    return packed + row * depth;
-  }
-  static void pack(GemmMatrix a, int64_t rows, int64_t depth, float* packed) {
-    const int64_t whole = rows / kTileRows * kTileRows;
-    for (int64_t k = 0; k < depth; ++k, packed += kTileRows) {
-      const float* column = a.at(0, k);
-      float* out = packed;
-      for (int64_t row = 0; row < whole; row += kTileRows, out += depth * kTileRows) {
-        __builtin_memcpy(out, column + row, kTileRows * sizeof(float));
+// Of a transposed operand columns are contiguous: a unit of all rows of a tile, then the next unit.
+struct ByUnit {
+  static constexpr int64_t kRow = 1, kUnit = kTileRows, kTile = kTileStride;
+  template <class A>
+  static void pack(Block<A> a, Unit<A>* packed) {
+    const int64_t stride = a.matrix.column_stride;
+    const int64_t whole = a.rows / kTileRows * kTileRows, more = a.rows - whole;
+    for (int64_t term = 0; term < a.depth; term += A::kNumbers, packed += kTileRows) {
+      const auto* column = a.matrix.at(0, term);
+      Unit<A>* out = packed;
+      for (int64_t row = 0; row < whole; row += kTileRows, out += kTileStride) {
+        join<A>(column + row, stride, a.depth - term, kTileRows, out);
       }
-      if (whole == rows) continue;
-      for (int64_t i = 0; i < kTileRows; ++i) out[i] = whole + i < rows ? column[whole + i] : 0;
+      if (more == 0) continue;
+      join<A>(column + whole, stride, a.depth - term, more, out);
+      for (int64_t i = more; i < kTileRows; ++i) out[i] = 0;
     }
   }
 };
 
-template <class Left, bool kAdd>
-void multiply_tile(const float* a, const float* panel, float* c, int64_t c_stride, int64_t depth) {
+template <class A>
+inline void put(float* out, Vector x) {  // aligned as its elements are
+  __builtin_memcpy(out, &x, sizeof x);
+}
+template <class A>
+inline void put(Bf16* out, Vector x) {
+  const auto numbers = A::rounded(x);
+  __builtin_memcpy(out, &numbers, sizeof numbers);
+}
+
+template <class A, class Side, class Out>
+void multiply_tile(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRows<float> sums,
+                   bool add, GemmRows<Out> c) {
   Vector sum[kTileRows][kTileVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
@@ -88,78 +122,146 @@ void multiply_tile(const float* a, const float* panel, float* c, int64_t c_strid
     for (int j = 0; j < kTileVectors; ++j) sum[i][j] = Vector{};
   }
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < depth; ++k, a += Left::kTerm, panel += kColumns) {
-    Vector right[kTileVectors];
+  for (int64_t k = 0; k < depth; ++k, a += Side::kUnit, panel += kColumns) {
+    typename A::Units right[kTileVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) {
-      right[j] = *reinterpret_cast<const Vector*>(panel + j * kLanes);
+      right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kTileRows; ++i) {
-      const Vector left = Vector{} + a[i * Left::kRow];
+      const Unit<A> left = a[i * Side::kRow];
 #pragma GCC unroll 2
-      for (int j = 0; j < kTileVectors; ++j) sum[i][j] += left * right[j];
+      for (int j = 0; j < kTileVectors; ++j) {
+        sum[i][j] = A::multiply_add(sum[i][j], left, right[j]);
+      }
     }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) {
-      float* out = c + i * c_stride + j * kLanes;  // aligned as its elements are
-      if constexpr (kAdd) {
+      if (add) {
         Vector before;
-        __builtin_memcpy(&before, out, sizeof before);
+        __builtin_memcpy(&before, sums.data + i * sums.stride + j * kLanes, sizeof before);
         sum[i][j] = before + sum[i][j];
       }
-      __builtin_memcpy(out, &sum[i][j], sizeof(Vector));
+      put<A>(c.data + i * c.stride + j * kLanes, sum[i][j]);
     }
   }
 }
 
-// A tile of which c has only some rows and columns.
-template <class Left>
-void multiply_edge(const float* a, const float* panel, float* c, int64_t c_stride, int64_t depth,
-                   int64_t rows, int64_t columns, bool add) {
-  alignas(64) float tile[kTileRows * kColumns];
-  multiply_tile<Left, false>(a, panel, tile, kColumns, depth);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      float& out = c[i * c_stride + j];
-      out = add ? out + tile[i * kColumns + j] : tile[i * kColumns + j];
-    }
+template <class T>
+GemmRows<T> part(GemmRows<T> x, int64_t row, int64_t column) {
+  return {x.data + row * x.stride + column, x.stride};
+}
+
+template <class T>
+void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
+  const auto bytes = static_cast<std::size_t>(columns) * sizeof(T);
+  for (int64_t row = 0; row < rows; ++row) {
+    __builtin_memcpy(part(to, row, 0).data, part(from, row, 0).data, bytes);
   }
 }
 
-template <class Left>
-void multiply_packed(GemmMatrix a, int64_t rows, int64_t depth, const float* panels,
-                     int64_t columns, float* c, int64_t c_stride, bool add, float* packed) {
-  Left::pack(a, rows, depth, packed);
+// A tile of which the result has only some rows and columns.
+template <class A, class Side, class Out>
+void multiply_edge(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRows<float> sums,
+                   bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {
+  alignas(64) float sums_tile[kTileRows * kColumns] = {};
+  alignas(64) Out c_tile[kTileRows * kColumns];
+  if (add) copy(sums, {sums_tile, kColumns}, rows, columns);
+  multiply_tile<A, Side, Out>(a, panel, depth, {sums_tile, kColumns}, add, {c_tile, kColumns});
+  copy({c_tile, kColumns}, c, rows, columns);
+}
+
+// A block that is packed later, fetched from memory meanwhile, a share beside each tile: the
+// strides of a large operand are beyond what a processor foresees.
+template <class T>
+class Prefetch {
+ public:
+  Prefetch(GemmBlock<T> block, int64_t shares)
+      : data_(reinterpret_cast<const char*>(block.matrix.data)) {
+    const bool by_row = block.matrix.column_stride == 1;
+    stride_ = (by_row ? block.matrix.row_stride : block.matrix.column_stride) * kSize;
+    strips_ = data_ == nullptr ? 0 : by_row ? block.rows : block.depth;
+    bytes_ = (by_row ? block.depth : block.rows) * kSize;
+    share_ = (strips_ + shares - 1) / shares;
+  }
+  void fetch_share() {
+    for (const int64_t end = smaller(strip_ + share_, strips_); strip_ < end; ++strip_) {
+      const char* strip = data_ + strip_ * stride_;
+      for (int64_t byte = 0; byte < bytes_; byte += kLine) fetch(strip + byte);
+      fetch(strip + bytes_ - 1);
+    }
+  }
+
+ private:
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kLine = 64;
+  static void fetch(const char* x) { __builtin_prefetch(x, /*write=*/0, /*second level=*/2); }
+
+  const char* data_;
+  int64_t stride_, bytes_;  // of contiguous strips
+  int64_t strips_, share_, strip_ = 0;
+};
+
+template <class A, class Side, class Out>
+void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, const Unit<A>* panels,
+                    int64_t columns, GemmRows<float> sums, bool add, GemmRows<Out> c) {
+  const int64_t depth = units<A>(a.depth);
+  Prefetch prefetch(next, whole_tiles(a.rows) / kTileRows * ((columns + kColumns - 1) / kColumns));
   for (int64_t column = 0; column < columns; column += kColumns, panels += depth * kColumns) {
     const int64_t wide = smaller(kColumns, columns - column);
-    for (int64_t row = 0; row < rows; row += kTileRows) {
-      const int64_t high = smaller(kTileRows, rows - row);
-      const float* left = Left::tile(packed, row, depth);
-      float* out = c + row * c_stride + column;
+    const Unit<A>* tile = packed;
+    for (int64_t row = 0; row < a.rows; row += kTileRows, tile += Side::kTile) {
+      prefetch.fetch_share();
+      const int64_t high = smaller(kTileRows, a.rows - row);
+      const GemmRows<float> sums_tile = part(sums, row, column);
+      const GemmRows<Out> c_tile = part(c, row, column);
       if (high < kTileRows || wide < kColumns) {
-        multiply_edge<Left>(left, panels, out, c_stride, depth, high, wide, add);
-      } else if (add) {
-        multiply_tile<Left, true>(left, panels, out, c_stride, depth);
+        multiply_edge<A, Side>(tile, panels, depth, sums_tile, add, c_tile, high, wide);
       } else {
-        multiply_tile<Left, false>(left, panels, out, c_stride, depth);
+        multiply_tile<A, Side>(tile, panels, depth, sums_tile, add, c_tile);
       }
     }
   }
 }
 
-void multiply(GemmMatrix a, int64_t rows, int64_t depth, const float* panels, int64_t columns,
-              float* c, int64_t c_stride, bool add, float* scratch) {
-  const auto f = a.column_stride == 1 ? multiply_packed<ByRow> : multiply_packed<ByTerm>;
-  f(a, rows, depth, panels, columns, c, c_stride, add, scratch);
+template <class A, class Side>
+void multiply_side(Block<A> a, Block<A> next, const float* panels, int64_t columns,
+                   GemmRows<float> sums, bool add, GemmRows<typename A::Number> c, float* scratch) {
+  auto* packed = reinterpret_cast<Unit<A>*>(scratch);
+  Side::template pack<A>(a, packed);
+  const auto* right = reinterpret_cast<const Unit<A>*>(panels);
+  if (c.data == nullptr) {
+    multiply_tiles<A, Side>(a, next, packed, right, columns, sums, add, sums);
+  } else {
+    multiply_tiles<A, Side>(a, next, packed, right, columns, sums, add, c);
+  }
+}
+
+template <class A>
+void multiply(Block<A> a, Block<A> next, const float* panels, int64_t columns, GemmRows<float> sums,
+              bool add, GemmRows<typename A::Number> c, float* scratch) {
+  const auto f = a.matrix.column_stride == 1 ? multiply_side<A, ByRow> : multiply_side<A, ByUnit>;
+  f(a, next, panels, columns, sums, add, c, scratch);
+}
+
+template <class A>
+constexpr CpuGemm<typename A::Number> gemm_table() {
+  return {kTileRows, kColumns, kGemmRows * kRowStride, pack_panel<A>, multiply<A>};
 }
 
 }  // namespace
 
-extern const CpuGemm kGemm;
-const CpuGemm kGemm = {kTileRows, kColumns, kGemmRows* kRowStride, pack_panel, multiply};
+// On top of avx512, avx512_bf16 changes bf16 alone.
+#ifdef __AVX512BF16__
+extern const CpuGemm<Bf16> kGemmBf16;
+const CpuGemm<Bf16> kGemmBf16 = gemm_table<Pairs>();
+#else
+extern const CpuGemm<float> kGemmFloat;
+const CpuGemm<float> kGemmFloat = gemm_table<Singles>();
+#endif
 
 }  // namespace lmtrain::LMTRAIN_ISA

@@ -53,9 +53,17 @@ const CpuAttention<Bf16>& cpu_attention<Bf16>() {
   return best_of(baseline::kAttentionBf16, avx2::kAttentionBf16, avx512::kAttentionBf16);
 }
 
-const CpuGemm& cpu_gemm() { return best_of(baseline::kGemm, avx2::kGemm, avx512::kGemm); }
+template <>
+const CpuGemm<float>* fastest_cpu_gemm<float>() {
+  return best_isa() >= Isa::kAvx512 && __builtin_cpu_is("intel") == 0 ? &avx512::kGemmFloat
+                                                                      : nullptr;
+}
 
-bool cpu_gemm_is_fastest() { return best_isa() >= Isa::kAvx512 && __builtin_cpu_is("intel") == 0; }
+template <>
+const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>() {
+  return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0 ? &avx512bf16::kGemmBf16
+                                                                          : nullptr;
+}
 
 const char* cpu_kernels_isa() {
   switch (best_isa()) {

@@ -1,6 +1,6 @@
 // The kernels of every instruction set, one table each: declared here once, defined by the sources
 // that are compiled once per instruction set. Only the processor's own may be called:
-// cpu_kernels(), cpu_attention() and cpu_gemm() choose; tests call each that runs.
+// cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each that runs.
 #pragma once
 
 #include "ops/cpu_attention.h"
@@ -15,15 +15,16 @@ namespace lmtrain {
   extern const CpuKernels<Bf16> kBf16;              \
   extern const CpuAttention<float> kAttentionFloat; \
   extern const CpuAttention<Bf16> kAttentionBf16;   \
-  extern const CpuGemm kGemm;                       \
+  extern const CpuGemm<float> kGemmFloat;           \
   }
 LMTRAIN_DECLARE_TABLES(baseline)
 LMTRAIN_DECLARE_TABLES(avx2)
 LMTRAIN_DECLARE_TABLES(avx512)
 #undef LMTRAIN_DECLARE_TABLES
-// On top of avx512, it changes attention in bf16 alone.
+// On top of avx512, it changes attention and products in bf16 alone.
 namespace avx512bf16 {
+extern const CpuGemm<Bf16> kGemmBf16;
 extern const CpuAttention<Bf16> kAttentionBf16;
-}
+}  // namespace avx512bf16
 
 }  // namespace lmtrain

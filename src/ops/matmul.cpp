@@ -1,14 +1,17 @@
 #include "ops/matmul.h"
 
 #include "ops/cpu_gemm.h"
+#include "ops/dispatch.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
 
-// Columns, and floats, of the right operand that are packed at a time: 16 MB.
+// Of the right operand, columns and units that are packed at a time: 4 MB, which stay in the cache.
 constexpr int64_t kPackedColumns = 4096;
-constexpr int64_t kPackedFloats = int64_t{4} << 20;
+constexpr int64_t kPackedUnits = int64_t{1} << 20;
+// Columns of the sums that a thread works on at a time, which stay in its own cache.
+constexpr int64_t kSumColumns = 1024;
 // With fewer rows or columns, packing the larger operand costs more than it saves.
 constexpr int64_t kFew = 16;
 
@@ -17,61 +20,93 @@ int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 // Scratch of the calling thread, or of those that it waits for.
 at::Tensor floats(int64_t count) { return at::detail::empty_cpu({count}, at::kFloat); }
 
-GemmMatrix matrix(const at::Tensor& x) { return {x.data_ptr<float>(), x.stride(0), x.stride(1)}; }
+template <class T>
+GemmMatrix<T> matrix(const at::Tensor& x) {
+  return {elements<T>(x), x.stride(0), x.stride(1)};
+}
 
-GemmMatrix part(const GemmMatrix& x, int64_t row, int64_t column) {
+template <class T>
+GemmMatrix<T> part(const GemmMatrix<T>& x, int64_t row, int64_t column) {
   return {x.at(row, column), x.row_stride, x.column_stride};
 }
 
+template <class T>
+GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
+  return {x.data + row * x.stride + column, x.stride};
+}
+
 // A block of the right operand, `depth` terms after `depth` terms, each in panels.
+template <class T>
 struct Packed {
+  static constexpr int64_t kUnit = 4 / sizeof(T);  // terms in one
+
+  const CpuGemm<T>& gemm;
   float* data;
   int64_t terms, columns;
-  int64_t depth;  // of all but the last
+  int64_t depth;  // of all but the last; whole units
 
-  int64_t num_panels() const { return parts(columns, cpu_gemm().panel_columns); }
+  int64_t num_panels() const { return parts(columns, gemm.panel_columns); }
   int64_t depth_at(int64_t term) const { return std::min(depth, terms - term); }
   float* panel(int64_t term, int64_t panel) const {
-    return data + cpu_gemm().panel_columns * (term * num_panels() + panel * depth_at(term));
+    return data + gemm.panel_columns *
+                      (term / kUnit * num_panels() + panel * parts(depth_at(term), kUnit));
   }
 };
 
-void pack(const GemmMatrix& b, const Packed& packed) {
-  const CpuGemm& gemm = cpu_gemm();
+template <class T>
+void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
+  const int64_t wide = packed.gemm.panel_columns;
   at::parallel_for(0, packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t column = panel * gemm.panel_columns;
+      const int64_t column = panel * wide;
       for (int64_t term = 0; term < packed.terms; term += packed.depth) {
-        gemm.pack_panel(part(b, term, column), packed.depth_at(term),
-                        std::min(gemm.panel_columns, packed.columns - column),
-                        packed.panel(term, panel));
+        packed.gemm.pack_panel(part(b, term, column), packed.depth_at(term),
+                               std::min(wide, packed.columns - column), packed.panel(term, panel));
       }
     }
   });
 }
 
-// c += a b, or c = a b, for the columns and terms of b that are packed.
-void multiply_packed(const GemmMatrix& a, int64_t rows, const Packed& b, float* c, int64_t c_stride,
-                     bool add) {
-  const CpuGemm& gemm = cpu_gemm();
+// a b, or sums + a b, for the columns and terms of b that are packed: into `c` where it has data,
+// else into `sums`. Without sums, a thread keeps those of its piece.
+template <class T>
+void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
+                     const GemmRows<float>& sums, bool add, const GemmRows<T>& c) {
+  const CpuGemm<T>& gemm = b.gemm;
   // Pieces are whole tiles high and whole panels wide. Where rows alone are too few for the
   // threads, columns are divided too.
   const int64_t tiles = parts(rows, gemm.tile_rows);
-  const int64_t groups = std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles));
+  const int64_t groups =
+      std::max(parts(b.columns, kSumColumns),
+               std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
   const int64_t group = parts(b.num_panels(), groups);
   at::parallel_for(0, parts(b.num_panels(), group) * tiles, 1, [&](int64_t piece, int64_t end) {
+    const int64_t wide = group * gemm.panel_columns;
     const at::Tensor scratch = floats(gemm.scratch);
+    const at::Tensor own_sums = floats(sums.data == nullptr ? kGemmRows * wide : 0);
     while (piece < end) {
       const int64_t panel = piece / tiles * group;
       const int64_t tile = piece % tiles;
       const int64_t count = std::min({end - piece, tiles - tile, kGemmRows / gemm.tile_rows});
       const int64_t row = tile * gemm.tile_rows, column = panel * gemm.panel_columns;
+      const int64_t high = std::min(rows - row, count * gemm.tile_rows);
+      const GemmRows<float> piece_sums = sums.data == nullptr
+                                             ? GemmRows<float>{own_sums.data_ptr<float>(), wide}
+                                             : part(sums, row, column);
       // All terms of a few rows, so that their sums stay in the cache.
       for (int64_t term = 0; term < b.terms; term += b.depth) {
-        gemm.multiply(
-            part(a, row, term), std::min(rows - row, count * gemm.tile_rows), b.depth_at(term),
-            b.panel(term, panel), std::min(b.columns - column, group * gemm.panel_columns),
-            c + row * c_stride + column, c_stride, add || term > 0, scratch.data_ptr<float>());
+        const bool last = term + b.depth >= b.terms;
+        const GemmBlock<T> block = {part(a, row, term), high, b.depth_at(term)};
+        GemmBlock<T> next = {};
+        if (!last) {
+          next = {part(a, row, term + b.depth), high, b.depth_at(term + b.depth)};
+        } else if (row + high < rows) {
+          next = {part(a, row + high, 0), std::min(high, rows - row - high), b.depth_at(0)};
+        }
+        gemm.multiply(block, next, b.panel(term, panel), std::min(b.columns - column, wide),
+                      piece_sums, add || term > 0,
+                      last && c.data != nullptr ? part(c, row, column) : GemmRows<T>{},
+                      scratch.data_ptr<float>());
       }
       piece += count;
     }
@@ -79,25 +114,35 @@ void multiply_packed(const GemmMatrix& a, int64_t rows, const Packed& b, float* 
 }
 
 // a_MK b_KN -> c_MN. Either may be a transposed view.
-at::Tensor by_gemm(const at::Tensor& a_MK, const at::Tensor& b_KN) {
+template <class T>
+at::Tensor by_gemm(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN) {
+  constexpr bool kRounds = !std::is_same_v<T, float>;  // else the result holds its own sums
   const int64_t rows = a_MK.size(0), terms = a_MK.size(1), columns = b_KN.size(1);
-  const at::Tensor c = at::empty({rows, columns}, a_MK.options());
-  if (terms == 0) return c.zero_();
-  const int64_t panel = cpu_gemm().panel_columns;
-  const int64_t depth = parts(terms, parts(terms, kGemmDepth));
+  const at::Tensor c_MN = at::empty({rows, columns}, a_MK.options());
+  if (terms == 0) return c_MN.zero_();
+  const int64_t panel = gemm.panel_columns, unit = Packed<T>::kUnit;
+  const int64_t depth = parts(parts(terms, parts(terms, kGemmTerms<T>)), unit) * unit;
   const int64_t wide = std::min(kPackedColumns, parts(columns, panel) * panel);
-  const int64_t deep = std::max<int64_t>(1, kPackedFloats / (wide * depth)) * depth;
-  const at::Tensor scratch = floats(std::min(deep, terms) * wide);
+  const int64_t deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
+  const at::Tensor packed = floats(parts(std::min(deep, terms), unit) * wide);
+  const at::Tensor sums_MN = floats(kRounds && terms > deep ? rows * wide : 0);
   for (int64_t column = 0; column < columns; column += wide) {
     for (int64_t term = 0; term < terms; term += deep) {
-      const Packed b = {scratch.data_ptr<float>(), std::min(deep, terms - term),
-                        std::min(wide, columns - column), depth};
-      pack(part(matrix(b_KN), term, column), b);
-      multiply_packed(part(matrix(a_MK), 0, term), rows, b, c.data_ptr<float>() + column, columns,
-                      /*add=*/term > 0);
+      const Packed<T> b = {gemm, packed.data_ptr<float>(), std::min(deep, terms - term),
+                           std::min(wide, columns - column), depth};
+      pack(part(matrix<T>(b_KN), term, column), b);
+      const GemmMatrix<T> a = part(matrix<T>(a_MK), 0, term);
+      const GemmRows<T> c = {elements<T>(c_MN) + column, columns};
+      if constexpr (kRounds) {
+        const bool last = term + deep >= terms;
+        const GemmRows<float> sums = {terms > deep ? sums_MN.data_ptr<float>() : nullptr, wide};
+        multiply_packed(a, rows, b, sums, /*add=*/term > 0, last ? c : GemmRows<T>{});
+      } else {
+        multiply_packed(a, rows, b, c, /*add=*/term > 0, GemmRows<T>{});
+      }
     }
   }
-  return c;
+  return c_MN;
 }
 
 // Either operand as it is or transposed.
@@ -105,16 +150,17 @@ bool has_a_contiguous_side(const at::Tensor& x) {
   return x.is_contiguous() || x.t().is_contiguous();
 }
 
-bool takes_gemm(const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  return a_MK.is_cpu() && a_MK.scalar_type() == at::kFloat && cpu_gemm_is_fastest() &&
-         std::min(a_MK.size(0), b_KN.size(1)) >= kFew && has_a_contiguous_side(a_MK) &&
-         has_a_contiguous_side(b_KN);
-}
-
 }  // namespace
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  return takes_gemm(a_MK, b_KN) ? by_gemm(a_MK, b_KN) : at::mm(a_MK, b_KN);
+  at::Tensor c_MN;
+  if (has_cpu_kernel(a_MK) && std::min(a_MK.size(0), b_KN.size(1)) >= kFew &&
+      has_a_contiguous_side(a_MK) && has_a_contiguous_side(b_KN)) {
+    on_cpu(a_MK, [&]<class T>(T) {
+      if (const CpuGemm<T>* gemm = fastest_cpu_gemm<T>()) c_MN = by_gemm(*gemm, a_MK, b_KN);
+    });
+  }
+  return c_MN.defined() ? c_MN : at::mm(a_MK, b_KN);
 }
 
 }  // namespace lmtrain

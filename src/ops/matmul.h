@@ -1,5 +1,5 @@
-// Products of matrices, by whichever is fastest: of fp32 on some processors ours (ops/cpu_gemm.h),
-// else libtorch's. Chosen by processor, dtype and shape, never by timing.
+// Products of matrices, by whichever is fastest: on some processors ours (ops/cpu_gemm.h), else
+// libtorch's. Chosen by processor, dtype and shape, never by timing.
 #pragma once
 
 #include <ATen/core/Tensor.h>

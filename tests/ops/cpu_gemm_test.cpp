@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -19,11 +20,27 @@ namespace {
 
 using testing::runs;
 
-const CpuGemm& table(const std::string& isa) {
-  return isa == "avx512" ? avx512::kGemm : isa == "avx2" ? avx2::kGemm : baseline::kGemm;
+// f(table) of an instruction set: those of fp32, and "avx512bf16" of bf16.
+template <class F>
+void with_table(const std::string& isa, const F& f) {
+  if (isa == "avx512bf16") {
+    f(avx512bf16::kGemmBf16);
+  } else {
+    f(isa == "avx512" ? avx512::kGemmFloat
+      : isa == "avx2" ? avx2::kGemmFloat
+                      : baseline::kGemmFloat);
+  }
 }
 
-// 64-byte aligned, with NaN behind its last element, which nothing may read into a result.
+double value(float x) { return x; }
+double value(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
+void set(float& to, float x) { to = x; }
+void set(Bf16& to, float x) { to.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
+// Of a result rounded to it, relative to its value.
+constexpr double rounding(float) { return 0; }
+constexpr double rounding(Bf16) { return 1.0 / 256; }
+
+// 64-byte aligned floats, with NaN behind the last, which nothing may read into a result.
 std::unique_ptr<float, decltype(&std::free)> aligned(int64_t count) {
   const auto bytes = static_cast<size_t>((count + 15) / 16 * 16) * sizeof(float);
   auto* data = static_cast<float*>(std::aligned_alloc(64, bytes));
@@ -32,10 +49,11 @@ std::unique_ptr<float, decltype(&std::free)> aligned(int64_t count) {
   return {data, &std::free};
 }
 
-std::vector<float> normals(int64_t count, uint64_t seed) {
-  std::vector<float> values(static_cast<size_t>(count));
+template <class T>
+std::vector<T> normals(int64_t count, uint64_t seed) {
+  std::vector<T> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(random_normal(seed, RandomStream::kBench, i));
+    set(values[i], static_cast<float>(random_normal(seed, RandomStream::kBench, i)));
   }
   return values;
 }
@@ -44,99 +62,151 @@ struct Shape {
   int64_t rows, depth, columns;
 };
 
+// The right operand's panels, one behind the other.
+template <class T>
+auto packed(const CpuGemm<T>& gemm, const Shape& shape, const GemmMatrix<T>& b) {
+  const auto unit = static_cast<int64_t>(sizeof(float) / sizeof(T));
+  const int64_t units = (shape.depth + unit - 1) / unit;
+  const int64_t num_panels = (shape.columns + gemm.panel_columns - 1) / gemm.panel_columns;
+  auto panels = aligned(num_panels * gemm.panel_columns * units);
+  for (int64_t first = 0; first < shape.columns; first += gemm.panel_columns) {
+    gemm.pack_panel({b.at(0, first), b.row_stride, b.column_stride}, shape.depth,
+                    std::min(gemm.panel_columns, shape.columns - first),
+                    panels.get() + first * units);
+  }
+  return panels;
+}
+
+// sums[rows][columns + gap] after a product with what they held before.
+template <class T>
+std::vector<float> multiply(const CpuGemm<T>& gemm, const Shape& shape, const GemmMatrix<T>& a,
+                            const GemmMatrix<T>& b, std::vector<float> sums, int64_t stride,
+                            bool add) {
+  const auto panels = packed(gemm, shape, b);
+  const auto scratch = aligned(gemm.scratch);
+  const GemmBlock<T> block = {a, shape.rows, shape.depth};
+  gemm.multiply(block, {}, panels.get(), shape.columns, {sums.data(), stride}, add, {},
+                scratch.get());
+  return sums;
+}
+
+template <class T>
+GemmMatrix<T> matrix(const std::vector<T>& values, int64_t rows, int64_t columns, bool transposed) {
+  return transposed ? GemmMatrix<T>{values.data(), 1, rows}
+                    : GemmMatrix<T>{values.data(), columns, 1};
+}
+
 class CpuGemmTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
   }
-
-  // c[rows][columns + gap] after a product with what it held before.
-  std::vector<float> multiply(const Shape& shape, GemmMatrix a, GemmMatrix b, std::vector<float> c,
-                              int64_t c_stride, bool add) const {
-    const CpuGemm& gemm = table(GetParam());
-    const int64_t num_panels = (shape.columns + gemm.panel_columns - 1) / gemm.panel_columns;
-    const auto panels = aligned(num_panels * gemm.panel_columns * shape.depth);
-    for (int64_t panel = 0; panel < num_panels; ++panel) {
-      const int64_t first = panel * gemm.panel_columns;
-      gemm.pack_panel({b.at(0, first), b.row_stride, b.column_stride}, shape.depth,
-                      std::min(gemm.panel_columns, shape.columns - first),
-                      panels.get() + first * shape.depth);
-    }
-    const auto scratch = aligned(gemm.scratch);
-    gemm.multiply(a, shape.rows, shape.depth, panels.get(), shape.columns, c.data(), c_stride, add,
-                  scratch.get());
-    return c;
-  }
 };
-
-GemmMatrix matrix(const std::vector<float>& values, int64_t rows, int64_t columns,
-                  bool transposed) {
-  return transposed ? GemmMatrix{values.data(), 1, rows} : GemmMatrix{values.data(), columns, 1};
-}
 
 TEST_P(CpuGemmTest, EqualsSumsInDouble) {
   constexpr int64_t kGap = 3;
   const std::vector<Shape> shapes = {{1, 1, 1},    {5, 3, 7},     {6, 16, 16},    {12, 32, 32},
                                      {13, 17, 33}, {48, 256, 64}, {47, 255, 130}, {40, 100, 8}};
-  for (const Shape& shape : shapes) {
-    const std::vector<float> a = normals(shape.rows * shape.depth, 1);
-    const std::vector<float> b = normals(shape.depth * shape.columns, 2);
-    const int64_t c_stride = shape.columns + kGap;
-    const std::vector<float> before = normals(shape.rows * c_stride, 3);
-    for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
-      SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.depth << " x "
-                                        << shape.columns << ", way " << way);
-      const GemmMatrix left = matrix(a, shape.rows, shape.depth, (way & 1) != 0);
-      const GemmMatrix right = matrix(b, shape.depth, shape.columns, (way & 2) != 0);
-      const bool add = (way & 4) != 0;
-      const std::vector<float> c = multiply(shape, left, right, before, c_stride, add);
-      for (int64_t i = 0; i < shape.rows; ++i) {
-        for (int64_t j = 0; j < c_stride; ++j) {
-          const auto place = static_cast<size_t>(i * c_stride + j);
-          if (j >= shape.columns) {
-            ASSERT_EQ(c[place], before[place]) << "beyond the result";
-            continue;
+  with_table(GetParam(), [&]<class T>(const CpuGemm<T>& gemm) {
+    for (const Shape& shape : shapes) {
+      const std::vector<T> a = normals<T>(shape.rows * shape.depth, 1);
+      const std::vector<T> b = normals<T>(shape.depth * shape.columns, 2);
+      const int64_t stride = shape.columns + kGap;
+      const std::vector<float> before = normals<float>(shape.rows * stride, 3);
+      for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.depth << " x "
+                                          << shape.columns << ", way " << way);
+        const GemmMatrix<T> left = matrix(a, shape.rows, shape.depth, (way & 1) != 0);
+        const GemmMatrix<T> right = matrix(b, shape.depth, shape.columns, (way & 2) != 0);
+        const bool add = (way & 4) != 0;
+        const std::vector<float> c = multiply(gemm, shape, left, right, before, stride, add);
+        for (int64_t i = 0; i < shape.rows; ++i) {
+          for (int64_t j = 0; j < stride; ++j) {
+            const auto place = static_cast<size_t>(i * stride + j);
+            if (j >= shape.columns) {
+              ASSERT_EQ(c[place], before[place]) << "beyond the result";
+              continue;
+            }
+            double sum = add ? before[place] : 0, size = std::abs(sum);
+            for (int64_t k = 0; k < shape.depth; ++k) {
+              const double term = value(*left.at(i, k)) * value(*right.at(k, j));
+              sum += term;
+              size += std::abs(term);
+            }
+            ASSERT_NEAR(c[place], sum, 2e-6 * size) << i << ", " << j;
           }
-          double sum = add ? before[place] : 0, size = std::abs(sum);
-          for (int64_t k = 0; k < shape.depth; ++k) {
-            const double term = double{*left.at(i, k)} * double{*right.at(k, j)};
-            sum += term;
-            size += std::abs(term);
-          }
-          ASSERT_NEAR(c[place], sum, 2e-6 * size) << i << ", " << j;
         }
       }
     }
-  }
+  });
+}
+
+// With a result to round into, that is what is written, and the sums stay what they were.
+TEST_P(CpuGemmTest, RoundsItsSumsIntoTheResult) {
+  with_table(GetParam(), [&]<class T>(const CpuGemm<T>& gemm) {
+    const Shape shape = {29, 60, 41};
+    const std::vector<T> a = normals<T>(shape.rows * shape.depth, 6);
+    const std::vector<T> b = normals<T>(shape.depth * shape.columns, 7);
+    const GemmMatrix<T> left = matrix(a, shape.rows, shape.depth, false);
+    const GemmMatrix<T> right = matrix(b, shape.depth, shape.columns, false);
+    const std::vector<float> before = normals<float>(shape.rows * shape.columns, 8);
+    const std::vector<float> wanted =
+        multiply(gemm, shape, left, right, before, shape.columns, true);
+    const auto panels = packed(gemm, shape, right);
+    const auto scratch = aligned(gemm.scratch);
+    std::vector<float> sums = before;
+    const int64_t stride = shape.columns + 5;
+    std::vector<T> c(static_cast<size_t>(shape.rows * stride));
+    gemm.multiply({left, shape.rows, shape.depth}, {left, shape.rows, shape.depth}, panels.get(),
+                  shape.columns, {sums.data(), shape.columns}, true, {c.data(), stride},
+                  scratch.get());
+    EXPECT_EQ(sums, before);
+    for (int64_t i = 0; i < shape.rows; ++i) {
+      for (int64_t j = 0; j < stride; ++j) {
+        const double got = value(c[static_cast<size_t>(i * stride + j)]);
+        if (j >= shape.columns) {
+          ASSERT_EQ(got, 0) << "beyond the result";
+          continue;
+        }
+        const double sum = wanted[static_cast<size_t>(i * shape.columns + j)];
+        ASSERT_NEAR(got, sum, rounding(T{}) * std::abs(sum)) << i << ", " << j;
+      }
+    }
+  });
 }
 
 // A sum has one order, whichever tile, edge or packing it falls into.
 TEST_P(CpuGemmTest, BitsDependOnTheOperandsAlone) {
-  const Shape shape = {44, 200, 70};
-  const std::vector<float> a = normals(shape.rows * shape.depth, 4);
-  const std::vector<float> b = normals(shape.depth * shape.columns, 5);
-  std::vector<float> a_transposed(a.size());
-  for (int64_t i = 0; i < shape.rows; ++i) {
-    for (int64_t k = 0; k < shape.depth; ++k) {
-      a_transposed[static_cast<size_t>(k * shape.rows + i)] =
-          a[static_cast<size_t>(i * shape.depth + k)];
+  with_table(GetParam(), [&]<class T>(const CpuGemm<T>& gemm) {
+    const Shape shape = {44, 200, 70};
+    const std::vector<T> a = normals<T>(shape.rows * shape.depth, 4);
+    const std::vector<T> b = normals<T>(shape.depth * shape.columns, 5);
+    std::vector<T> a_transposed(a.size());
+    for (int64_t i = 0; i < shape.rows; ++i) {
+      for (int64_t k = 0; k < shape.depth; ++k) {
+        a_transposed[static_cast<size_t>(k * shape.rows + i)] =
+            a[static_cast<size_t>(i * shape.depth + k)];
+      }
     }
-  }
-  const GemmMatrix right = matrix(b, shape.depth, shape.columns, false);
-  const std::vector<float> empty(static_cast<size_t>(shape.rows * shape.columns));
-  const GemmMatrix left = matrix(a, shape.rows, shape.depth, false);
-  const std::vector<float> whole = multiply(shape, left, right, empty, shape.columns, false);
-  EXPECT_EQ(whole, multiply(shape, matrix(a_transposed, shape.rows, shape.depth, true), right,
-                            empty, shape.columns, false));
-  // One row, and a few columns from one of them on.
-  const std::vector<float> row = multiply({1, shape.depth, 9}, {left.at(37, 0), shape.depth, 1},
-                                          {right.at(0, 41), shape.columns, 1}, empty, 9, false);
-  for (size_t j = 0; j < 9; ++j) {
-    EXPECT_EQ(row[j], whole[static_cast<size_t>(37 * shape.columns + 41) + j]);
-  }
+    const GemmMatrix<T> right = matrix(b, shape.depth, shape.columns, false);
+    const std::vector<float> empty(static_cast<size_t>(shape.rows * shape.columns));
+    const GemmMatrix<T> left = matrix(a, shape.rows, shape.depth, false);
+    const std::vector<float> whole =
+        multiply(gemm, shape, left, right, empty, shape.columns, false);
+    EXPECT_EQ(whole, multiply(gemm, shape, matrix(a_transposed, shape.rows, shape.depth, true),
+                              right, empty, shape.columns, false));
+    // One row, and a few columns from one of them on.
+    const std::vector<float> row =
+        multiply<T>(gemm, {1, shape.depth, 9}, {left.at(37, 0), shape.depth, 1},
+                    {right.at(0, 41), shape.columns, 1}, empty, 9, false);
+    for (size_t j = 0; j < 9; ++j) {
+      EXPECT_EQ(row[j], whole[static_cast<size_t>(37 * shape.columns + 41) + j]);
+    }
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, CpuGemmTest, ::testing::Values("baseline", "avx2", "avx512"));
+INSTANTIATE_TEST_SUITE_P(Isa, CpuGemmTest,
+                         ::testing::Values("baseline", "avx2", "avx512", "avx512bf16"));
 
 }  // namespace
 }  // namespace lmtrain

@@ -28,8 +28,8 @@ TEST(Linear, EqualsAtenOverShapes) {
   // Wide and tall weights, odd sizes, one position, one column; more terms, rows and columns than
   // are taken at a time.
   const std::vector<std::array<int64_t, 4>> shapes = {
-      {1, 1, 1, 1},     {1, 1, 16, 33},    {2, 7, 31, 5},      {3, 6, 64, 200},
-      {1, 40, 130, 64}, {4, 100, 800, 70}, {1, 500, 40, 4200}, {2, 16, 1, 1}};
+      {1, 1, 1, 1},      {1, 1, 16, 33},     {2, 7, 31, 5}, {3, 6, 64, 200},    {1, 40, 130, 64},
+      {4, 100, 800, 70}, {1, 500, 40, 4200}, {2, 16, 1, 1}, {1, 16, 17000, 128}};
   for (size_t i = 0; i < shapes.size(); ++i) {
     SCOPED_TRACE(i);
     const auto [batch, length, in, out] = shapes[i];
@@ -62,15 +62,20 @@ TEST(Linear, NaNStaysInItsPosition) {
 TEST(Linear, BitsAreThoseOfAnyNumberOfThreads) {
   const at::Tensor x = random_tensor({4, 100, 96}, 5), weight = weight_of(200, 96, 6);
   const int before = at::get_num_threads();
-  at::set_num_threads(1);
-  const auto alone = testing::run_operator(of(lmtrain::linear), {x, weight}, at::kFloat);
-  for (const int threads : {2, 3}) {
-    at::set_num_threads(threads);
-    const auto shared = testing::run_operator(of(lmtrain::linear), {x, weight}, at::kFloat);
-    if (!cpu_gemm_is_fastest()) break;  // MKL's sums may be cut by threads
-    EXPECT_TRUE(testing::same_bits(alone.outputs[0], shared.outputs[0]));
-    for (size_t i = 0; i < 2; ++i) {
-      EXPECT_TRUE(testing::same_bits(alone.gradients[i], shared.gradients[i]));
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    // A library's sums may be cut by threads.
+    const bool ours = dtype == at::kFloat ? fastest_cpu_gemm<float>() != nullptr
+                                          : fastest_cpu_gemm<Bf16>() != nullptr;
+    if (!ours) continue;
+    at::set_num_threads(1);
+    const auto alone = testing::run_operator(of(lmtrain::linear), {x, weight}, dtype);
+    for (const int threads : {2, 3}) {
+      at::set_num_threads(threads);
+      const auto shared = testing::run_operator(of(lmtrain::linear), {x, weight}, dtype);
+      EXPECT_TRUE(testing::same_bits(alone.outputs[0], shared.outputs[0]));
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(testing::same_bits(alone.gradients[i], shared.gradients[i]));
+      }
     }
   }
   at::set_num_threads(before);

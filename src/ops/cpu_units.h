@@ -1,0 +1,180 @@
+// Numbers as products on a CPU read them, and their arithmetic.
+//
+// A product sums over units of 4 bytes: one fp32 number (Singles), or a pair of bf16 numbers that
+// are neighbours in the dimension summed over (Pairs, for processors whose instruction multiplies
+// pairs and adds in fp32). Both thus have one memory layout and one loop. Compiled per instruction
+// set (cpu_vectors.h).
+#pragma once
+
+#include <cstddef>
+
+#include "ops/cpu_vectors.h"
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
+namespace lmtrain::LMTRAIN_ISA {
+
+inline constexpr int64_t kPad = 16;
+inline int64_t padded(int64_t count) { return (count + kPad - 1) / kPad * kPad; }
+
+template <class Unit>
+struct Left {
+  const Unit* data;
+  int64_t row_stride;
+  int64_t unit_stride;
+};
+
+// fp32 numbers.
+struct Singles {
+  using Number = float;
+  using Unit = float;
+  using Units = Vector;
+  static constexpr int64_t kNumbers = 1;  // in a unit
+
+  static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
+
+  // x[rows][size], `stride` apart, as units [rows][width]; zeros beyond `rows` and `size`.
+  template <class T>
+  static void pack_rows(const T* x, int64_t stride, int64_t rows, int64_t size, int64_t padded_rows,
+                        Unit* out, int64_t width) {
+    for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
+      const int64_t used = row < rows ? size : 0;
+#pragma omp simd
+      for (int64_t i = 0; i < used; ++i) out[i] = load(x + i);
+      for (int64_t i = used; i < width; ++i) out[i] = 0;
+    }
+  }
+
+  // Units of `count` numbers of a term.
+  static void join(const float* term, const float*, int64_t count, Unit* out) {
+    __builtin_memcpy(out, term, static_cast<std::size_t>(count) * sizeof(Unit));
+  }
+
+  // scores[rows][kStride] as a left operand: summed over columns, or over rows.
+  static Left<Unit> by_row(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
+    return {scores, stride, 1};
+  }
+  static Left<Unit> by_column(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
+    return {scores, 1, stride};
+  }
+};
+
+#ifdef __AVX512BF16__
+// Pairs of bf16 numbers; the first in the low half.
+struct Pairs {
+  using Number = Bf16;
+  using Unit = uint32_t;
+  using Units = Bits;
+  using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
+  static constexpr int64_t kNumbers = 2;
+
+  static Vector multiply_add(Vector sum, Unit a, Units b) {
+    const Bits everywhere = Bits{} + a;
+    return _mm512_dpbf16_ps(sum, __builtin_bit_cast(__m512bh, everywhere),
+                            __builtin_bit_cast(__m512bh, b));
+  }
+
+  static void pack_rows(const Bf16* x, int64_t stride, int64_t rows, int64_t size,
+                        int64_t padded_rows, Unit* out, int64_t width) {
+    for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
+      const auto used = row < rows ? static_cast<std::size_t>(size) * sizeof(Bf16) : 0;
+      auto* bytes = reinterpret_cast<char*>(out);
+      __builtin_memcpy(bytes, x, used);
+      __builtin_memset(bytes + used, 0, static_cast<std::size_t>(width) * sizeof(Unit) - used);
+    }
+  }
+
+  // Units of `count` numbers of a term and of the next, which may be null: zeros. Writes whole
+  // vectors, zeros beyond `count`.
+  static void join(const Bf16* first, const Bf16* second, int64_t count, Unit* out) {
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const auto used =
+          static_cast<__mmask16>(count - i < kLanes ? (1 << (count - i)) - 1 : 0xFFFF);
+      const auto widened = [&](const Bf16* x) {
+        const __m256i numbers = _mm256_maskz_loadu_epi16(used, x + i);
+        return __builtin_convertvector(__builtin_bit_cast(Halves, numbers), Bits);
+      };
+      const Bits low = widened(first);
+      const Bits units = second == nullptr ? low : low | widened(second) << 16;
+      __builtin_memcpy(out + i, &units, sizeof units);
+    }
+  }
+
+  // Units [rows / 2][columns] out of units [rows][columns / 2]: the pair is one row's and the
+  // next's.
+  static void pair_rows(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns,
+                        Unit* out) {
+    for (int64_t row = 0; row < rows; row += 2, in += 2 * in_stride, out += columns) {
+#pragma omp simd
+      for (int64_t i = 0; i < columns / 2; ++i) {
+        const Unit first = in[i], second = in[in_stride + i];
+        out[2 * i] = (first & 0xFFFFU) | second << 16;
+        out[2 * i + 1] = first >> 16 | (second & 0xFFFF0000U);
+      }
+    }
+  }
+
+  static Halves rounded(Vector x) {
+    return __builtin_bit_cast(Halves, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x)));
+  }
+  static Halves rounded(const float* x) { return rounded(*reinterpret_cast<const Vector*>(x)); }
+  static Left<Unit> by_row(const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                           Unit* out) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; i += kLanes) {
+        const Halves numbers = rounded(scores + row * stride + i);
+        __builtin_memcpy(out + (row * stride + i) / 2, &numbers, sizeof numbers);
+      }
+    }
+    return {out, stride / 2, 1};
+  }
+  static Left<Unit> by_column(const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                              Unit* out) {
+    for (int64_t row = 0; row < rows; row += 2) {
+      for (int64_t i = 0; i < columns; i += kLanes) {
+        const float* first = scores + row * stride + i;
+        const Bits low = __builtin_convertvector(rounded(first), Bits);
+        const Bits high = __builtin_convertvector(rounded(first + stride), Bits);
+        *reinterpret_cast<Bits*>(out + row / 2 * stride + i) = low | high << 16;
+      }
+    }
+    return {out, 1, stride};
+  }
+};
+#endif
+
+// Units [columns][rows] out of units [rows][columns]. Both counts are multiples of kLanes.
+template <class Unit>
+void transpose(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns, Unit* out,
+               int64_t out_stride) {
+#define LMTRAIN_FIRST_HALVES(lane) ((lane) % 2 * kLanes + (lane) / 2)
+#define LMTRAIN_SECOND_HALVES(lane) (LMTRAIN_FIRST_HALVES(lane) + kLanes / 2)
+  for (int64_t row = 0; row < rows; row += kLanes) {
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      Bits x[kLanes], y[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        x[i] = *reinterpret_cast<const Bits*>(in + (row + i) * in_stride + column);
+      }
+      // Interleaving the first half of the rows with the second is a perfect shuffle of the whole
+      // square; log2(kLanes) of them are its transposition.
+#pragma GCC unroll 4
+      for (int round = 1; round < kLanes; round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kLanes / 2; ++i) {
+          y[2 * i] = LMTRAIN_SHUFFLE(x[i], x[i + kLanes / 2], LMTRAIN_FIRST_HALVES);
+          y[2 * i + 1] = LMTRAIN_SHUFFLE(x[i], x[i + kLanes / 2], LMTRAIN_SECOND_HALVES);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) x[i] = y[i];
+      }
+      for (int i = 0; i < kLanes; ++i) {
+        *reinterpret_cast<Bits*>(out + (column + i) * out_stride + row) = x[i];
+      }
+    }
+  }
+#undef LMTRAIN_FIRST_HALVES
+#undef LMTRAIN_SECOND_HALVES
+}
+
+}  // namespace lmtrain::LMTRAIN_ISA
