@@ -1,4 +1,4 @@
-// Whether this program's device code runs on the current GPU.
+// What the current GPU is: whether this program's device code runs on it, and what it can do.
 #include "ops/cuda_common.cuh"
 
 namespace lmtrain::cuda {
@@ -13,6 +13,16 @@ bool serves_current_device() {
   const bool serves = cudaFuncGetAttributes(&attributes, probe_kernel) == cudaSuccess;
   cudaGetLastError();  // the answer no is not an error to report later
   return serves;
+}
+
+int compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
+  if (!known) throw Error(ErrorKind::kInternal, "CUDA does not say what GPU this is");
+  return 10 * major + minor;
 }
 
 }  // namespace lmtrain::cuda

@@ -23,6 +23,8 @@ struct Call {
 
 // Whether the program has code for the current device's architecture.
 bool serves_current_device();
+// Its compute capability: 89 is 8.9.
+int compute_capability();
 
 // h = x, or x + residual rounded where `residual` is not null, then written to `h`.
 // y = h * rstd * w per row of `dim`; rstd is kept for the backward.
@@ -81,6 +83,21 @@ void accumulate(const Call& call, const void* grad, float* sum, int64_t count, b
 void sum_of_squares(const Call& call, const float* x, double* partial, double* result,
                     int64_t count);
 inline constexpr int64_t kSumOfSquaresPartials = 1024;
+
+// fp8 (ops/fp8.h). amax[fp8_amax_parts(count)]: the largest |x| of each part, NaN for a NaN.
+void fp8_amax(const Call& call, const void* x, float* amax, int64_t count);
+int64_t fp8_amax_parts(int64_t count);
+enum class Fp8Format { kE4M3, kE5M2 };
+// x [rows, columns] times the format's largest number / the largest of `amax`, rounded to the
+// nearest, as `by_rows` [padded_rows, columns] and `by_columns` [columns, padded_rows], of which
+// one may be null; rows beyond x's are zeros, columns a multiple of 8, padded_rows of 4, the copies
+// aligned to 8. *inverse_scale: what brings them back; not finite where `amax` is not, and then
+// the copies are NaN and 0.
+void fp8_cast(const Call& call, const void* x, const float* amax, int64_t num_parts,
+              Fp8Format format, uint8_t* by_rows, uint8_t* by_columns, float* inverse_scale,
+              int64_t rows, int64_t padded_rows, int64_t columns);
+// Tensors whose largest |x| is below are scaled as if it were this, or the scale would overflow.
+inline constexpr float kFp8LeastAmax = 0x1p-60F;
 
 // The update rules; `call.type` is that of the working weights. The constants are in memory of the
 // device, so that what is launched is the same in every update.

@@ -41,6 +41,15 @@ bool cuda_kernels_serve(const at::Device& device) {
   return answer == kYes;
 }
 
+int compute_capability([[maybe_unused]] const at::Device& device) {
+#ifdef LMTRAIN_CUDA_ARCHITECTURES
+  const c10::DeviceGuard guard(device);
+  return cuda::compute_capability();
+#else
+  return 0;
+#endif
+}
+
 cuda::Call cuda_call(const at::Tensor& x) {
   const cuda::ElementType type = x.scalar_type() == at::kFloat      ? cuda::ElementType::kFloat
                                  : x.scalar_type() == at::kBFloat16 ? cuda::ElementType::kBf16

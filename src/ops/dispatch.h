@@ -23,6 +23,8 @@ inline constexpr bool kHasCudaKernels = false;
 // Whether they serve this GPU: the program has code for its architecture. Asked once a device; says
 // in the log when not.
 bool cuda_kernels_serve(const at::Device& device);
+// Of a GPU that they serve: 89 is 8.9.
+int compute_capability(const at::Device& device);
 
 // fp32 and bf16 on a CPU.
 inline bool has_cpu_kernel(const at::Tensor& x) {

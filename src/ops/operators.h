@@ -30,6 +30,10 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
 
 // x weight', as at::linear; products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
+// The same with both operands of each of the three products in fp8 (ops/fp8.h): x and weight e4m3,
+// the gradient e5m2; results in x's dtype. The weight's sizes are multiples of kFp8Multiple. Where
+// an operand has an infinity or a NaN, the whole result is not finite.
+at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
 // 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are

@@ -8,6 +8,7 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor, Tensor)");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
+  library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
   library.def(
       "qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, "
       "Tensor, Tensor)");
@@ -24,6 +25,7 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("rms_norm", &lmtrain::rms_norm);
   library.impl("add_rms_norm", &lmtrain::add_rms_norm);
   library.impl("linear", &lmtrain::linear);
+  library.impl("fp8_linear", &lmtrain::fp8_linear);
   library.impl("qkv_rope", &lmtrain::qkv_rope);
   library.impl("attention", &lmtrain::attention);
   library.impl("swiglu", &lmtrain::swiglu);

@@ -27,6 +27,9 @@ struct dim3 {
 };
 extern dim3 gridDim, blockDim, blockIdx, threadIdx;
 
+struct alignas(8) float2 {
+  float x, y;
+};
 struct alignas(8) uint2 {
   uint32_t x, y;
 };
@@ -48,6 +51,13 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 }
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel) {
+  return cudaSuccess;
+}
+
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
   return cudaSuccess;
 }
 
