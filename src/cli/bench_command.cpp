@@ -98,13 +98,12 @@ std::string to_text(const Config& config, const BenchResult& result) {
          line("compute", str(compute_text(config), ", ", config.precision, ", ", config.compile,
                              ", ", config.optimizer.type)) +
          line("matmul", str(printed("%.0f", result.matmul_rate * 1e-9), " GFLOP/s at best in ",
-                            config.precision)) +
+                            precision_name({precision_of(config).dtype}))) +
          block("step", table);
 }
 
 int bench(const Options& options) {
   Config config = load_config(options.config, options.overrides);
-  check_supported(config);
   resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
   config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it

@@ -115,6 +115,7 @@ void add_eval_command(CLI::App& app, Action& action) {
                    "Targets of a window (default: the model's)")
       ->check(positive_integer());
   command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")
+      ->check(precision_of_weights())
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(device_name())

@@ -74,6 +74,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(any_integer())
       ->capture_default_str();
   command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")
+      ->check(precision_of_weights())
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(device_name())

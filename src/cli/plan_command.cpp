@@ -163,7 +163,7 @@ Table memory_table(const Shown& shown) {
     if (bytes > 0) table.push_back({format_bytes(static_cast<uint64_t>(bytes)), what});
   };
   add("weights, fp32", memory.weights);
-  add(str("weights, ", shown.config.precision), memory.working_weights);
+  add(str("weights, ", precision_name({precision_of(shown.config).dtype})), memory.working_weights);
   add("gradient", memory.gradient);
   add(str("state of ", shown.config.optimizer.type), memory.optimizer);
   add(str("activations of ", shown.plan.micro_positions, " positions"), memory.activations);
@@ -210,7 +210,6 @@ std::string to_text(const Shown& shown) {
 
 int show_plan(const Options& options) {
   Config config = load_config(options.config, options.overrides);
-  check_supported(config);
   make_paths_absolute(config);
   resolve_runtime(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));

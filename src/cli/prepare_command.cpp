@@ -17,7 +17,6 @@ struct Options {
 
 int prepare(const Options& options) {
   Config config = load_config(options.config, options.overrides);
-  check_supported(config);
   make_paths_absolute(config);
   const PreparedData data =
       prepare_data(config, static_cast<int>(config.threads.value_or(default_threads())));

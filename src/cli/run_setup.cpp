@@ -96,7 +96,6 @@ void refuse_unlike_trials(const RunFolder& run, const Config& before, const Conf
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
   Config config = load_config(run.config().string(), overrides, InitFrom::kSkip);
-  check_supported(config);
   make_paths_absolute(config);
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
@@ -188,6 +187,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
   config.restart = {};
   config.name = run.path().filename().string();
   config.run_dir = run.path().string();
+  precision_of(config);  // a device or precision that is not there is refused before a folder is
 
   const FileLock lock = run.lock();
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since

@@ -22,7 +22,6 @@ struct Options {
 
 int train(const Options& options) {
   Config config = load_config(options.config, options.overrides);
-  check_supported(config);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
   make_paths_absolute(config);

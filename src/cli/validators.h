@@ -52,6 +52,12 @@ inline CLI::Validator fraction() {
     return number_of(text) >= 0 && number_of(text) <= 1;
   });
 }
+// Of evaluation and sampling: in fp8 a result would depend on what else is in its batch.
+inline CLI::Validator precision_of_weights() {
+  return allowed("auto, fp32, bf16 or fp16", [](const std::string& text) {
+    return text == "auto" || text == "fp32" || text == "bf16" || text == "fp16";
+  });
+}
 inline CLI::Validator device_name() {
   return allowed("auto, cpu, cuda or cuda:N", [](const std::string& text) {
     if (text == "auto" || text == "cpu" || text == "cuda") return true;

@@ -107,6 +107,28 @@ void check_batch(const Config& config, Rules& rules) {
       str("batch.micro_tokens ", micro, " does not divide batch.tokens ", tokens, " evenly"));
 }
 
+// The layers' matrices are multiplied 16 rows and columns at a time (ops/fp8.h).
+void check_fp8(const Config& config, Rules& rules) {
+  constexpr int64_t kMultiple = 16;
+  if (config.precision != "fp8") return;
+  const ModelConfig& model = config.model;
+  const auto multiple = [&](const std::string& key, int64_t width) {
+    rules.require(width % kMultiple == 0, {key, "precision"},
+                  str(key, " ", width, " is not a multiple of ", kMultiple,
+                      ", as precision fp8 needs; nearest: ", (width / kMultiple + 1) * kMultiple));
+  };
+  multiple("model.hidden_size", model.hidden_size);
+  multiple("model.intermediate_size", model.intermediate_size);
+  const int64_t queries = model.num_attention_heads * model.resolved_head_dim();
+  const int64_t keys = model.num_key_value_heads * model.resolved_head_dim();
+  rules.require(queries % kMultiple == 0 && 2 * keys % kMultiple == 0,
+                {"model.head_dim", "model.num_key_value_heads", "model.num_attention_heads",
+                 "model.hidden_size", "precision"},
+                str("heads of width ", model.resolved_head_dim(), " make queries ", queries,
+                    " and keys and values ", 2 * keys,
+                    " wide; allowed with precision fp8: multiples of ", kMultiple));
+}
+
 void check_optimizer(const Config& config, Rules& rules) {
   const OptimizerConfig& c = config.optimizer;
   const size_t count = default_betas(c.type).size();
@@ -193,6 +215,7 @@ void check_config(const Config& config, SettingReader& reader) {
   check_sequence(config.sequence, rules);
   check_model(config.model, "model.", reader);
   check_batch(config, rules);
+  check_fp8(config, rules);
   check_optimizer(config, rules);
   check_run_length(config.train, reader, rules);
 }

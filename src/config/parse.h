@@ -27,8 +27,6 @@ Config parse_config(std::string_view text, const std::string& origin,
 // Reads the file first; a path that does not exist is Error(kUsage).
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from = InitFrom::kRead);
-// Throws Error(kConfig) naming every setting that the contract has and this version has not built.
-void check_supported(const Config& config);
 // Relative paths and globs, seen from the current folder, become absolute.
 void make_paths_absolute(Config& config);
 

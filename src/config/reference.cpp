@@ -36,11 +36,10 @@ holds absolute paths.
 `natural`, `grow_linear` and `grow_p2` need `bucket` or `pad`. One of `train.steps`, `train.tokens`, `train.epochs`: one in
 the file replaces the default, two are an error, and `--set` of one clears the others. `model.hidden_size` is a multiple of
 `num_attention_heads`, that of `num_key_value_heads`, and the width of a head is even. Restart trials need held-out text.
+With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with values, are multiples of 16.
 
 **`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder. A key of
 `model` that is given and contradicts it is an error (`max_position_embeddings` excepted).
-
-Some values are named here ahead of the version that brings them; giving one is an error that lists what is there.
 
 )";
 

@@ -26,10 +26,14 @@ void add_run(SettingTable& t, Config& c) {
       .range(1, 4096)
       .null_is("OMP_NUM_THREADS, else the processors this process may use", "auto");
   t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
-  t.add("precision", &c.precision,
-        "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
-        "where the device "
-        "has it in hardware, else fp32. fp16: with dynamic loss scaling.")
+  t.add(
+       "precision", &c.precision,
+       "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
+       "where the device "
+       "has it in hardware, else fp32. fp16: with dynamic loss scaling. fp8: as bf16, but the "
+       "products "
+       "with the layers' matrices take 8-bit operands; on NVIDIA GPUs of compute capability 8.9 or "
+       "higher.")
       .one_of({"auto", "fp32", "bf16", "fp16", "fp8"});
   t.add(
        "compile", &c.compile,

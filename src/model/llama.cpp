@@ -22,11 +22,13 @@
 namespace lmtrain {
 namespace {
 
-// Gives the source its free names: `torch`, `lm`, and the configuration as constants.
+// Gives the source its free names: `torch`, `lm`, the operator that is `hidden_linear`, and the
+// configuration as constants.
 class ModelResolver : public torch::jit::Resolver {
  public:
-  ModelResolver(const ModelConfig& model, double z_loss)
-      : constants_{{"num_attention_heads", model.num_attention_heads},
+  ModelResolver(const ModelConfig& model, double z_loss, bool fp8)
+      : hidden_linear_(fp8 ? "lm::fp8_linear" : "lm::linear"),
+        constants_{{"num_attention_heads", model.num_attention_heads},
                    {"num_key_value_heads", model.num_key_value_heads},
                    {"num_hidden_layers", model.num_hidden_layers},
                    {"rms_norm_eps", model.rms_norm_eps},
@@ -37,6 +39,10 @@ class ModelResolver : public torch::jit::Resolver {
       const torch::jit::SourceRange& place) override {
     if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
     if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
+    if (name == "hidden_linear") {
+      return std::make_shared<torch::jit::BuiltinFunction>(
+          c10::Symbol::fromQualString(hidden_linear_), std::nullopt);
+    }
     if (const auto constant = constants_.find(name); constant != constants_.end()) {
       return std::make_shared<torch::jit::SimpleValue>(
           method.graph()->insertConstant(constant->second, place));
@@ -45,6 +51,7 @@ class ModelResolver : public torch::jit::Resolver {
   }
 
  private:
+  std::string hidden_linear_;
   std::map<std::string, c10::IValue> constants_;
 };
 
@@ -67,13 +74,13 @@ struct Llama::Compiled {
 };
 
 Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-             const std::string& compile, double z_loss)
+             const std::string& compile, double z_loss, bool fp8)
     : parameters_(parameters),
       max_length_(max_length),
       compiled_(std::make_unique<Compiled>()),
       activation_checkpointing_(model.activation_checkpointing) {
-  compiled_->unit.define(std::nullopt, kLlamaSource, std::make_shared<ModelResolver>(model, z_loss),
-                         nullptr);
+  compiled_->unit.define(std::nullopt, kLlamaSource,
+                         std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
   if (compile != "eager") {
     for (const char* name : {"logits", "loss", "embed", "decoder_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))

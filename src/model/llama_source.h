@@ -2,7 +2,8 @@
 // LlamaForCausalLM).
 //
 // Compiled by model/llama.cpp, whose resolver gives the names of ModelConfig as constants and `lm`
-// as our operators (ops/operators.h). Weights come as dictionaries: `layers[i]["qkv_proj"]` holds
+// as our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
+// lm.fp8_linear. Weights come as dictionaries: `layers[i]["qkv_proj"]` holds
 // q_proj, k_proj and v_proj stacked, "gate_up_proj" gate_proj and up_proj; they are adjacent in
 // memory, so stacking costs nothing.
 //
@@ -19,13 +20,13 @@ namespace lmtrain {
 inline constexpr const char* kLlamaSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
-    qkv_BTC = lm.linear(x_BTD, layer["qkv_proj"])
+    qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
     q_BHTE, k_BKTE, v_BKTE = lm.qkv_rope(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads)
     y_BHTE = lm.attention(q_BHTE, k_BKTE, v_BKTE, segments)
-    return lm.linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
+    return hidden_linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
-    return lm.linear(lm.swiglu(lm.linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
+    return hidden_linear(lm.swiglu(hidden_linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
 
 def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
                   segments: Optional[Tensor]) -> Tensor:

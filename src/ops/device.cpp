@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ops/cpu_kernels.h"
+#include "ops/dispatch.h"
 
 namespace lmtrain {
 namespace {
@@ -84,6 +85,22 @@ std::string gpu_name(const at::Device& device) {
   return all_alike ? names[0] : str("GPU ", index);
 }
 
+// Empty where products in fp8 can be had. The kernels that cast to it are asked for too: ATen's
+// operators in their place would take more time than the products save.
+std::string why_no_fp8(const at::Device& device) {
+  constexpr const char* kNeeded =
+      "an NVIDIA GPU of compute capability 8.9 or higher (Ada, Hopper, Blackwell) has units for it";
+  if (device.is_cpu()) return str("this run is on a CPU, and only ", kNeeded);
+  if (!cuda_kernels_serve(device)) {
+    return "it needs CUDA kernels of lmtrain's own, and this program has none for this GPU; build "
+           "it where nvcc of CUDA 13 is";
+  }
+  const int capability = compute_capability(device);
+  return capability >= 89 ? ""
+                          : str(gpu_name(device), " has compute capability ", capability / 10, ".",
+                                capability % 10, ", and only ", kNeeded);
+}
+
 }  // namespace
 
 at::Device resolve_device(const std::string& name) {
@@ -106,10 +123,10 @@ at::Device resolve_device(const std::string& name) {
   return device;
 }
 
-at::ScalarType resolve_precision(const std::string& name, const at::Device& device) {
+Precision resolve_precision(const std::string& name, const at::Device& device) {
   const bool has_bf16 = !device.is_cpu() || processor_has_bf16();
-  if (name == "auto") return has_bf16 ? at::kBFloat16 : at::kFloat;
-  if (name == "fp32") return at::kFloat;
+  if (name == "auto") return {has_bf16 ? at::kBFloat16 : at::kFloat};
+  if (name == "fp32") return {at::kFloat};
   if (name == "bf16") {
     if (!has_bf16) {
       throw Error(ErrorKind::kConfig,
@@ -117,16 +134,24 @@ at::ScalarType resolve_precision(const std::string& name, const at::Device& devi
                   "amx_bf16) and would be many "
                   "times slower than in fp32; set precision to \"fp32\" or \"auto\"");
     }
-    return at::kBFloat16;
+    return {at::kBFloat16};
   }
-  if (name == "fp16") return at::kHalf;
-  throw Error(ErrorKind::kConfig, str("precision \"", name,
-                                      "\" is not available here; allowed: auto, fp32, bf16, fp16"));
+  if (name == "fp16") return {at::kHalf};
+  if (name == "fp8") {
+    if (const std::string lack = why_no_fp8(device); !lack.empty()) {
+      throw Error(ErrorKind::kConfig, str("precision \"fp8\": ", lack,
+                                          "; set precision to \"bf16\", \"fp32\" or \"auto\""));
+    }
+    return {at::kBFloat16, /*fp8=*/true};
+  }
+  throw Error(ErrorKind::kConfig,
+              str("there is no precision \"", name, "\"; allowed: auto, fp32, bf16, fp16, fp8"));
 }
 
-std::string precision_name(at::ScalarType dtype) {
-  if (dtype == at::kHalf) return "fp16";
-  return dtype == at::kBFloat16 ? "bf16" : "fp32";
+std::string precision_name(const Precision& precision) {
+  if (precision.fp8) return "fp8";
+  if (precision.dtype == at::kHalf) return "fp16";
+  return precision.dtype == at::kBFloat16 ? "bf16" : "fp32";
 }
 
 std::string device_description(const at::Device& device, int num_threads) {

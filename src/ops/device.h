@@ -15,15 +15,22 @@ namespace lmtrain {
 // is not there, saying why. Loads the CUDA library if needed.
 at::Device resolve_device(const std::string& name);
 
-// "auto" | "fp32" | "bf16" | "fp16": the dtype of the working weights and activations. auto: bf16
-// on a GPU that has it, and on a CPU with bf16 instructions (avx512_bf16 or amx_bf16), else fp32.
-// Error(kConfig) for bf16 on a processor that lacks them.
-at::ScalarType resolve_precision(const std::string& name, const at::Device& device);
-std::string precision_name(at::ScalarType dtype);  // "fp32", "bf16", "fp16"
+// What a run computes in.
+struct Precision {
+  at::ScalarType dtype;  // of the working weights and activations
+  bool fp8 = false;      // the operands of products with a layer's matrices (ops/fp8.h)
+};
+// "auto" | "fp32" | "bf16" | "fp16" | "fp8", which is bf16 but for those products. auto: bf16 on a
+// GPU that has it, and on a CPU with bf16 instructions (avx512_bf16 or amx_bf16), else fp32.
+// Error(kConfig) for bf16 on a processor that lacks them, and for fp8 but on a GPU of compute
+// capability 8.9 or later that our kernels serve.
+Precision resolve_precision(const std::string& name, const at::Device& device);
+std::string precision_name(const Precision& precision);  // "fp32", "bf16", "fp16", "fp8"
 
 // For logs and reports: "AMD EPYC 9B14, 2 threads, avx512_bf16 kernels" or "NVIDIA H200".
 std::string device_description(const at::Device& device, int num_threads);
-// Dense matmul FLOP/s of the device in this dtype by its data sheet, where known (for MFU).
+// Dense matmul FLOP/s of the device in this dtype by its data sheet, where known (for MFU, which in
+// fp8 too is against bf16: a part of the products are in it).
 std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype);
 // One line for --version: libtorch and CUDA versions.
 std::string library_versions();

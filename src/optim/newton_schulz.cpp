@@ -17,7 +17,7 @@ at::Tensor newton_schulz(at::Tensor x_Bmn, int64_t steps) {
 
 at::ScalarType newton_schulz_dtype(const at::Tensor& weights) {
   if (weights.scalar_type() == at::kDouble) return at::kDouble;
-  return resolve_precision("auto", weights.device());
+  return resolve_precision("auto", weights.device()).dtype;
 }
 
 }  // namespace lmtrain

@@ -61,9 +61,9 @@ class BenchRun {
       : config_(config),
         device_(device_of(config)),
         parameters_(ParameterLayout(config.model, *config.model.vocab_size),
-                    working_dtype_of(config), device_),
+                    precision_of(config).dtype, device_),
         model_(config.model, parameters_, config.sequence.max_length, config.compile,
-               config.loss.z_loss),
+               config.loss.z_loss, precision_of(config).fp8),
         optimizer_(make_optimizer(config.optimizer, parameters_)),
         grad_(at::zeros_like(parameters_.master())),
         graphs_(config.compile == "graph" ? std::make_unique<StepGraphs>(graph_recorder(device_),
@@ -144,7 +144,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   }
   result.peak_memory = peak_memory(run.device());
   result.planned_memory =
-      plan_memory(config, working_dtype_of(config), batch.num_targets).device_total();
+      plan_memory(config, precision_of(config), batch.num_targets).device_total();
 
   result.seconds = median(seconds);
   result.seconds_min = *std::min_element(seconds.begin(), seconds.end());
@@ -153,7 +153,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.tokens_per_second = tokens / result.seconds;
   result.flops_per_token = run.layout().causal_flops_per_token(batch.length);
   result.flops_per_second = result.tokens_per_second * result.flops_per_token;
-  if (const auto peak = known_peak_flops(run.device(), working_dtype_of(config))) {
+  if (const auto peak = known_peak_flops(run.device(), precision_of(config).dtype)) {
     result.mfu = result.tokens_per_second * run.layout().flops_per_token(batch.length) / *peak;
   }
   return result;
@@ -199,7 +199,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   BenchResult result;
   result.num_parameters = run.layout().num_parameters();
   const auto note_matmul_rate = [&] {
-    const double rate = best_matmul_rate(run.device(), working_dtype_of(config));
+    const double rate = best_matmul_rate(run.device(), precision_of(config).dtype);
     result.matmul_rate = std::max(result.matmul_rate, rate);
   };
   std::vector<Batch> batches;

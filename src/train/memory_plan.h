@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "model/parameters.h"
+#include "ops/device.h"
 
 namespace lmtrain {
 
@@ -26,6 +27,6 @@ struct MemoryPlan {
 };
 
 // `config` is resolved; `micro_positions` are rows x length of the largest micro-batch.
-MemoryPlan plan_memory(const Config& config, at::ScalarType working_dtype, int64_t micro_positions);
+MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions);
 
 }  // namespace lmtrain

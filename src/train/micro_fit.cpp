@@ -18,7 +18,7 @@ namespace {
 constexpr double kAllowance = 1.5;
 
 MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows) {
-  return plan_memory(config, working_dtype_of(config), rows * length);
+  return plan_memory(config, precision_of(config), rows * length);
 }
 
 int64_t of_micro_batch(const MemoryPlan& plan) {

@@ -34,8 +34,9 @@ ModelTarget::ModelTarget(const Target& target, const ModelTargetOptions& options
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
   }
-  parameters_ = std::make_unique<Parameters>(ParameterLayout(model, vocab_size),
-                                             resolve_precision(options.precision, device), device);
+  parameters_ =
+      std::make_unique<Parameters>(ParameterLayout(model, vocab_size),
+                                   resolve_precision(options.precision, device).dtype, device);
   load_weights(TensorFiles(target.folder), *parameters_);
   const int64_t max_length =
       options.max_length > 0 ? options.max_length : target_max_length(target);

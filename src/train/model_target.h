@@ -12,9 +12,9 @@ namespace lmtrain {
 
 struct ModelTargetOptions {
   std::string device = "auto";
-  std::string precision = "fp32";
-  int64_t max_length = 0;      // 0: the model's
-  std::string tokenizer_path;  // empty: tokenizer.model of the folder
+  std::string precision = "fp32";  // auto, fp32, bf16 or fp16
+  int64_t max_length = 0;          // 0: the model's
+  std::string tokenizer_path;      // empty: tokenizer.model of the folder
 };
 
 class ModelTarget {

@@ -76,7 +76,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   const int64_t rows =
       std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / longest);
   plan.micro_positions = rows * longest;
-  plan.memory = plan_memory(config, working_dtype_of(config), plan.micro_positions);
+  plan.memory = plan_memory(config, precision_of(config), plan.micro_positions);
   return plan;
 }
 

@@ -9,7 +9,6 @@
 #include "formats/manifest.h"
 #include "model/hf_folder.h"
 #include "ops/captured_graph.h"
-#include "ops/device.h"
 #include "ops/torch_headers.h"
 #include "train/target.h"
 
@@ -77,7 +76,7 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
 
 at::Device device_of(const Config& config) { return resolve_device(config.device); }
 
-at::ScalarType working_dtype_of(const Config& config) {
+Precision precision_of(const Config& config) {
   return resolve_precision(config.precision, device_of(config));
 }
 

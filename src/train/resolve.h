@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "corpus/tokenizer.h"
 #include "model/parameters.h"
+#include "ops/device.h"
 
 namespace lmtrain {
 
@@ -23,8 +24,8 @@ void resolve_runtime(Config& config);
 // is too small.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
-at::Device device_of(const Config& config);             // of a resolved config
-at::ScalarType working_dtype_of(const Config& config);  // of a resolved config
+at::Device device_of(const Config& config);    // of a resolved config
+Precision precision_of(const Config& config);  // of a resolved config
 
 // How long the run is to be, and that as a number: steps where `train.steps` is given, else
 // targets.

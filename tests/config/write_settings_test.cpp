@@ -125,6 +125,10 @@ Config random_config(uint64_t seed) {
   c.model.hidden_size =
       c.model.num_attention_heads * 2 * (1 + static_cast<int64_t>(random.below(64)));
   if (c.model.head_dim) c.model.head_dim = 64;
+  if (c.precision == "fp8") {
+    c.model.hidden_size *= 16;
+    c.model.intermediate_size = 16 * (1 + static_cast<int64_t>(random.below(64)));
+  }
   c.tokenizer.train.vocab_size += 260;
   c.tokenizer.train.vocab_size = std::min<int64_t>(c.tokenizer.train.vocab_size, 4'000'000);
   if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;

@@ -90,11 +90,16 @@ TEST(Branch, WhatIsWrongIsNamedAndLeavesNoRun) {
     std::string part;
   };
   const std::string other = whole.fresh("refused").string();
-  for (const Case& c : {Case{{"--from", "13", "--run-dir", other}, 2, "no checkpoint of step 13"},
-                        Case{{"--from", "12"}, 2, "--run-dir"},
-                        Case{{"--from", "-1", "--run-dir", other}, 2, "at least 0"},
-                        Case{{"--from", "12", "--run-dir", whole.run.path()}, 2, "already holds"},
-                        Case{{"--from", "12", "--run-dir", other, "--set", "seed=5"}, 2, "seed"}}) {
+  for (const Case& c :
+       {Case{{"--from", "13", "--run-dir", other}, 2, "no checkpoint of step 13"},
+        Case{{"--from", "12"}, 2, "--run-dir"},
+        Case{{"--from", "-1", "--run-dir", other}, 2, "at least 0"},
+        Case{{"--from", "12", "--run-dir", whole.run.path()}, 2, "already holds"},
+        Case{{"--from", "12", "--run-dir", other, "--set", "seed=5"}, 2, "seed"},
+        Case{{"--from", "12", "--run-dir", other, "--set", "device=cuda:31"}, 2, "cuda:31"},
+        Case{{"--from", "12", "--run-dir", other, "--set", "precision=fp8", "--set", "device=cpu"},
+             2,
+             "fp8"}}) {
     std::vector<std::string> command = {"resume", whole.run.path()};
     command.insert(command.end(), c.options.begin(), c.options.end());
     const ProcessResult result = lmtrain(command);

@@ -162,9 +162,11 @@ std::vector<ErrorCase> config_cases() {
 }
 
 std::vector<ErrorCase> unsupported_cases() {
-  const std::string what = "this version supports";
   return {
-      config_case("PrecisionFp8", 2, {{"precision", "fp8"}}, {"/precision", "fp8", what}),
+      config_case("PrecisionFp8", 2, {{"precision", "fp8"}, {"device", "cpu"}},
+                  {"\"fp8\"", "on a CPU", "8.9", "set precision to \"bf16\""}),
+      config_case("Fp8HiddenSize", 2, {{"precision", "fp8"}, {"model", {{"hidden_size", 136}}}},
+                  {"config.json:", "/model/hidden_size", "136", "multiple of 16"}),
       config_case("NoGpu", 2, {{"device", "cuda"}}, {"cuda", "set device to \"cpu\" or \"auto\""}),
       config_case("NoSuchGpu", 2, {{"device", "cuda:31"}}, {"cuda:31", "cpu", "auto"}),
       config_case("BadDevice", 2, {{"device", "gpu"}}, {"/device", "gpu", "cuda"}),
@@ -513,8 +515,9 @@ std::vector<ErrorCase> target_cases() {
                [](const RunDir& run) { replace_file(run.folder() / "config.json", "{"); }),
       run_case("ResumeUnknownSetting", 2, {"resume", "{run}", "--set", "train.stps=5"},
                {"--set", "stps", "steps"}, nothing),
-      run_case("ResumeUnsupported", 2, {"resume", "{run}", "--set", "precision=fp8"},
-               {"/precision", "fp8", "this version supports"}, nothing),
+      run_case("ResumeInFp8", 2,
+               {"resume", "{run}", "--set", "precision=fp8", "--set", "device=cpu"},
+               {"\"fp8\"", "on a CPU", "set precision to"}, nothing),
       command_case("ResumeMissing", 2, {"resume", "no/such/run"}, {"no/such/run", "lmtrain train"}),
       command_case("ResumeNoRun", 2, {"resume", "data/sample"}, {"no run in", "lmtrain train"}),
       command_case("GenerateMissing", 2, {"generate", "no/such/run", "--prompt", "a"},

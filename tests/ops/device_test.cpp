@@ -14,7 +14,7 @@ namespace {
 
 TEST(Device, TheCpuIsAlwaysThere) {
   EXPECT_TRUE(resolve_device("cpu").is_cpu());
-  EXPECT_EQ(resolve_precision("fp32", at::kCPU), at::kFloat);
+  EXPECT_EQ(resolve_precision("fp32", at::kCPU).dtype, at::kFloat);
   EXPECT_NE(device_description(at::kCPU, 2).find("2 threads"), std::string::npos);
   EXPECT_NE(library_versions().find("libtorch 2.11.0"), std::string::npos);
 }
@@ -28,23 +28,32 @@ TEST(Device, AutoTakesAGpuOnlyWhereThereIsOne) {
     EXPECT_NE(message.find("set device to \"cpu\" or \"auto\""), std::string::npos) << message;
   } else {
     EXPECT_EQ(device, resolve_device("cuda"));
-    EXPECT_EQ(resolve_precision("auto", device), at::kBFloat16);
+    EXPECT_EQ(resolve_precision("auto", device).dtype, at::kBFloat16);
   }
 }
 
 TEST(Device, PrecisionAutoIsWhatTheProcessorIsGoodAt) {
-  const at::ScalarType chosen = resolve_precision("auto", at::kCPU);
+  const at::ScalarType chosen = resolve_precision("auto", at::kCPU).dtype;
   if (chosen == at::kBFloat16) {
-    EXPECT_EQ(resolve_precision("bf16", at::kCPU), at::kBFloat16);
+    EXPECT_EQ(resolve_precision("bf16", at::kCPU).dtype, at::kBFloat16);
   } else {
     EXPECT_EQ(chosen, at::kFloat);
     const std::string message =
         testing::error_of(ErrorKind::kConfig, [] { resolve_precision("bf16", at::kCPU); });
     EXPECT_NE(message.find("bf16 instructions"), std::string::npos) << message;
   }
-  EXPECT_EQ(precision_name(at::kBFloat16), "bf16");
-  EXPECT_EQ(precision_name(at::kFloat), "fp32");
-  testing::error_of(ErrorKind::kConfig, [] { resolve_precision("fp8", at::kCPU); });
+  EXPECT_EQ(precision_name({at::kBFloat16}), "bf16");
+  EXPECT_EQ(precision_name({at::kFloat}), "fp32");
+  EXPECT_EQ(precision_name({at::kHalf}), "fp16");
+  testing::error_of(ErrorKind::kConfig, [] { resolve_precision("half", at::kCPU); });
+}
+
+TEST(Device, Fp8OnACpuIsRefusedWithWhatItNeeds) {
+  const std::string message =
+      testing::error_of(ErrorKind::kConfig, [] { resolve_precision("fp8", at::kCPU); });
+  for (const char* part : {"\"fp8\"", "on a CPU", "8.9", "set precision to \"bf16\""})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(precision_name({at::kBFloat16, /*fp8=*/true}), "fp8");
 }
 
 TEST(Device, AHostBufferForTheCpuNeedNotBeSent) {

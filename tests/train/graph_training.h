@@ -14,7 +14,8 @@ inline constexpr int64_t kGraphSteps = 20;
 
 inline ModelConfig graph_model_config() {
   ModelConfig config = tiny_model_config();
-  config.hidden_size = 32;  // heads of 8, which every kernel of attention has
+  config.hidden_size = 32;        // heads of 8, which every kernel of attention has
+  config.intermediate_size = 48;  // as fp8 has it
   return config;
 }
 
@@ -58,6 +59,7 @@ struct GraphCase {
   at::Device device = at::kCPU;
   bool packed = false;
   bool checkpointing = false;
+  bool fp8 = false;
 };
 
 // Makes the optimizer of a training; tests put their own in its place.
@@ -89,7 +91,7 @@ inline GraphOutcome train_by_graphs(const GraphCase& test, const std::string& co
   config.activation_checkpointing = test.checkpointing;
   Parameters parameters(ParameterLayout(config, kTinyVocabulary), test.dtype, test.device);
   parameters.initialize(/*seed=*/7, config.initializer_range);
-  Llama model(config, parameters, kTinyLength, compile, /*z_loss=*/1e-3);
+  Llama model(config, parameters, kTinyLength, compile, /*z_loss=*/1e-3, test.fp8);
   const auto optimizer = make(test, parameters);
   const at::Tensor grad = at::zeros_like(parameters.master());
   std::optional<StepGraphs> graphs;

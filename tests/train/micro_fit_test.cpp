@@ -80,13 +80,13 @@ TEST(MicroFit, RowsAreThoseOfTheConfigUnlessLowered) {
 
 // The plan's activations and logits of `positions`.
 int64_t activations(const Config& config, int64_t positions) {
-  const MemoryPlan plan = plan_memory(config, at::kFloat, positions);
+  const MemoryPlan plan = plan_memory(config, {at::kFloat}, positions);
   return plan.activations + plan.logits;
 }
 
 TEST(MicroFit, ByThePlan) {
   const Config config = tiny_config(1024, 256);
-  const int64_t rest = plan_memory(config, at::kFloat, 1).micro_gradient;
+  const int64_t rest = plan_memory(config, {at::kFloat}, 1).micro_gradient;
   const auto room = [&](double positions) {
     return static_cast<uint64_t>(static_cast<double>(rest) +
                                  positions * static_cast<double>(activations(config, 1)));
@@ -129,7 +129,7 @@ TEST(MicroFit, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
 
 TEST(MicroFit, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   Config config = tiny_config(1024, 256);
-  const MemoryPlan plan = plan_memory(config, at::kFloat, 0);
+  const MemoryPlan plan = plan_memory(config, {at::kFloat}, 0);
   const auto fixed = static_cast<uint64_t>(plan.weights + plan.gradient + plan.optimizer);
   require_memory(config, std::nullopt);
   require_memory(config, fixed);

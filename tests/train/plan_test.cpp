@@ -89,7 +89,7 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
 
 TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   Config config = planned_config();
-  const MemoryPlan fp32 = plan_memory(config, at::kFloat, 128);
+  const MemoryPlan fp32 = plan_memory(config, {at::kFloat}, 128);
   const ParameterLayout layout(config.model, 50);
   const int64_t flat = layout.flat_size();
   const int64_t moments = 8 * layout.num_parameters();  // AdamW's two
@@ -102,17 +102,21 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   // Two layers of 16 + 16 (norm, matrix), 32 (q, k, v), 16 (o), 16 + 16, 48 and 24; the last norm.
   EXPECT_EQ(fp32.activations, 4 * 128 * (2 * (32 + 32 + 16 + 32 + 48 + 24) + 32));
   EXPECT_EQ(fp32.snapshot, 4 * flat + moments);
-  const MemoryPlan bf16 = plan_memory(config, at::kBFloat16, 128);
+  const MemoryPlan bf16 = plan_memory(config, {at::kBFloat16}, 128);
   EXPECT_EQ(bf16.weights, 4 * flat);
   EXPECT_EQ(bf16.working_weights, 2 * flat);
   EXPECT_EQ(bf16.gradient, 4 * flat);
   EXPECT_EQ(bf16.optimizer, moments);
   EXPECT_EQ(2 * bf16.activations, fp32.activations);
+  // In fp8 one byte for each number that a matrix is multiplied by, also where attention keeps it.
+  const MemoryPlan fp8 = plan_memory(config, {at::kBFloat16, /*fp8=*/true}, 128);
+  EXPECT_EQ(fp8.working_weights, bf16.working_weights);
+  EXPECT_EQ(fp8.activations, bf16.activations - 128 * 2 * (16 + 16 + 24 - 16));
   // The input of both layers (16), and all of one.
   config.model.activation_checkpointing = true;
-  EXPECT_EQ(plan_memory(config, at::kFloat, 128).activations, 4 * 128 * (2 * 16 + 184 + 32));
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).activations, 4 * 128 * (2 * 16 + 184 + 32));
   config.checkpoint.async = false;
-  EXPECT_EQ(plan_memory(config, at::kFloat, 128).snapshot, 0);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).snapshot, 0);
 }
 
 // Rules are asked on a device without memory; they must say there what they keep where there is
@@ -128,7 +132,7 @@ TEST_F(PlanTest, OptimizersKeepWhatIsPlanned) {
     for (const OptimizerBuffer& buffer : optimizer->buffers())
       bytes += static_cast<int64_t>(buffer.values.nbytes());
     EXPECT_GT(bytes, 0) << type;
-    EXPECT_EQ(plan_memory(config, at::kFloat, 128).optimizer, bytes) << type;
+    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, bytes) << type;
   }
 }
 

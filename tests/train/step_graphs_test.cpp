@@ -85,15 +85,15 @@ TEST_P(StepGraphsTest, GiveTheBitsOfScript) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, StepGraphsTest,
-    ::testing::Values(NamedCase{"AdamW", {"adamw"}}, NamedCase{"Lion", {"lion"}},
-                      NamedCase{"AdEMAMix", {"ademamix"}}, NamedCase{"Muon", {"muon"}},
-                      NamedCase{"Soap", {"soap"}},
-                      NamedCase{"Packed", {"adamw", at::kFloat, at::kCPU, true}},
-                      NamedCase{"PackedLionInBf16", {"lion", at::kBFloat16, at::kCPU, true}},
-                      NamedCase{"Bf16", {"adamw", at::kBFloat16}},
-                      NamedCase{"Fp16", {"adamw", at::kHalf}},
-                      NamedCase{"PackedFp16", {"ademamix", at::kHalf, at::kCPU, true}},
-                      NamedCase{"Checkpointed", {"ademamix", at::kFloat, at::kCPU, true, true}}),
+    ::testing::Values(
+        NamedCase{"AdamW", {"adamw"}}, NamedCase{"Lion", {"lion"}},
+        NamedCase{"AdEMAMix", {"ademamix"}}, NamedCase{"Muon", {"muon"}},
+        NamedCase{"Soap", {"soap"}}, NamedCase{"Packed", {"adamw", at::kFloat, at::kCPU, true}},
+        NamedCase{"PackedLionInBf16", {"lion", at::kBFloat16, at::kCPU, true}},
+        NamedCase{"Bf16", {"adamw", at::kBFloat16}}, NamedCase{"Fp16", {"adamw", at::kHalf}},
+        NamedCase{"PackedFp16", {"ademamix", at::kHalf, at::kCPU, true}},
+        NamedCase{"Checkpointed", {"ademamix", at::kFloat, at::kCPU, true, true}},
+        NamedCase{"Fp8", {"adamw", at::kBFloat16, at::kCPU, true, false, /*fp8=*/true}}),
     [](const auto& instance) { return instance.param.name; });
 
 // Three lengths, of whole micro-batches and of a last one that is smaller, put and added; and the

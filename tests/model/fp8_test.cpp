@@ -1,0 +1,75 @@
+// The Llama with its layers' products in fp8, on a CPU by the operator's oracle.
+#include <gtest/gtest.h>
+
+#include "model/llama.h"
+#include "support/tensors.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_integers;
+using testing::same_bits;
+using testing::Threads;
+
+constexpr int64_t kVocabulary = 503, kLength = 24;  // 3 rows: 72 positions, no multiple of 16
+
+struct Outcome {
+  at::Tensor loss, gradient, loss_alone;
+};
+
+ModelConfig model_config() {
+  ModelConfig config;
+  config.hidden_size = 128;
+  config.intermediate_size = 352;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  return config;
+}
+
+Outcome run(bool fp8, const ModelConfig& config = model_config(),
+            const std::string& compile = "script") {
+  const Threads one_thread(1);
+  Parameters parameters(ParameterLayout(config, kVocabulary), at::kBFloat16, at::kCPU);
+  parameters.initialize(1, 0.08);
+  Llama llama(config, parameters, kLength, compile, /*z_loss=*/0, fp8);
+  const MicroBatch micro = micro_batch(random_integers(0, kVocabulary, {3, kLength}, 1),
+                                       random_integers(-1, kVocabulary, {3, kLength}, 2), 1.0 / 72);
+  Outcome outcome;
+  outcome.gradient = at::zeros_like(parameters.master());
+  outcome.loss = llama.loss_and_gradient(micro, outcome.gradient, /*first=*/true);
+  outcome.loss_alone = llama.loss(micro);
+  return outcome;
+}
+
+TEST(LlamaInFp8, IsNearBf16AndNotIt) {
+  const Outcome bf16 = run(false), fp8 = run(true);
+  const double difference = (fp8.loss - bf16.loss).abs().item<double>();
+  EXPECT_LE(difference, 2e-2);
+  testing::record_difference("loss", difference);
+  EXPECT_GT(difference, 0);
+  EXPECT_TRUE(same_bits(fp8.loss, fp8.loss_alone));
+  const ParameterLayout layout(model_config(), kVocabulary);
+  for (const ParameterSpec& spec : layout.parameters()) {
+    const auto part = [&](const Outcome& outcome) {
+      return outcome.gradient.narrow(0, spec.offset, spec.numel()).to(at::kDouble);
+    };
+    const at::Tensor a = part(bf16), b = part(fp8);
+    const double cosine = (a.dot(b) / (a.norm() * b.norm())).item<double>();
+    EXPECT_GT(cosine, 0.95) << spec.name;
+    EXPECT_LT(cosine, 0.99999) << spec.name << ": is it fp8?";
+  }
+}
+
+TEST(LlamaInFp8, EagerScriptAndRecomputedLayersGiveTheSameBits) {
+  const Outcome script = run(true);
+  ModelConfig recomputing = model_config();
+  recomputing.activation_checkpointing = true;
+  for (const Outcome& other : {run(true, model_config(), "eager"), run(true, recomputing)}) {
+    EXPECT_TRUE(same_bits(other.loss, script.loss));
+    EXPECT_TRUE(same_bits(other.gradient, script.gradient));
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
