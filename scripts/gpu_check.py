@@ -2,9 +2,9 @@
 """The checks of scripts/gpu_check.sh, which finds the GPU, torch and the program. Standard library only.
 
 The device tests run by themselves and under compute-sanitizer. The same fifty steps, of plain rows and of packed ones, are
-trained on the CPU in fp32 and on the GPU in fp32, bf16 and fp16; losses are compared step by step, as |difference| / max(1,
-loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. By captured graphs the GPU must give the
-bits that it gives without, where it gives the same bits twice. At last the kernels are timed.
+trained on the CPU in fp32 and on the GPU in fp32, bf16, fp16 and, where it has it, fp8; losses are compared step by step,
+as |difference| / max(1, loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. By captured
+graphs the GPU must give the bits that it gives without, where it gives the same bits twice. At last the kernels are timed.
 """
 
 import argparse
@@ -20,8 +20,8 @@ import time
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STEPS = 50
-FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2, "fp16": 5e-3}
-LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2, "fp16": 2e-2}
+FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2, "fp16": 5e-3, "fp8": 4e-2}
+LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2, "fp16": 2e-2, "fp8": 1e-1}
 EVAL_TOLERANCE = 1e-4
 
 
@@ -83,8 +83,9 @@ def sanitize(report, build):
         report.add("compute-sanitizer", None, reason="no test_gpu, or no compute-sanitizer")
         return
     # Our own kernels alone: libtorch's are not for us to judge, and are many.
-    for tool, tests in (("memcheck", "GpuOperators.*:Cases/OnGpu.Updates*"), ("racecheck", "GpuOperators.*-*Attention*"),
-                        ("synccheck", "GpuOperators.*-*Attention*")):
+    ours = "GpuOperators.*:GpuFp8.Casts*:GpuFp8.Reads*"
+    for tool, tests in (("memcheck", ours + ":Cases/OnGpu.Updates*"), ("racecheck", ours + "-*Attention*"),
+                        ("synccheck", ours + "-*Attention*")):
         started = time.time()
         done = run([sanitizer, "--tool", tool, "--error-exitcode", "97", program, "--gtest_filter=" + tests])
         summary = [line for line in done.stdout.split("\n") if "SUMMARY" in line]
@@ -133,6 +134,12 @@ def write_config(path, work, batching):
     }
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=1)
+
+
+def has_fp8(compiled_in):
+    """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
+    capability = first_line(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
+    return compiled_in and float(capability or 0) >= 8.9
 
 
 def train(report, lmtrain, config, work, device, precision, batching, compile_mode="script", again=""):
@@ -230,7 +237,7 @@ def main():
         for batching in ("bucket", "pack"):
             write_config(config, work, batching)
             reference = train(report, arguments.lmtrain, config, work, "cpu", "fp32", batching)
-            for precision in ("fp32", "bf16", "fp16"):
+            for precision in ("fp32", "bf16", "fp16") + (("fp8",) if has_fp8(captures) else ()):
                 losses = train(report, arguments.lmtrain, config, work, "cuda", precision, batching)
                 compare_losses(report, f"losses cuda {precision} {batching} against cpu fp32", precision, losses, reference)
                 if captures:

@@ -5,8 +5,8 @@
 #   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 #   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
-# Runs the device tests, by themselves and under compute-sanitizer, then fifty steps in fp32 on the CPU and in fp32, bf16 and
-# fp16 on the GPU, of plain and of packed rows, with and without captured graphs, and compares losses; at last it times the kernels.
+# Runs the device tests, by themselves and under compute-sanitizer, then fifty steps in fp32 on the CPU and in fp32, bf16,
+# fp16 and fp8 on the GPU, of plain and of packed rows, with and without captured graphs, and compares losses; at last it times the kernels.
 # Prints PASS, FAIL and SKIP lines and writes one JSON report. Exit code 0 only when a GPU is there and nothing failed.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh

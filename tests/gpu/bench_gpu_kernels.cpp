@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "ops/device.h"
 #include "ops/dispatch.h"
+#include "ops/fp8.h"
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
@@ -122,6 +123,36 @@ Json operators(const at::Device& device) {
   return results;
 }
 
+// A cast beside ATen's, and products of sizes from which fp8 may pay beside ATen's in bf16.
+Json in_fp8(const at::Device& device) {
+  try {
+    resolve_precision("fp8", device);
+  } catch (const Error&) {
+    return Json::array();  // not on this GPU
+  }
+  constexpr int64_t kRows = kPositions / 2, kWide = 2048, kOut = 3 * kWide;
+  const auto options = at::TensorOptions(device).dtype(at::kBFloat16);
+  const at::Tensor x = at::randn({kRows, kWide}, options).requires_grad_(true);
+  const at::Tensor weight = at::randn({kOut, kWide}, options).requires_grad_(true);
+  const int64_t moved = 3 * x.numel() + 3 * weight.numel() + 2 * kRows * kOut;
+  return {
+      compare(
+          device, "fp8_cast", 6 * x.numel(),
+          [&] {
+            const at::NoGradGuard no_grad;
+            fp8_cast(x, fp8_amax(x), at::kFloat8_e4m3fn, Fp8Layout::kBoth);
+          },
+          [&] {
+            const at::NoGradGuard no_grad;
+            const at::Tensor scale = 448 / x.abs().amax().to(at::kFloat);
+            (x * scale).clamp(-448, 448).to(at::kFloat8_e4m3fn).t().contiguous();
+          }),
+      compare(
+          device, "fp8_linear", moved * kBytes,
+          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{fp8_linear(x, weight)}; }),
+          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{at::linear(x, weight)}; }))};
+}
+
 Json updates(const at::Device& device) {
   ModelConfig model;
   model.hidden_size = kHidden;
@@ -158,7 +189,8 @@ int main() {
     const at::Device device = lmtrain::resolve_device("cuda");
     if (!lmtrain::cuda_kernels_serve(device)) return 1;  // the log says why
     lmtrain::Json results = lmtrain::operators(device);
-    for (lmtrain::Json& update : lmtrain::updates(device)) results.push_back(std::move(update));
+    for (const lmtrain::Json& more : {lmtrain::in_fp8(device), lmtrain::updates(device)})
+      results.insert(results.end(), more.begin(), more.end());
     std::cout << results.dump(1) << '\n';
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

@@ -18,6 +18,16 @@ inline std::optional<at::Device> gpu() {
   }
 }
 
+// Empty where it computes in fp8.
+inline std::string why_no_fp8(const at::Device& device) {
+  try {
+    resolve_precision("fp8", device);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 #define SKIP_WITHOUT_GPU(device) \
   if (!(device)) GTEST_SKIP() << "no GPU on this machine"
 

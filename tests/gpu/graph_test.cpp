@@ -52,26 +52,43 @@ class Recorder : public GraphRecorder {
   std::unique_ptr<GraphRecorder> inner_;
 };
 
+void expect_the_bits_of_script(const GraphCase& test) {
+  SCOPED_TRACE(at::str(test.optimizer, ' ', test.dtype, test.packed ? " packed" : "",
+                       test.fp8 ? " in fp8" : ""));
+  const Deterministic deterministic;
+  const GraphOutcome script = train_by_graphs(test, "script", nullptr);
+  ASSERT_TRUE(train_by_graphs(test, "script", nullptr) == script) << "script itself differs";
+  Counts counts;
+  const GraphOutcome graph =
+      train_by_graphs(test, "graph", std::make_unique<Recorder>(counts, test.device));
+  EXPECT_TRUE(graph == script);
+  EXPECT_GT(counts.launches, counts.captures);
+  EXPECT_GT(counts.captures, 0) << "nothing was captured";
+}
+
 TEST(GpuGraphs, GiveTheBitsOfScript) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
   if (!why_no_graphs(*device).empty()) GTEST_SKIP() << why_no_graphs(*device);
-  const Deterministic deterministic;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
     for (const char* optimizer : {"adamw", "lion", "ademamix", "muon"}) {
       for (const bool packed : {false, true}) {
-        SCOPED_TRACE(at::str(optimizer, " ", at::toString(dtype), packed ? " packed" : ""));
-        const GraphCase test{optimizer, dtype, *device, packed};
-        const GraphOutcome script = train_by_graphs(test, "script", nullptr);
-        ASSERT_TRUE(train_by_graphs(test, "script", nullptr) == script) << "script itself differs";
-        Counts counts;
-        const GraphOutcome graph =
-            train_by_graphs(test, "graph", std::make_unique<Recorder>(counts, *device));
-        EXPECT_TRUE(graph == script);
-        EXPECT_GT(counts.launches, counts.captures);
-        EXPECT_GT(counts.captures, 0) << "nothing was captured";
+        expect_the_bits_of_script({optimizer, dtype, *device, packed});
       }
     }
+  }
+}
+
+// The scales of fp8 are found by the graph itself, for every micro-batch anew.
+TEST(GpuGraphs, GiveTheBitsOfScriptInFp8) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  if (!why_no_graphs(*device).empty()) GTEST_SKIP() << why_no_graphs(*device);
+  const std::string reason = testing::why_no_fp8(*device);
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  for (const bool packed : {false, true}) {
+    expect_the_bits_of_script(
+        {"adamw", at::kBFloat16, *device, packed, /*checkpointing=*/false, /*fp8=*/true});
   }
 }
 
