@@ -93,35 +93,72 @@ inline Mask before(int64_t limit, int64_t column) {
 
 inline Vector& vector_at(float* x) { return *reinterpret_cast<Vector*>(x); }
 
-// Scores become exp(scale * score - maximum) in their first `limit` columns and 0 in the others up
-// to `columns`; the row's maximum and sum so far, and y with them, follow (Milakov & Gimelshein,
-// 1805.02867).
-inline void online_softmax(float* scores, int64_t limit, int64_t columns, float scale,
-                           float& maximum, float& sum, float* y, int64_t width, bool first) {
-  Vector top = Vector{} - __builtin_inff();
-  const int64_t end = padded(limit);
-  for (int64_t i = 0; i < end; i += kLanes) {
-    top = larger(top, before(limit, i) ? vector_at(scores + i) : top);
-  }
-  const float block_maximum = largest_lane(top) * scale;
-  const float old_maximum = maximum;
-  maximum = !first && old_maximum > block_maximum ? old_maximum : block_maximum;
-  Vector total = {};
-  for (int64_t i = 0; i < end; i += kLanes) {
-    Vector& x = vector_at(scores + i);
-    x = before(limit, i) ? exp_approx(x * scale - maximum) : Vector{};
-    total += x;
-  }
-  for (int64_t i = end; i < columns; i += kLanes) vector_at(scores + i) = Vector{};
-  const float block_sum = sum_of_lanes(total);
-  if (first) {
-    sum = block_sum;
-  } else if (maximum == old_maximum) {
-    sum += block_sum;
+// What the softmax of kLanes rows has come to: maxima, lane by lane a part of the sums, and y
+// before it is divided by them.
+struct SoftmaxRows {
+  float* maximum;  // [kLanes]
+  float* sums;     // [kLanes][kLanes]
+  float* y;        // [kLanes][width]
+  int64_t width;
+};
+
+// Which scores of a block count: all, the columns before a limit, or in each row one more.
+enum class Scores { kAll, kColumns, kLowerHalf };
+
+// Calls f(column, which lanes count) for the vectors of a row of scores in which some count: the
+// columns before `limit`, with kWhole all of the block. Returns the column after them.
+template <bool kWhole, class F>
+[[gnu::always_inline]] inline int64_t each_vector(int64_t limit, F f) {
+  if constexpr (kWhole) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kBlock; i += kLanes) f(i, Mask{} == Mask{});
+    return kBlock;
   } else {
-    const float shrink = exp_approx(old_maximum - maximum);
-    sum = sum * shrink + block_sum;
-    for (int64_t i = 0; i < width; i += kLanes) vector_at(y + i) *= shrink;
+    int64_t i = 0;
+    for (; i < limit; i += kLanes) f(i, before(limit, i));
+    return i;
+  }
+}
+
+// Of kLanes rows of scores, the first `limit` columns, of each row `step` more, become
+// exp(scale * score - maximum), the others 0; the rows' maxima, sums and y follow (Milakov &
+// Gimelshein, 1805.02867).
+template <bool kWhole>
+void online_softmax(float* scores, int64_t limit, int64_t step, float scale, SoftmaxRows rows,
+                    bool first) {
+  Vector tops[kLanes];
+  for (int64_t row = 0; row < kLanes; ++row) {
+    Vector top = Vector{} - __builtin_inff();
+    each_vector<kWhole>(limit + row * step, [&](int64_t i, Mask counts) {
+      const Vector x = vector_at(scores + row * kBlock + i);
+      top = larger(top, counts ? x : top);
+    });
+    tops[row] = top;
+  }
+  const Vector top = largest_lanes(tops) * scale;
+  const Vector old = first ? top : vector_at(rows.maximum);
+  const Vector maximum = larger(old, top);
+  alignas(64) float shrink[kLanes];
+  vector_at(shrink) = exp_approx(old - maximum);
+  vector_at(rows.maximum) = maximum;
+  if (!first && largest_lane(maximum - old) > 0) {
+    for (int64_t row = 0; row < kLanes; ++row) {
+      float* y = rows.y + row * rows.width;
+      for (int64_t i = 0; i < rows.width; i += kLanes) vector_at(y + i) *= shrink[row];
+    }
+  }
+  for (int64_t row = 0; row < kLanes; ++row) {
+    const float row_maximum = rows.maximum[row];
+    Vector total = {};
+    int64_t i = each_vector<kWhole>(limit + row * step, [&](int64_t column, Mask counts) {
+      Vector& x = vector_at(scores + row * kBlock + column);
+      const Vector weight = exp_approx(x * scale - row_maximum);
+      x = counts ? weight : Vector{};
+      total += x;
+    });
+    for (; i < kBlock; i += kLanes) vector_at(scores + row * kBlock + i) = Vector{};
+    Vector& sum = vector_at(rows.sums + row * kLanes);
+    sum = first ? total : sum * shrink[row] + total;
   }
 }
 
@@ -129,7 +166,7 @@ template <class A>
 struct ForwardScratch {
   Packed<A> q, k, v;
   typename A::Unit *k_columns, *weight_units;
-  float *scores, *y, *maximum, *sum;
+  float *scores, *y, *maximum, *sums;
 
   ForwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places, int64_t heads)
       : q(scratch, widths, padded(places) * heads),
@@ -140,7 +177,7 @@ struct ForwardScratch {
     scratch.take(scores, kBlock * kBlock);
     scratch.take(y, padded(places) * heads * widths.numbers);
     scratch.take(maximum, padded(places) * heads);
-    scratch.take(sum, padded(places) * heads);
+    scratch.take(sums, padded(places) * heads * kLanes);
   }
 };
 
@@ -169,10 +206,13 @@ void forward(const AttentionTask<T>& task, int64_t first, int64_t last, float* m
         multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
                     padded(keys), widths.units, /*add=*/false,
                     diagonal ? Part::kLowerResult : Part::kAll);
-        for (int64_t i = 0; i < queries; ++i) {
-          online_softmax(s.scores + i * kBlock, diagonal ? i + 1 : keys, padded(keys), task.scale,
-                         s.maximum[row + i], s.sum[row + i], s.y + (row + i) * widths.numbers,
-                         widths.numbers, key == 0);
+        const bool whole = !diagonal && keys == kBlock;
+        const auto softmax = whole ? online_softmax<true> : online_softmax<false>;
+        for (int64_t i = 0; i < padded(queries); i += kLanes) {
+          softmax(s.scores + i * kBlock, diagonal ? i + 1 : keys, diagonal ? 1 : 0, task.scale,
+                  {s.maximum + row + i, s.sums + (row + i) * kLanes,
+                   s.y + (row + i) * widths.numbers, widths.numbers},
+                  key == 0);
         }
         multiply<A>(A::by_row(s.scores, kBlock, padded(queries), padded(keys), s.weight_units),
                     s.v.pairs, s.v.pair_stride, s.y + row * widths.numbers, widths.numbers,
@@ -184,9 +224,9 @@ void forward(const AttentionTask<T>& task, int64_t first, int64_t last, float* m
   for (int64_t head = 0; head < task.heads; ++head) {
     for (int64_t place = first; place < last; ++place) {
       const int64_t row = head * places + place - first;
-      task.logsumexp[head * task.logsumexp_stride + place] =
-          s.maximum[row] + __builtin_logf(s.sum[row]);
-      const float factor = 1.0F / s.sum[row];
+      const float sum = sum_of_lanes(vector_at(s.sums + row * kLanes));
+      task.logsumexp[head * task.logsumexp_stride + place] = s.maximum[row] + __builtin_logf(sum);
+      const float factor = 1.0F / sum;
       const float* y = s.y + row * widths.numbers;
       T* out = task.y.at(head, place);
 #pragma omp simd
@@ -221,20 +261,19 @@ struct BackwardScratch {
 };
 
 // A block's scores become softmax's weights, and the weights' gradients those of the scores.
-inline void softmax_backward(float* weights, float* slopes, int64_t queries, int64_t keys,
-                             bool diagonal, float scale, const float* logsumexp,
-                             const float* delta) {
+template <bool kWhole>
+void softmax_backward(float* weights, float* slopes, int64_t queries, int64_t keys, bool diagonal,
+                      float scale, const float* logsumexp, const float* delta) {
   for (int64_t row = 0; row < padded(queries); ++row, weights += kBlock, slopes += kBlock) {
     const int64_t limit = row >= queries ? 0 : diagonal ? row + 1 : keys;
-    const int64_t end = padded(limit);
-    for (int64_t i = 0; i < end; i += kLanes) {
-      const Mask used = before(limit, i);
-      Vector& weight = vector_at(weights + i);
-      Vector& slope = vector_at(slopes + i);
-      weight = used ? exp_approx(weight * scale - logsumexp[row]) : Vector{};
-      slope = used ? weight * (slope - delta[row]) * scale : Vector{};
-    }
-    for (int64_t i = end; i < padded(keys); i += kLanes) {
+    int64_t i = each_vector<kWhole>(limit, [&](int64_t column, Mask counts) {
+      Vector& weight = vector_at(weights + column);
+      Vector& slope = vector_at(slopes + column);
+      const Vector exact = exp_approx(weight * scale - logsumexp[row]);
+      weight = counts ? exact : Vector{};
+      slope = counts ? exact * (slope - delta[row]) * scale : Vector{};
+    });
+    for (; i < padded(keys); i += kLanes) {
       vector_at(weights + i) = vector_at(slopes + i) = Vector{};
     }
   }
@@ -287,8 +326,10 @@ void backward(const AttentionTask<T>& task, float* memory) {
                     widths.units, /*add=*/false, result);
         multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.slopes, kBlock, rows, columns,
                     widths.units, /*add=*/false, result);
-        softmax_backward(s.weights, s.slopes, queries, keys, diagonal, task.scale,
-                         logsumexp + query, s.delta + query);
+        const bool whole = !diagonal && queries == kBlock && keys == kBlock;
+        const auto softmax = whole ? softmax_backward<true> : softmax_backward<false>;
+        softmax(s.weights, s.slopes, queries, keys, diagonal, task.scale, logsumexp + query,
+                s.delta + query);
         const bool add = head > 0 || !diagonal;
         const Part upper = diagonal ? Part::kUpperLeft : Part::kAll;
         multiply<A>(A::by_column(s.weights, kBlock, rows, columns, s.weight_units),

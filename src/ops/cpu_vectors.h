@@ -54,9 +54,10 @@ inline V exp_approx(V x) {
   constexpr float kLog2e = 1.44269504088896341F;
   constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
-  x = x < -87.0F ? -87.0F : x;
-  x = x > 88.0F ? 88.0F : x;
+  // 1.5 * 2^23 + 127: adding it rounds to an integer, with an exponent's bias in the lowest bits.
+  constexpr float kRound = 12583039.0F;
+  x = -87.0F > x ? -87.0F : x;  // so ordered, both are one instruction and pass a NaN on
+  x = 88.0F < x ? 88.0F : x;
   const V shifted = x * kLog2e + kRound;
   const V n = shifted - kRound;
   const V r = (x - n * kLn2High) - n * kLn2Low;
@@ -68,8 +69,7 @@ inline V exp_approx(V x) {
   p = p * r * r + r + 1.0F;
   // Times 2^n in floating point: adding n to the exponent's bits would turn some NaNs into numbers.
   using U = typename BitsOf<V>::Type;
-  const U power = (__builtin_bit_cast(U, shifted) - __builtin_bit_cast(uint32_t, kRound) + 127U)
-                  << 23;
+  const U power = __builtin_bit_cast(U, shifted) << 23;
   return p * __builtin_bit_cast(V, power);
 }
 
@@ -111,6 +111,22 @@ inline float reduce(Vector x, F f) {
 inline Vector larger(Vector a, Vector b) { return b > a ? b : a; }  // a where b is NaN
 inline float largest_lane(Vector x) {
   return reduce(x, [](Vector a, Vector b) { return larger(a, b); });
+}
+// Lane i is the largest of x[i]; x is used up.
+inline Vector largest_lanes(Vector (&x)[kLanes]) {
+#define LMTRAIN_EVEN(lane) (2 * (lane))
+#define LMTRAIN_ODD(lane) (2 * (lane) + 1)
+#pragma GCC unroll 4
+  for (int count = kLanes / 2; count > 0; count /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) {
+      x[i] = larger(LMTRAIN_SHUFFLE(x[2 * i], x[2 * i + 1], LMTRAIN_EVEN),
+                    LMTRAIN_SHUFFLE(x[2 * i], x[2 * i + 1], LMTRAIN_ODD));
+    }
+  }
+#undef LMTRAIN_EVEN
+#undef LMTRAIN_ODD
+  return x[0];
 }
 inline float sum_of_lanes(Vector x) {
   return reduce(x, [](Vector a, Vector b) { return a + b; });
