@@ -60,8 +60,9 @@ Fp8Copies cast_by_aten(const at::Tensor& x_MN, const at::Tensor& amax, at::Scala
 
 at::Tensor fp8_amax(const at::Tensor& x) {
   if (!has_cuda_kernel(x)) return x.abs().amax().to(at::kFloat).view({1});
-  at::Tensor amax = at::empty({cuda::fp8_amax_parts(x.numel())}, x.options().dtype(at::kFloat));
+  at::Tensor amax;
   on_cuda(x, [&](const auto& call) {
+    amax = at::empty({cuda::fp8_amax_parts(x.numel())}, x.options().dtype(at::kFloat));
     cuda::fp8_amax(call, x.data_ptr(), elements<float>(amax), x.numel());
   });
   return amax;
