@@ -204,4 +204,17 @@ void configure_runtime(int num_threads) {
   at::set_num_threads(num_threads);
 }
 
+void use_deterministic_algorithms() {
+  // cuBLAS reads it when it is first used; without it, it may take a workspace of any size.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  context.setDeterministicCuDNN(true);
+  // Tensors need no filling: none of our operators reads what it has not written.
+  context.setDeterministicFillUninitializedMemory(false);
+  // Of the kernels of attention, FlashAttention and the composition have a backward that can.
+  context.setSDPUseMemEfficient(false);
+  context.setSDPUseCuDNN(false);
+}
+
 }  // namespace lmtrain

@@ -44,5 +44,8 @@ int available_processors();
 // Sets libtorch's threads, seeds nothing; tunes malloc so that large activations are reused instead
 // of unmapped. Call once, before the first operator.
 void configure_runtime(int num_threads);
+// From now on ATen's operators give the same bits each time; those that cannot throw. Ours, and all
+// on a CPU, do so anyway. Call before a GPU is first used.
+void use_deterministic_algorithms();
 
 }  // namespace lmtrain

@@ -42,6 +42,7 @@ int default_threads() {
 void resolve_runtime(Config& config) {
   if (!config.threads) config.threads = default_threads();
   configure_runtime(static_cast<int>(*config.threads));
+  if (config.deterministic) use_deterministic_algorithms();
   const at::Device device = resolve_device(config.device);
   config.device = device.str();
   config.precision = precision_name(resolve_precision(config.precision, device));
