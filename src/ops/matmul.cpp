@@ -113,13 +113,16 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
   });
 }
 
-// a_MK b_KN -> c_MN. Either may be a transposed view.
+// a_MK b_KN into c_MN, which is contiguous.
 template <class T>
-at::Tensor by_gemm(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN) {
+void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN,
+              const at::Tensor& c_MN) {
   constexpr bool kRounds = !std::is_same_v<T, float>;  // else the result holds its own sums
   const int64_t rows = a_MK.size(0), terms = a_MK.size(1), columns = b_KN.size(1);
-  const at::Tensor c_MN = at::empty({rows, columns}, a_MK.options());
-  if (terms == 0) return c_MN.zero_();
+  if (terms == 0) {
+    c_MN.zero_();
+    return;
+  }
   const int64_t panel = gemm.panel_columns, unit = Packed<T>::kUnit;
   const int64_t depth = parts(parts(terms, parts(terms, kGemmTerms<T>)), unit) * unit;
   const int64_t wide = std::min(kPackedColumns, parts(columns, panel) * panel);
@@ -142,25 +145,53 @@ at::Tensor by_gemm(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Ten
       }
     }
   }
-  return c_MN;
 }
 
-// Either operand as it is or transposed.
+// As it is or transposed, each matrix of a batch.
 bool has_a_contiguous_side(const at::Tensor& x) {
-  return x.is_contiguous() || x.t().is_contiguous();
+  const auto is_contiguous = [&](int64_t row, int64_t column) {
+    return x.stride(column) == 1 && x.stride(row) == x.size(column);
+  };
+  return is_contiguous(-2, -1) || is_contiguous(-1, -2);
+}
+
+// f(our product for a's elements), where that is the one to take. Matrices are the last dimensions.
+template <class F>
+void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
+  if (!has_cpu_kernel(a) || std::min(a.size(-2), b.size(-1)) < kFew) return;
+  if (!has_a_contiguous_side(a) || !has_a_contiguous_side(b)) return;
+  on_cpu(a, [&]<class T>(T) {
+    if (const CpuGemm<T>* gemm = fastest_cpu_gemm<T>()) f(*gemm);
+  });
 }
 
 }  // namespace
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   at::Tensor c_MN;
-  if (has_cpu_kernel(a_MK) && std::min(a_MK.size(0), b_KN.size(1)) >= kFew &&
-      has_a_contiguous_side(a_MK) && has_a_contiguous_side(b_KN)) {
-    on_cpu(a_MK, [&]<class T>(T) {
-      if (const CpuGemm<T>* gemm = fastest_cpu_gemm<T>()) c_MN = by_gemm(*gemm, a_MK, b_KN);
-    });
-  }
+  with_gemm(a_MK, b_KN, [&](const auto& gemm) {
+    c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+    multiply(gemm, a_MK, b_KN, c_MN);
+  });
   return c_MN.defined() ? c_MN : at::mm(a_MK, b_KN);
+}
+
+at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {
+  at::Tensor c_BMN;
+  with_gemm(a_BMK, b_BKN, [&](const auto& gemm) {
+    const int64_t count = a_BMK.size(0);
+    c_BMN = at::empty({count, a_BMK.size(1), b_BKN.size(2)}, a_BMK.options());
+    const auto multiply_some = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) multiply(gemm, a_BMK[i], b_BKN[i], c_BMN[i]);
+    };
+    // Whole products to a thread where there are enough; else the threads share each.
+    if (count < at::get_num_threads()) {
+      multiply_some(0, count);
+    } else {
+      at::parallel_for(0, count, 1, multiply_some);
+    }
+  });
+  return c_BMN.defined() ? c_BMN : at::bmm(a_BMK, b_BKN);
 }
 
 }  // namespace lmtrain

@@ -6,7 +6,10 @@
 
 namespace lmtrain {
 
-// a_MK b_KN -> c_MN. No gradient. Either may be a transposed view of a contiguous tensor.
-at::Tensor product(const at::Tensor& a, const at::Tensor& b);
+// a_MK b_KN -> c_MN, in their dtype. No gradient. Either may be a transposed view of a contiguous
+// tensor.
+at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
+// The same for each matrix of a batch.
+at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN);
 
 }  // namespace lmtrain

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "ops/matmul.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -13,15 +14,15 @@ constexpr int64_t kMaxBatchElements = int64_t{1} << 25;
 
 at::Tensor rotated(const at::Tensor& x_Brc, const at::Tensor& left, const at::Tensor& right) {
   at::Tensor y_Brc = x_Brc;
-  if (left.defined()) y_Brc = at::bmm(left.mT(), y_Brc);
-  if (right.defined()) y_Brc = at::bmm(y_Brc, right);
+  if (left.defined()) y_Brc = batched_product(left.mT(), y_Brc);
+  if (right.defined()) y_Brc = batched_product(y_Brc, right);
   return y_Brc;
 }
 
 at::Tensor rotated_back(const at::Tensor& x_Brc, const at::Tensor& left, const at::Tensor& right) {
   at::Tensor y_Brc = x_Brc;
-  if (left.defined()) y_Brc = at::bmm(left, y_Brc);
-  if (right.defined()) y_Brc = at::bmm(y_Brc, right.mT());
+  if (left.defined()) y_Brc = batched_product(left, y_Brc);
+  if (right.defined()) y_Brc = batched_product(y_Brc, right.mT());
   return y_Brc;
 }
 
@@ -32,7 +33,7 @@ at::Tensor eigenbasis(const at::Tensor& sum_Bnn) {
 
 // One step of orthogonal iteration from `basis`; gives the order its columns were put into.
 at::Tensor improve(const at::Tensor& sum_Bnn, at::Tensor& basis_Bnn) {
-  const at::Tensor product_Bnn = at::bmm(sum_Bnn, basis_Bnn);
+  const at::Tensor product_Bnn = batched_product(sum_Bnn, basis_Bnn);
   const at::Tensor eigenvalues_Bn = (basis_Bnn * product_Bnn).sum(1);
   const at::Tensor order_Bn =
       at::argsort(eigenvalues_Bn, /*stable=*/true, /*dim=*/-1, /*descending=*/true);
@@ -128,8 +129,8 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
           rotated_back(direction_Brc, batch.left.basis, batch.right.basis));
   }
   // After the update, so that a gradient never meets a basis made from itself.
-  if (batch.rotates_left) batch.left.sum.baddbmm_(g_Brc, g_Brc.mT(), beta2, 1 - beta2);
-  if (batch.rotates_right) batch.right.sum.baddbmm_(g_Brc.mT(), g_Brc, beta2, 1 - beta2);
+  if (batch.rotates_left) batch.left.sum.lerp_(batched_product(g_Brc, g_Brc.mT()), 1 - beta2);
+  if (batch.rotates_right) batch.right.sum.lerp_(batched_product(g_Brc.mT(), g_Brc), 1 - beta2);
   if (step.number == 1) {
     if (batch.rotates_left) batch.left.basis.copy_(eigenbasis(batch.left.sum));
     if (batch.rotates_right) batch.right.basis.copy_(eigenbasis(batch.right.sum));

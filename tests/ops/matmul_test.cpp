@@ -1,0 +1,57 @@
+// Products of batches; those of single matrices are linear_test.cpp's.
+#include "ops/matmul.h"
+
+#include "ops/cpu_gemm.h"
+#include "support/tensors.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_tensor;
+
+// Both operands as they are and as transposed views.
+at::Tensor laid_out(const at::Tensor& x, bool transposed) {
+  return transposed ? x.mT().contiguous().mT() : x;
+}
+
+TEST(BatchedProduct, EqualsAtenOverShapes) {
+  // Batch, rows, terms, columns: too few rows for our product, odd sizes, more than fit a tile;
+  // fewer products than threads and more.
+  const std::vector<std::array<int64_t, 4>> shapes = {
+      {3, 1, 20, 33}, {1, 40, 17, 50}, {2, 64, 64, 64}, {5, 33, 130, 70}, {4, 16, 600, 16}};
+  for (const auto& [batch, rows, terms, columns] : shapes) {
+    const at::Tensor a = random_tensor({batch, rows, terms}, 1, at::kBFloat16);
+    const at::Tensor b = random_tensor({batch, terms, columns}, 2, at::kBFloat16) /
+                         std::sqrt(static_cast<double>(terms));
+    const at::Tensor exact = at::bmm(a.to(at::kDouble), b.to(at::kDouble));
+    for (const int way : {0, 1, 2, 3}) {
+      SCOPED_TRACE(::testing::Message() << batch << " of " << rows << " x " << terms << " x "
+                                        << columns << ", way " << way);
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+        const at::Tensor c = batched_product(laid_out(a.to(dtype), (way & 1) != 0),
+                                             laid_out(b.to(dtype), (way & 2) != 0));
+        EXPECT_EQ(c.scalar_type(), dtype);
+        const double tolerance = dtype == at::kBFloat16 ? 1.6e-2 : 1e-5;
+        EXPECT_LE(testing::largest_elementwise_difference(c, exact), tolerance);
+      }
+    }
+  }
+}
+
+TEST(BatchedProduct, HasTheBitsOfEachProductWhateverTheThreads) {
+  if (fastest_cpu_gemm<float>() == nullptr)
+    GTEST_SKIP() << "a library's sums may be cut by threads";
+  const at::Tensor a = random_tensor({3, 50, 64}, 3), b = random_tensor({3, 64, 48}, 4);
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 2, 4}) {
+    at::set_num_threads(threads);
+    const at::Tensor c = batched_product(a, b);
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(testing::same_bits(c[i], product(a[i], b[i])));
+    }
+  }
+  at::set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace lmtrain
