@@ -102,9 +102,6 @@ struct SoftmaxRows {
   int64_t width;
 };
 
-// Which scores of a block count: all, the columns before a limit, or in each row one more.
-enum class Scores { kAll, kColumns, kLowerHalf };
-
 // Calls f(column, which lanes count) for the vectors of a row of scores in which some count: the
 // columns before `limit`, with kWhole all of the block. Returns the column after them.
 template <bool kWhole, class F>
@@ -141,7 +138,9 @@ void online_softmax(float* scores, int64_t limit, int64_t step, float scale, Sof
   alignas(64) float shrink[kLanes];
   vector_at(shrink) = exp_approx(old - maximum);
   vector_at(rows.maximum) = maximum;
-  if (!first && largest_lane(maximum - old) > 0) {
+  // Compared, not subtracted: a row of NaN must not hide that another's maximum has grown.
+  const Vector grown = maximum > old ? Vector{} + 1.0F : Vector{};
+  if (!first && largest_lane(grown) > 0) {
     for (int64_t row = 0; row < kLanes; ++row) {
       float* y = rows.y + row * rows.width;
       for (int64_t i = 0; i < rows.width; i += kLanes) vector_at(y + i) *= shrink[row];
