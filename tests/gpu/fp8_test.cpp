@@ -5,6 +5,7 @@
 #include "gpu.h"
 #include "model/llama.h"
 #include "ops/operators.h"
+#include "support/models.h"
 #include "support/operator_check.h"
 
 namespace lmtrain {
@@ -116,12 +117,7 @@ struct ModelOutcome {
 };
 
 ModelOutcome run_model(const at::Device& device, bool fp8) {
-  ModelConfig config;
-  config.hidden_size = 128;
-  config.intermediate_size = 352;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
+  const ModelConfig config = testing::two_layer_model();
   Parameters parameters(ParameterLayout(config, 503), at::kBFloat16, device);
   parameters.initialize(1, 0.08);
   Llama model(config, parameters, 100, "script", /*z_loss=*/0, fp8);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/llama.h"
+#include "support/models.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -10,6 +11,7 @@ namespace {
 using testing::random_integers;
 using testing::same_bits;
 using testing::Threads;
+using testing::two_layer_model;
 
 constexpr int64_t kVocabulary = 503, kLength = 24;  // 3 rows: 72 positions, no multiple of 16
 
@@ -17,17 +19,7 @@ struct Outcome {
   at::Tensor loss, gradient, loss_alone;
 };
 
-ModelConfig model_config() {
-  ModelConfig config;
-  config.hidden_size = 128;
-  config.intermediate_size = 352;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  return config;
-}
-
-Outcome run(bool fp8, const ModelConfig& config = model_config(),
+Outcome run(bool fp8, const ModelConfig& config = two_layer_model(),
             const std::string& compile = "script") {
   const Threads one_thread(1);
   Parameters parameters(ParameterLayout(config, kVocabulary), at::kBFloat16, at::kCPU);
@@ -49,7 +41,7 @@ TEST(LlamaInFp8, IsNearBf16AndNotIt) {
   testing::record_difference("loss", difference);
   EXPECT_GT(difference, 0);
   EXPECT_TRUE(same_bits(fp8.loss, fp8.loss_alone));
-  const ParameterLayout layout(model_config(), kVocabulary);
+  const ParameterLayout layout(two_layer_model(), kVocabulary);
   for (const ParameterSpec& spec : layout.parameters()) {
     const auto part = [&](const Outcome& outcome) {
       return outcome.gradient.narrow(0, spec.offset, spec.numel()).to(at::kDouble);
@@ -63,9 +55,9 @@ TEST(LlamaInFp8, IsNearBf16AndNotIt) {
 
 TEST(LlamaInFp8, EagerScriptAndRecomputedLayersGiveTheSameBits) {
   const Outcome script = run(true);
-  ModelConfig recomputing = model_config();
+  ModelConfig recomputing = two_layer_model();
   recomputing.activation_checkpointing = true;
-  for (const Outcome& other : {run(true, model_config(), "eager"), run(true, recomputing)}) {
+  for (const Outcome& other : {run(true, two_layer_model(), "eager"), run(true, recomputing)}) {
     EXPECT_TRUE(same_bits(other.loss, script.loss));
     EXPECT_TRUE(same_bits(other.gradient, script.gradient));
   }

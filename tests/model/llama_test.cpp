@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/support.h"
 #include "support/llama_case.h"
+#include "support/models.h"
 
 namespace lmtrain {
 namespace {
@@ -99,15 +100,9 @@ TEST(Llama, CallsBeforeDoNotChangeTheBits) {
   }
 }
 
-// Large enough that every operator shares its work; twice with the same threads gives the same
-// bits.
+// Twice with the same threads gives the same bits.
 TEST(Llama, RunsTwiceToTheSameBits) {
-  ModelConfig config;
-  config.hidden_size = 128;
-  config.intermediate_size = 352;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
+  const ModelConfig config = testing::two_layer_model();
   const Threads scope(2);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     Parameters parameters(ParameterLayout(config, 503), dtype, at::kCPU);
