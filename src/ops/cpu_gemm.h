@@ -14,12 +14,12 @@
 
 namespace lmtrain {
 
-// Units of 4 bytes, one float or a pair of Bf16, of a sum taken at a time; and rows of the left
-// operand packed at a time.
+// Numbers in a unit, which has the size of a float; units of a sum taken at a time; and rows of the
+// left operand packed at a time.
+template <class T>
+inline constexpr int64_t kGemmUnit = int64_t{sizeof(float)} / int64_t{sizeof(T)};
 inline constexpr int64_t kGemmDepth = 256;
 inline constexpr int64_t kGemmRows = 48;
-template <class T>
-inline constexpr int64_t kGemmTerms = kGemmDepth*(4 / sizeof(T));
 
 // Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
 template <class T>
@@ -36,7 +36,7 @@ template <class T>
 struct GemmBlock {
   GemmMatrix<T> matrix;
   int64_t rows;   // at most kGemmRows
-  int64_t depth;  // in numbers, at most kGemmTerms<T>
+  int64_t depth;  // in numbers, at most kGemmDepth units
 };
 
 // Rows of a result, `stride` apart.

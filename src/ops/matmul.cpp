@@ -38,8 +38,6 @@ GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
 // A block of the right operand, `depth` terms after `depth` terms, each in panels.
 template <class T>
 struct Packed {
-  static constexpr int64_t kUnit = 4 / sizeof(T);  // terms in one
-
   const CpuGemm<T>& gemm;
   float* data;
   int64_t terms, columns;
@@ -48,8 +46,8 @@ struct Packed {
   int64_t num_panels() const { return parts(columns, gemm.panel_columns); }
   int64_t depth_at(int64_t term) const { return std::min(depth, terms - term); }
   float* panel(int64_t term, int64_t panel) const {
-    return data + gemm.panel_columns *
-                      (term / kUnit * num_panels() + panel * parts(depth_at(term), kUnit));
+    return data + gemm.panel_columns * (term / kGemmUnit<T> * num_panels() +
+                                        panel * parts(depth_at(term), kGemmUnit<T>));
   }
 };
 
@@ -123,8 +121,8 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
     c_MN.zero_();
     return;
   }
-  const int64_t panel = gemm.panel_columns, unit = Packed<T>::kUnit;
-  const int64_t depth = parts(parts(terms, parts(terms, kGemmTerms<T>)), unit) * unit;
+  const int64_t panel = gemm.panel_columns, unit = kGemmUnit<T>;
+  const int64_t depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
   const int64_t wide = std::min(kPackedColumns, parts(columns, panel) * panel);
   const int64_t deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
   const at::Tensor packed = floats(parts(std::min(deep, terms), unit) * wide);

@@ -65,8 +65,7 @@ struct Shape {
 // The right operand's panels, one behind the other.
 template <class T>
 auto packed(const CpuGemm<T>& gemm, const Shape& shape, const GemmMatrix<T>& b) {
-  const auto unit = static_cast<int64_t>(sizeof(float) / sizeof(T));
-  const int64_t units = (shape.depth + unit - 1) / unit;
+  const int64_t units = (shape.depth + kGemmUnit<T> - 1) / kGemmUnit<T>;
   const int64_t num_panels = (shape.columns + gemm.panel_columns - 1) / gemm.panel_columns;
   auto panels = aligned(num_panels * gemm.panel_columns * units);
   for (int64_t first = 0; first < shape.columns; first += gemm.panel_columns) {
