@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -113,7 +114,7 @@ void Parameters::initialize(int64_t seed, double initializer_range) {
       continue;
     }
     const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
-    at::parallel_for(0, spec.numel(), 4096, [&](int64_t begin, int64_t end) {
+    share_work(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         tensor[i] = static_cast<float>(
             initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));

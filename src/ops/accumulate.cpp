@@ -1,6 +1,7 @@
 #include "ops/accumulate.h"
 
 #include "ops/dispatch.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -12,7 +13,7 @@ void accumulate(const at::Tensor& part, const at::Tensor& sum, bool first) {
   }
   const at::Tensor flat = part.contiguous();
   on_cpu(flat, [&]<class T>(T) {
-    at::parallel_for(0, flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
+    share_work(flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
       cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin,
                                   end - begin, first);
     });

@@ -1,9 +1,8 @@
-#include <atomic>
-
 #include "ops/cpu_attention.h"
 #include "ops/dispatch.h"
 #include "ops/flash_attention.h"
 #include "ops/operators.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -20,15 +19,15 @@ struct Work {
   int64_t first, last;
 };
 
-// f(work, scratch) for all of it, each taken by the thread that is free next: no two write to the
-// same place, so who takes which changes no bit.
+// f(work, scratch) for all of it.
 template <class F>
 void share(const std::vector<Work>& all, int64_t scratch_floats, const F& f) {
-  std::atomic<size_t> next = 0;
-  const auto count = static_cast<int64_t>(all.size());
-  at::parallel_for(0, std::min<int64_t>(count, at::get_num_threads()), 1, [&](int64_t, int64_t) {
+  SharedWork shared(static_cast<int64_t>(all.size()));
+  shared.run(1, [&] {
     const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);
-    for (size_t i = next++; i < all.size(); i = next++) f(all[i], scratch.data_ptr<float>());
+    while (const Pieces piece = shared.take_one()) {
+      f(all[static_cast<size_t>(piece.begin)], scratch.data_ptr<float>());
+    }
   });
 }
 

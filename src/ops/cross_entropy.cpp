@@ -2,6 +2,7 @@
 
 #include "ops/dispatch.h"
 #include "ops/operators.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -45,7 +46,7 @@ void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
       TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
                         vocab);
     }
-    at::parallel_for(0, rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
+    share_work(rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
       cpu_kernels<T>().cross_entropy(
           elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
           elements<float>(losses) + begin, end - begin, vocab, scale, static_cast<float>(z_loss));

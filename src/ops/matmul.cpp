@@ -2,6 +2,7 @@
 
 #include "ops/cpu_gemm.h"
 #include "ops/dispatch.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -54,7 +55,7 @@ struct Packed {
 template <class T>
 void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
   const int64_t wide = packed.gemm.panel_columns;
-  at::parallel_for(0, packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
+  share_work(packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t column = panel * wide;
       for (int64_t term = 0; term < packed.terms; term += packed.depth) {
@@ -78,14 +79,20 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
       std::max(parts(b.columns, kSumColumns),
                std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
   const int64_t group = parts(b.num_panels(), groups);
-  at::parallel_for(0, parts(b.num_panels(), group) * tiles, 1, [&](int64_t piece, int64_t end) {
+  const int64_t pieces = parts(b.num_panels(), group) * tiles;
+  // As many rows as are packed at a time, but for a share of work too small for that.
+  const int64_t least = std::clamp<int64_t>(pieces / (int64_t{4} * at::get_num_threads()), 1,
+                                            kGemmRows / gemm.tile_rows);
+  SharedWork work(pieces);
+  work.run(least, [&] {
     const int64_t wide = group * gemm.panel_columns;
     const at::Tensor scratch = floats(gemm.scratch);
     const at::Tensor own_sums = floats(sums.data == nullptr ? kGemmRows * wide : 0);
-    while (piece < end) {
-      const int64_t panel = piece / tiles * group;
-      const int64_t tile = piece % tiles;
-      const int64_t count = std::min({end - piece, tiles - tile, kGemmRows / gemm.tile_rows});
+    for (Pieces left = work.take_some(least); left; left = left ? left : work.take_some(least)) {
+      const int64_t panel = left.begin / tiles * group;
+      const int64_t tile = left.begin % tiles;
+      const int64_t count =
+          std::min({left.end - left.begin, tiles - tile, kGemmRows / gemm.tile_rows});
       const int64_t row = tile * gemm.tile_rows, column = panel * gemm.panel_columns;
       const int64_t high = std::min(rows - row, count * gemm.tile_rows);
       const GemmRows<float> piece_sums = sums.data == nullptr
@@ -106,7 +113,7 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
                       last && c.data != nullptr ? part(c, row, column) : GemmRows<T>{},
                       scratch.data_ptr<float>());
       }
-      piece += count;
+      left.begin += count;
     }
   });
 }
@@ -186,7 +193,7 @@ at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {
     if (count < at::get_num_threads()) {
       multiply_some(0, count);
     } else {
-      at::parallel_for(0, count, 1, multiply_some);
+      share_work(count, 1, multiply_some);
     }
   });
   return c_BMN.defined() ? c_BMN : at::bmm(a_BMK, b_BKN);

@@ -1,5 +1,6 @@
 #include "ops/dispatch.h"
 #include "ops/operators.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -28,7 +29,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const at::Tensor v = at::empty({batch, length, num_kv_heads, size}, qkv.options());
     const int64_t width = qkv.size(-1);
     on_cpu(qkv, [&]<class T>(T) {
-      at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
+      share_work(batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
         const auto& rope = cpu_kernels<T>().rope;
         for (int64_t row = begin; row < end; ++row) {
           const T* in = elements<T>(qkv) + row * width;
@@ -74,7 +75,7 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const int64_t width = (num_heads + 2 * num_kv_heads) * size;
     at::Tensor d_qkv = at::empty({batch, length, width}, d[0].options());
     on_cpu(d_qkv, [&]<class T>(T) {
-      at::parallel_for(0, batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
+      share_work(batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
         const auto& rope = cpu_kernels<T>().rope;
         for (int64_t row = begin; row < end; ++row) {
           const int64_t b = row / length;

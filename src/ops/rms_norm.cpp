@@ -1,5 +1,6 @@
 #include "ops/dispatch.h"
 #include "ops/operators.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -18,7 +19,7 @@ std::pair<at::Tensor, at::Tensor> forward_rows(const at::Tensor& x, const at::Te
   const at::Tensor y = at::empty_like(x);
   const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
   on_cpu(x, [&]<class T>(T) {
-    at::parallel_for(0, rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
+    share_work(rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
       const auto at = [&](const at::Tensor& t) {
         return t.defined() ? elements<T>(t) + begin * dim : nullptr;
       };
@@ -46,7 +47,7 @@ std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::
   on_cpu(x, [&]<class T>(T) {
     const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
     const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
-    at::parallel_for(0, kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
+    share_work(kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {
         const int64_t begin = std::min(rows, block * block_rows);
         const int64_t end = std::min(rows, begin + block_rows);

@@ -1,5 +1,6 @@
 #include "ops/dispatch.h"
 #include "ops/operators.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -14,7 +15,7 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     shape.back() = dim;
     const at::Tensor y = at::empty(shape, gate_up.options());
     on_cpu(y, [&]<class T>(T) {
-      at::parallel_for(0, y.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
+      share_work(y.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
         cpu_kernels<T>().swiglu_forward(elements<T>(gate_up) + begin * 2 * dim,
                                         elements<T>(y) + begin * dim, end - begin, dim);
       });
@@ -33,7 +34,7 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     const int64_t dim = dy.size(-1);
     at::Tensor d_gate_up = at::empty_like(gate_up);
     on_cpu(dy, [&]<class T>(T) {
-      at::parallel_for(0, dy.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
+      share_work(dy.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
         cpu_kernels<T>().swiglu_backward(
             elements<T>(dy) + begin * dim, elements<T>(gate_up) + begin * 2 * dim,
             elements<T>(d_gate_up) + begin * 2 * dim, end - begin, dim);

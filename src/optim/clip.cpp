@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/dispatch.h"
+#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -27,7 +28,7 @@ double gradient_norm(const at::Tensor& grad) {
   if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
   const int64_t size = grad.numel();
   std::vector<double> blocks(static_cast<size_t>((size + kBlock - 1) / kBlock));
-  at::parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
+  share_work(static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t begin = block * kBlock;
       blocks[static_cast<size_t>(block)] = cpu_kernels<float>().sum_of_squares(

@@ -4,11 +4,10 @@
 // tensors of one group make one range, so that without groups AdamW is two loops over one array.
 #pragma once
 
-#include <ATen/Parallel.h>
-
 #include <functional>
 
 #include "ops/dispatch.h"
+#include "ops/shared_work.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 
@@ -53,7 +52,7 @@ bool has_fused_update(const Parameters& parameters);
 // threads.
 template <class F>
 void for_each_piece(const FlatRange& range, const F& f) {
-  at::parallel_for(0, range.size, grain_rows(1), [&](int64_t begin, int64_t end) {
+  share_work(range.size, grain_rows(1), [&](int64_t begin, int64_t end) {
     f(range.first + begin, range.moment_first + begin, end - begin);
   });
 }

@@ -1,0 +1,64 @@
+// Work that threads take as they come free: one whose core is slowed, by a neighbour on the machine
+// or by the work itself, takes less of it, and none waits long for another.
+//
+// Pieces are numbered. Who takes which must change no bit of a result: no two pieces write to the
+// same place, and sums stay within a piece.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace lmtrain {
+
+struct Pieces {
+  int64_t begin = 0, end = 0;
+  explicit operator bool() const { return begin < end; }
+};
+
+// Pieces 0 to count - 1, in their order.
+class SharedWork {
+ public:
+  explicit SharedWork(int64_t count) : count_(count), threads_(at::get_num_threads()) {}
+
+  // The next one; empty when all are taken.
+  Pieces take_one() {
+    const int64_t begin = next_.fetch_add(1, std::memory_order_relaxed);
+    return {begin, std::min(begin + 1, count_)};
+  }
+  // The next ones, a multiple of `least` but for the last: many while many are left, so that a
+  // thread's are neighbours, and few at the end, so that all threads end together.
+  Pieces take_some(int64_t least) {
+    int64_t begin = next_.load(std::memory_order_relaxed), end = 0;
+    do {
+      const int64_t share = (count_ - begin) / (2 * threads_) / least * least;
+      end = std::min(begin + std::max(share, least), count_);
+    } while (begin < count_ && !next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+    return {begin, end};
+  }
+
+  // f() on as many threads as `pieces` at a time keep busy; each takes from here until nothing is
+  // left.
+  template <class F>
+  void run(int64_t pieces, const F& f) const {
+    at::parallel_for(0, std::min(threads_, (count_ + pieces - 1) / pieces), 1,
+                     [&](int64_t, int64_t) { f(); });
+  }
+
+ private:
+  const int64_t count_, threads_;
+  std::atomic<int64_t> next_ = 0;
+};
+
+// f(begin, end) for all of [0, count), at least `grain` at a time but for the last.
+template <class F>
+void share_work(int64_t count, int64_t grain, const F& f) {
+  SharedWork work(count);
+  work.run(grain, [&] {
+    while (const Pieces pieces = work.take_some(grain)) f(pieces.begin, pieces.end);
+  });
+}
+
+}  // namespace lmtrain
