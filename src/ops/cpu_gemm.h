@@ -2,10 +2,10 @@
 //
 // Blocked after Goto & van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a
 // block of the right operand is packed in panels as wide as a register tile; against them go rows
-// of the left one, packed by whoever multiplies them. Sums are fp32; each is taken in the order of
-// its terms, kGemmDepth at a time, so a result depends on nothing but the operands. Compiled per
-// instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor multiplies
-// pairs of them; ops/matmul.cpp shares the work among threads.
+// of the left one, as they are or packed by whoever multiplies them. Sums are fp32; each is taken
+// in the order of its terms, kGemmDepth at a time, so a result depends on nothing but the operands.
+// Compiled per instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor
+// multiplies pairs of them; ops/matmul.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@
 
 namespace lmtrain {
 
-// Numbers in a unit, which has the size of a float; units of a sum taken at a time; and rows of the
-// left operand packed at a time.
+// Numbers in a unit, which has the size of a float, and units of a sum taken at a time.
 template <class T>
 inline constexpr int64_t kGemmUnit = int64_t{sizeof(float)} / int64_t{sizeof(T)};
 inline constexpr int64_t kGemmDepth = 256;
+// Rows of the left operand taken at a time: where its columns are contiguous so many that a piece
+// of one is some lines of the cache.
 inline constexpr int64_t kGemmRows = 48;
+inline constexpr int64_t kGemmRowsOfColumns = 144;
 
 // Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
 template <class T>
@@ -35,7 +37,7 @@ struct GemmMatrix {
 template <class T>
 struct GemmBlock {
   GemmMatrix<T> matrix;
-  int64_t rows;   // at most kGemmRows
+  int64_t rows;   // at most kGemmRows, or kGemmRowsOfColumns
   int64_t depth;  // in numbers, at most kGemmDepth units
 };
 
@@ -48,7 +50,7 @@ struct GemmRows {
 
 template <class T>
 struct CpuGemm {
-  int64_t tile_rows;      // divides kGemmRows
+  int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
   int64_t panel_columns;  // of a panel, and of a tile
   int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
   // b[depth][columns], `columns` at most panel_columns, into panel[units of depth][panel_columns],

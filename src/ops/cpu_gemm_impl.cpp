@@ -20,7 +20,10 @@ constexpr int64_t kColumns = kTileVectors * kLanes;
 // which would put them into the same few lines of the cache.
 constexpr int64_t kRowStride = kGemmDepth + 16;
 constexpr int64_t kTileStride = kGemmDepth * kTileRows + 16;
-static_assert(kGemmRows % kTileRows == 0 && kTileStride <= kTileRows * kRowStride);
+static_assert(kGemmRows % kTileRows == 0 && kGemmRowsOfColumns % kTileRows == 0);
+constexpr int64_t kScratch = kGemmRows * kRowStride > kGemmRowsOfColumns / kTileRows* kTileStride
+                                 ? kGemmRows* kRowStride
+                                 : kGemmRowsOfColumns / kTileRows* kTileStride;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
@@ -41,8 +44,8 @@ int64_t units(int64_t depth) {
 // Units of `count` numbers of a term and, in a pair, of the next one, where there is one.
 template <class A>
 void join(const typename A::Number* term, int64_t stride, int64_t terms_left, int64_t count,
-          Unit<A>* out) {
-  A::join(term, terms_left > 1 ? term + stride : nullptr, count, out);
+          int64_t readable, Unit<A>* out) {
+  A::join(term, terms_left > 1 ? term + stride : nullptr, count, readable, out);
 }
 
 template <class A>
@@ -50,7 +53,7 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
   auto* panel = reinterpret_cast<Unit<A>*>(out);
   if (b.column_stride == 1) {
     for (int64_t term = 0; term < depth; term += A::kNumbers, panel += kColumns) {
-      join<A>(b.at(term, 0), b.row_stride, depth - term, columns, panel);
+      join<A>(b.at(term, 0), b.row_stride, depth - term, columns, columns, panel);
       for (int64_t j = columns; j < kColumns; ++j) panel[j] = 0;
     }
     return;
@@ -60,6 +63,12 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
   for (int64_t unit = 0; unit < units<A>(depth); unit += kLanes, panel += kLanes * kColumns) {
     const int64_t term = unit * A::kNumbers;
     const int64_t terms = smaller(kLanes * A::kNumbers, depth - term);
+    if (terms == kLanes * A::kNumbers && columns == kColumns &&
+        b.column_stride % A::kNumbers == 0) {
+      transpose(reinterpret_cast<const Unit<A>*>(b.at(term, 0)), b.column_stride / A::kNumbers,
+                kColumns, kLanes, panel, kColumns);
+      continue;
+    }
     A::pack_rows(b.at(term, 0), b.column_stride, columns, terms, kColumns, rows, kLanes);
     if (terms == kLanes * A::kNumbers) {
       transpose(rows, kLanes, kColumns, kLanes, panel, kColumns);
@@ -74,7 +83,20 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
 
 // Left operands as the tile reads them. Rows that are contiguous stay so.
 struct ByRow {
-  static constexpr int64_t kRow = kRowStride, kUnit = 1, kTile = kTileRows * kRowStride;
+  static constexpr int64_t kUnit = 1;
+  static int64_t row(int64_t stride) { return stride; }
+  static int64_t tile(int64_t stride) { return kTileRows * stride; }
+  // Whether they can be read where they are: units and tiles are whole, and rows not so far apart
+  // by a power of two that those of a tile have to share a few lines of the cache.
+  template <class A>
+  static bool is_as_packed(Block<A> a) {
+    constexpr int64_t kFarApart = 2048;
+    const auto bytes = [](int64_t numbers) {
+      return numbers * int64_t{sizeof(typename A::Number)};
+    };
+    return a.rows % kTileRows == 0 && a.depth % A::kNumbers == 0 &&
+           a.matrix.row_stride % A::kNumbers == 0 && bytes(a.matrix.row_stride) % kFarApart != 0;
+  }
   template <class A>
   static void pack(Block<A> a, Unit<A>* packed) {
     A::pack_rows(a.matrix.data, a.matrix.row_stride, a.rows, a.depth, whole_tiles(a.rows), packed,
@@ -84,7 +106,13 @@ struct ByRow {
 
 // Of a transposed operand columns are contiguous: a unit of all rows of a tile, then the next unit.
 struct ByUnit {
-  static constexpr int64_t kRow = 1, kUnit = kTileRows, kTile = kTileStride;
+  static constexpr int64_t kUnit = kTileRows;
+  static int64_t row(int64_t) { return 1; }
+  static int64_t tile(int64_t) { return kTileStride; }
+  template <class A>
+  static bool is_as_packed(Block<A>) {
+    return false;
+  }
   template <class A>
   static void pack(Block<A> a, Unit<A>* packed) {
     const int64_t stride = a.matrix.column_stride;
@@ -93,10 +121,10 @@ struct ByUnit {
       const auto* column = a.matrix.at(0, term);
       Unit<A>* out = packed;
       for (int64_t row = 0; row < whole; row += kTileRows, out += kTileStride) {
-        join<A>(column + row, stride, a.depth - term, kTileRows, out);
+        join<A>(column + row, stride, a.depth - term, kTileRows, a.rows - row, out);
       }
       if (more == 0) continue;
-      join<A>(column + whole, stride, a.depth - term, more, out);
+      join<A>(column + whole, stride, a.depth - term, more, more, out);
       for (int64_t i = more; i < kTileRows; ++i) out[i] = 0;
     }
   }
@@ -113,8 +141,13 @@ inline void put(Bf16* out, Vector x) {
 }
 
 template <class A, class Side, class Out>
-void multiply_tile(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRows<float> sums,
-                   bool add, GemmRows<Out> c) {
+void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
+                   GemmRows<float> sums, bool add, GemmRows<Out> c) {
+  constexpr int kNear = 3;  // rows whose addresses a processor computes from one register
+  const int64_t row = Side::row(stride);
+  const Unit<A>* near[kTileRows / kNear];
+#pragma GCC unroll 16
+  for (int i = 0; i < kTileRows / kNear; ++i) near[i] = a + kNear * i * row;
   Vector sum[kTileRows][kTileVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
@@ -122,7 +155,7 @@ void multiply_tile(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRo
     for (int j = 0; j < kTileVectors; ++j) sum[i][j] = Vector{};
   }
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < depth; ++k, a += Side::kUnit, panel += kColumns) {
+  for (int64_t k = 0; k < depth; ++k, panel += kColumns) {
     typename A::Units right[kTileVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) {
@@ -130,7 +163,8 @@ void multiply_tile(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRo
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kTileRows; ++i) {
-      const Unit<A> left = a[i * Side::kRow];
+      Unit<A> left;
+      __builtin_memcpy(&left, near[i / kNear] + i % kNear * row + k * Side::kUnit, sizeof left);
 #pragma GCC unroll 2
       for (int j = 0; j < kTileVectors; ++j) {
         sum[i][j] = A::multiply_add(sum[i][j], left, right[j]);
@@ -166,12 +200,13 @@ void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
 
 // A tile of which the result has only some rows and columns.
 template <class A, class Side, class Out>
-void multiply_edge(const Unit<A>* a, const Unit<A>* panel, int64_t depth, GemmRows<float> sums,
-                   bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {
+void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
+                   GemmRows<float> sums, bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {
   alignas(64) float sums_tile[kTileRows * kColumns] = {};
   alignas(64) Out c_tile[kTileRows * kColumns];
   if (add) copy(sums, {sums_tile, kColumns}, rows, columns);
-  multiply_tile<A, Side, Out>(a, panel, depth, {sums_tile, kColumns}, add, {c_tile, kColumns});
+  multiply_tile<A, Side, Out>(a, stride, panel, depth, {sums_tile, kColumns}, add,
+                              {c_tile, kColumns});
   copy({c_tile, kColumns}, c, rows, columns);
 }
 
@@ -207,22 +242,23 @@ class Prefetch {
 };
 
 template <class A, class Side, class Out>
-void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, const Unit<A>* panels,
-                    int64_t columns, GemmRows<float> sums, bool add, GemmRows<Out> c) {
+void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, int64_t stride,
+                    const Unit<A>* panels, int64_t columns, GemmRows<float> sums, bool add,
+                    GemmRows<Out> c) {
   const int64_t depth = units<A>(a.depth);
   Prefetch prefetch(next, whole_tiles(a.rows) / kTileRows * ((columns + kColumns - 1) / kColumns));
   for (int64_t column = 0; column < columns; column += kColumns, panels += depth * kColumns) {
     const int64_t wide = smaller(kColumns, columns - column);
     const Unit<A>* tile = packed;
-    for (int64_t row = 0; row < a.rows; row += kTileRows, tile += Side::kTile) {
+    for (int64_t row = 0; row < a.rows; row += kTileRows, tile += Side::tile(stride)) {
       prefetch.fetch_share();
       const int64_t high = smaller(kTileRows, a.rows - row);
       const GemmRows<float> sums_tile = part(sums, row, column);
       const GemmRows<Out> c_tile = part(c, row, column);
       if (high < kTileRows || wide < kColumns) {
-        multiply_edge<A, Side>(tile, panels, depth, sums_tile, add, c_tile, high, wide);
+        multiply_edge<A, Side>(tile, stride, panels, depth, sums_tile, add, c_tile, high, wide);
       } else {
-        multiply_tile<A, Side>(tile, panels, depth, sums_tile, add, c_tile);
+        multiply_tile<A, Side>(tile, stride, panels, depth, sums_tile, add, c_tile);
       }
     }
   }
@@ -231,13 +267,19 @@ void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, const Unit
 template <class A, class Side>
 void multiply_side(Block<A> a, Block<A> next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<typename A::Number> c, float* scratch) {
-  auto* packed = reinterpret_cast<Unit<A>*>(scratch);
-  Side::template pack<A>(a, packed);
+  const auto* left = reinterpret_cast<const Unit<A>*>(a.matrix.data);
+  int64_t stride = a.matrix.row_stride / A::kNumbers;
+  if (!Side::template is_as_packed<A>(a)) {
+    auto* packed = reinterpret_cast<Unit<A>*>(scratch);
+    Side::template pack<A>(a, packed);
+    left = packed;
+    stride = kRowStride;
+  }
   const auto* right = reinterpret_cast<const Unit<A>*>(panels);
   if (c.data == nullptr) {
-    multiply_tiles<A, Side>(a, next, packed, right, columns, sums, add, sums);
+    multiply_tiles<A, Side>(a, next, left, stride, right, columns, sums, add, sums);
   } else {
-    multiply_tiles<A, Side>(a, next, packed, right, columns, sums, add, c);
+    multiply_tiles<A, Side>(a, next, left, stride, right, columns, sums, add, c);
   }
 }
 
@@ -250,7 +292,7 @@ void multiply(Block<A> a, Block<A> next, const float* panels, int64_t columns, G
 
 template <class A>
 constexpr CpuGemm<typename A::Number> gemm_table() {
-  return {kTileRows, kColumns, kGemmRows * kRowStride, pack_panel<A>, multiply<A>};
+  return {kTileRows, kColumns, kScratch, pack_panel<A>, multiply<A>};
 }
 
 }  // namespace

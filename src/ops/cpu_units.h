@@ -18,6 +18,19 @@ namespace lmtrain::LMTRAIN_ISA {
 inline constexpr int64_t kPad = 16;
 inline int64_t padded(int64_t count) { return (count + kPad - 1) / kPad * kPad; }
 
+// As memcpy, without its call: most of what products copy is a few vectors long.
+inline void copy_bytes(const void* in, int64_t bytes, void* out) {
+  const auto* from = static_cast<const char*>(in);
+  auto* to = static_cast<char*>(out);
+  int64_t i = 0;
+  for (; i + int64_t{sizeof(Bits)} <= bytes; i += int64_t{sizeof(Bits)}) {
+    Bits x;
+    __builtin_memcpy(&x, from + i, sizeof x);
+    __builtin_memcpy(to + i, &x, sizeof x);
+  }
+  if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+}
+
 template <class Unit>
 struct Left {
   const Unit* data;
@@ -40,15 +53,21 @@ struct Singles {
                         Unit* out, int64_t width) {
     for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
       const int64_t used = row < rows ? size : 0;
+      if constexpr (sizeof(T) == sizeof(Unit)) {
+        copy_bytes(x, used * int64_t{sizeof(Unit)}, out);
+      } else {
 #pragma omp simd
-      for (int64_t i = 0; i < used; ++i) out[i] = load(x + i);
+        for (int64_t i = 0; i < used; ++i) out[i] = load(x + i);
+      }
       for (int64_t i = used; i < width; ++i) out[i] = 0;
     }
   }
 
-  // Units of `count` numbers of a term.
-  static void join(const float* term, const float*, int64_t count, Unit* out) {
-    __builtin_memcpy(out, term, static_cast<std::size_t>(count) * sizeof(Unit));
+  // Units of `count` numbers of a term, of which `readable` follow one another in memory. May write
+  // anything up to the end of a vector.
+  static void join(const float* term, const float*, int64_t count, int64_t readable, Unit* out) {
+    const int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
+    copy_bytes(term, (whole <= readable ? whole : count) * int64_t{sizeof(Unit)}, out);
   }
 
   // scores[rows][kStride] as a left operand: summed over columns, or over rows.
@@ -78,22 +97,30 @@ struct Pairs {
   static void pack_rows(const Bf16* x, int64_t stride, int64_t rows, int64_t size,
                         int64_t padded_rows, Unit* out, int64_t width) {
     for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
-      const auto used = row < rows ? static_cast<std::size_t>(size) * sizeof(Bf16) : 0;
-      auto* bytes = reinterpret_cast<char*>(out);
-      __builtin_memcpy(bytes, x, used);
-      __builtin_memset(bytes + used, 0, static_cast<std::size_t>(width) * sizeof(Unit) - used);
+      const int64_t used = row < rows ? size * int64_t{sizeof(Bf16)} : 0;
+      const int64_t more = width * int64_t{sizeof(Unit)} - used;
+      copy_bytes(x, used, out);
+      if (more > 0) {
+        __builtin_memset(reinterpret_cast<char*>(out) + used, 0, static_cast<std::size_t>(more));
+      }
     }
   }
 
-  // Units of `count` numbers of a term and of the next, which may be null: zeros. Writes whole
-  // vectors, zeros beyond `count`.
-  static void join(const Bf16* first, const Bf16* second, int64_t count, Unit* out) {
+  // Units of `count` numbers of a term and of the next, which may be null: zeros. Of either,
+  // `readable` follow one another in memory. May write anything up to the end of a vector.
+  static void join(const Bf16* first, const Bf16* second, int64_t count, int64_t readable,
+                   Unit* out) {
     for (int64_t i = 0; i < count; i += kLanes) {
-      const auto used =
-          static_cast<__mmask16>(count - i < kLanes ? (1 << (count - i)) - 1 : 0xFFFF);
       const auto widened = [&](const Bf16* x) {
-        const __m256i numbers = _mm256_maskz_loadu_epi16(used, x + i);
-        return __builtin_convertvector(__builtin_bit_cast(Halves, numbers), Bits);
+        __m256i numbers;
+        if (i + kLanes <= readable) {
+          __builtin_memcpy(&numbers, x + i, sizeof numbers);
+        } else {  // which AMD's processors are slow at
+          const auto used = static_cast<__mmask16>((1 << (count - i)) - 1);
+          numbers = _mm256_maskz_loadu_epi16(used, x + i);
+        }
+        // Unmasked, GCC 12 warns of its own header.
+        return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(0xFFFF, numbers));
       };
       const Bits low = widened(first);
       const Bits units = second == nullptr ? low : low | widened(second) << 16;
@@ -144,7 +171,8 @@ struct Pairs {
 };
 #endif
 
-// Units [columns][rows] out of units [rows][columns]. Both counts are multiples of kLanes.
+// Units [columns][rows] out of units [rows][columns]. Both counts are multiples of kLanes, and the
+// result is aligned.
 template <class Unit>
 void transpose(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns, Unit* out,
                int64_t out_stride) {
@@ -154,7 +182,7 @@ void transpose(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns,
     for (int64_t column = 0; column < columns; column += kLanes) {
       Bits x[kLanes], y[kLanes];
       for (int i = 0; i < kLanes; ++i) {
-        x[i] = *reinterpret_cast<const Bits*>(in + (row + i) * in_stride + column);
+        __builtin_memcpy(&x[i], in + (row + i) * in_stride + column, sizeof x[i]);
       }
       // Interleaving the first half of the rows with the second is a perfect shuffle of the whole
       // square; log2(kLanes) of them are its transposition.

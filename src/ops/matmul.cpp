@@ -11,8 +11,8 @@ namespace {
 // Of the right operand, columns and units that are packed at a time: 4 MB, which stay in the cache.
 constexpr int64_t kPackedColumns = 4096;
 constexpr int64_t kPackedUnits = int64_t{1} << 20;
-// Columns of the sums that a thread works on at a time, which stay in its own cache.
-constexpr int64_t kSumColumns = 1024;
+// Sums that a thread works on at a time, which stay in its own cache.
+constexpr int64_t kSums = int64_t{72} << 10;
 // With fewer rows or columns, packing the larger operand costs more than it saves.
 constexpr int64_t kFew = 16;
 
@@ -75,24 +75,25 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
   // Pieces are whole tiles high and whole panels wide. Where rows alone are too few for the
   // threads, columns are divided too.
   const int64_t tiles = parts(rows, gemm.tile_rows);
+  const int64_t rows_at_once = a.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns;
   const int64_t groups =
-      std::max(parts(b.columns, kSumColumns),
+      std::max(parts(b.columns, kSums / rows_at_once),
                std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
   const int64_t group = parts(b.num_panels(), groups);
   const int64_t pieces = parts(b.num_panels(), group) * tiles;
-  // As many rows as are packed at a time, but for a share of work too small for that.
-  const int64_t least = std::clamp<int64_t>(pieces / (int64_t{4} * at::get_num_threads()), 1,
-                                            kGemmRows / gemm.tile_rows);
+  // As many rows as are taken at a time, but where that were too large a share of the work.
+  const int64_t tiles_at_once = rows_at_once / gemm.tile_rows;
+  const int64_t least =
+      std::clamp<int64_t>(pieces / (int64_t{2} * at::get_num_threads()), 1, tiles_at_once);
   SharedWork work(pieces);
   work.run(least, [&] {
     const int64_t wide = group * gemm.panel_columns;
     const at::Tensor scratch = floats(gemm.scratch);
-    const at::Tensor own_sums = floats(sums.data == nullptr ? kGemmRows * wide : 0);
+    const at::Tensor own_sums = floats(sums.data == nullptr ? rows_at_once * wide : 0);
     for (Pieces left = work.take_some(least); left; left = left ? left : work.take_some(least)) {
       const int64_t panel = left.begin / tiles * group;
       const int64_t tile = left.begin % tiles;
-      const int64_t count =
-          std::min({left.end - left.begin, tiles - tile, kGemmRows / gemm.tile_rows});
+      const int64_t count = std::min({left.end - left.begin, tiles - tile, tiles_at_once});
       const int64_t row = tile * gemm.tile_rows, column = panel * gemm.panel_columns;
       const int64_t high = std::min(rows - row, count * gemm.tile_rows);
       const GemmRows<float> piece_sums = sums.data == nullptr

@@ -105,7 +105,8 @@ class CpuGemmTest : public ::testing::TestWithParam<std::string> {
 TEST_P(CpuGemmTest, EqualsSumsInDouble) {
   constexpr int64_t kGap = 3;
   const std::vector<Shape> shapes = {{1, 1, 1},    {5, 3, 7},     {6, 16, 16},    {12, 32, 32},
-                                     {13, 17, 33}, {48, 256, 64}, {47, 255, 130}, {40, 100, 8}};
+                                     {13, 17, 33}, {48, 256, 64}, {47, 255, 130}, {40, 100, 8},
+                                     {36, 60, 40}, {144, 40, 33}, {139, 37, 70}};
   with_table(GetParam(), [&]<class T>(const CpuGemm<T>& gemm) {
     for (const Shape& shape : shapes) {
       const std::vector<T> a = normals<T>(shape.rows * shape.depth, 1);
@@ -115,6 +116,7 @@ TEST_P(CpuGemmTest, EqualsSumsInDouble) {
       for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
         SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.depth << " x "
                                           << shape.columns << ", way " << way);
+        if (shape.rows > kGemmRows && (way & 1) == 0) continue;
         const GemmMatrix<T> left = matrix(a, shape.rows, shape.depth, (way & 1) != 0);
         const GemmMatrix<T> right = matrix(b, shape.depth, shape.columns, (way & 2) != 0);
         const bool add = (way & 4) != 0;
