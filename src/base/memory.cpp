@@ -1,7 +1,9 @@
 #include "base/memory.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -85,6 +87,18 @@ uint64_t peak_resident_bytes() { return field("/proc/self/status", "VmHWM:").val
 void reset_peak_resident() {
   ::malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+void prefer_huge_pages(uint64_t bytes) {
+  void* const block = ::malloc(bytes);
+  if (block == nullptr) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t begin = (address + page - 1) / page * page;
+  const uintptr_t end = (address + bytes) / page * page;
+  // The advice stays with the addresses, and the heap keeps them (configure_runtime).
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  ::free(block);
 }
 
 std::optional<uint64_t> available_bytes(const fs::path& root) {

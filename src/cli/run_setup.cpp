@@ -111,7 +111,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  require_memory(config, available_memory(device_of(config)));
+  prepare_memory(config);
   return data;
 }
 

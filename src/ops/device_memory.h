@@ -15,6 +15,8 @@ uint64_t peak_memory(const at::Device& device);
 void reset_peak_memory(const at::Device& device);
 // What may still be asked for, where that is known.
 std::optional<uint64_t> available_memory(const at::Device& device);
+// That tensors are about to take so much: on a CPU they then lie in huge pages.
+void expect_memory(const at::Device& device, uint64_t bytes);
 // Returns when everything queued on the device is done.
 void synchronize(const at::Device& device);
 

@@ -81,16 +81,17 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
                std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
   const int64_t group = parts(b.num_panels(), groups);
   const int64_t pieces = parts(b.num_panels(), group) * tiles;
-  // As many rows as are taken at a time, but where that were too large a share of the work.
   const int64_t tiles_at_once = rows_at_once / gemm.tile_rows;
-  const int64_t least =
-      std::clamp<int64_t>(pieces / (int64_t{2} * at::get_num_threads()), 1, tiles_at_once);
+  const auto take = [tiles_at_once](SharedWork& from) {
+    constexpr int64_t kSmallestPart = 4;
+    return from.take_some(std::max<int64_t>(1, tiles_at_once / kSmallestPart), tiles_at_once);
+  };
   SharedWork work(pieces);
-  work.run(least, [&] {
+  work.run(1, [&] {
     const int64_t wide = group * gemm.panel_columns;
     const at::Tensor scratch = floats(gemm.scratch);
     const at::Tensor own_sums = floats(sums.data == nullptr ? rows_at_once * wide : 0);
-    for (Pieces left = work.take_some(least); left; left = left ? left : work.take_some(least)) {
+    for (Pieces left = take(work); left; left = left ? left : take(work)) {
       const int64_t panel = left.begin / tiles * group;
       const int64_t tile = left.begin % tiles;
       const int64_t count = std::min({left.end - left.begin, tiles - tile, tiles_at_once});

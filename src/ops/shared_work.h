@@ -28,13 +28,15 @@ class SharedWork {
     const int64_t begin = next_.fetch_add(1, std::memory_order_relaxed);
     return {begin, std::min(begin + 1, count_)};
   }
-  // The next ones, a multiple of `least` but for the last: many while many are left, so that a
-  // thread's are neighbours, and few at the end, so that all threads end together.
-  Pieces take_some(int64_t least) {
+  // The next ones: many while many are left, so that a thread's are neighbours, and few at the end,
+  // so that all threads end together. Multiples of `together` while that many are left for each
+  // thread, then at least `least`.
+  Pieces take_some(int64_t least, int64_t together) {
     int64_t begin = next_.load(std::memory_order_relaxed), end = 0;
     do {
-      const int64_t share = (count_ - begin) / (2 * threads_) / least * least;
-      end = std::min(begin + std::max(share, least), count_);
+      const int64_t share = (count_ - begin) / (2 * threads_);
+      const int64_t some = share < together ? std::max(share, least) : share / together * together;
+      end = std::min(begin + some, count_);
     } while (begin < count_ && !next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
     return {begin, end};
   }
@@ -57,7 +59,7 @@ template <class F>
 void share_work(int64_t count, int64_t grain, const F& f) {
   SharedWork work(count);
   work.run(grain, [&] {
-    while (const Pieces pieces = work.take_some(grain)) f(pieces.begin, pieces.end);
+    while (const Pieces pieces = work.take_some(grain, grain)) f(pieces.begin, pieces.end);
   });
 }
 

@@ -123,7 +123,10 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.length = batch.length;
   result.micro_rows = batch.rows;
   result.micro_batches = micro_batches;
+  result.planned_memory =
+      plan_memory(config, precision_of(config), batch.num_targets).device_total();
   reset_peak_memory(run.device());
+  expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
   const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kRehearsals + 1 : 0);
   for (int64_t i = 0; i < warmup; ++i) run.step(batch);
   const auto count = static_cast<double>(micro_batches);
@@ -143,9 +146,6 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
     }
   }
   result.peak_memory = peak_memory(run.device());
-  result.planned_memory =
-      plan_memory(config, precision_of(config), batch.num_targets).device_total();
-
   result.seconds = median(seconds);
   result.seconds_min = *std::min_element(seconds.begin(), seconds.end());
   result.seconds_max = *std::max_element(seconds.begin(), seconds.end());
@@ -192,7 +192,7 @@ int64_t bench_vocab_size(const Config& config) {
 
 BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace) {
-  require_memory(config, available_memory(device_of(config)));
+  prepare_memory(config);
   BenchRun run(config);
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
   const MicroFit fit = fitted(config, run, lengths);

@@ -167,4 +167,12 @@ void require_memory(const Config& config, std::optional<uint64_t> available) {
                   explain_memory(no_copy, config.sequence.max_length, 1)));
 }
 
+void prepare_memory(const Config& config) {
+  const at::Device device = device_of(config);
+  require_memory(config, available_memory(device));
+  const int64_t length = config.sequence.max_length;
+  const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length));
+  expect_memory(device, static_cast<uint64_t>(plan.device_total()));
+}
+
 }  // namespace lmtrain

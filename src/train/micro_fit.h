@@ -65,6 +65,8 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
 // Error(kMemory) when what a run holds from its beginning to its end is more than `available`
 // bytes.
 void require_memory(const Config& config, std::optional<uint64_t> available);
+// The same with what its device has, which then expects the run.
+void prepare_memory(const Config& config);
 
 // What a run holds when micro-batches of this length have this many rows, part by part, and the one
 // key to change; for the end of a message.

@@ -1,9 +1,11 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <vector>
 
 #include "base/support.h"
@@ -28,6 +30,33 @@ TEST(Memory, PeakFollowsWhatIsTouchedAndCanBeReset) {
   EXPECT_GT(peak_resident_bytes(), before + 48 * kMiB);
   reset_peak_resident();
   EXPECT_LT(peak_resident_bytes(), before + 32 * kMiB);
+}
+
+TEST(Memory, HugePagesArePreferredForWhatTheHeapHandsOutNext) {
+  constexpr uint64_t kBytes = 64 * kMiB;
+  const auto preferred = [] {  // kB of addresses with the advice
+    std::ifstream maps("/proc/self/smaps");
+    uint64_t sum = 0, size = 0;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.starts_with("Size:")) size = std::stoull(line.substr(5));
+      if (line.starts_with("VmFlags:") && line.find(" hg") != std::string::npos) sum += size;
+    }
+    return sum;
+  };
+  const uint64_t before = preferred(), resident = resident_bytes();
+  prefer_huge_pages(kBytes);
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "none here";
+  EXPECT_LT(resident_bytes(), resident + 4 * kMiB) << "touched";
+  // This process gives large blocks back to the system at once, lmtrain's heap keeps them.
+  EXPECT_EXIT(
+      {
+        mallopt(M_MMAP_MAX, 0);
+        mallopt(M_TRIM_THRESHOLD, -1);
+        prefer_huge_pages(kBytes);
+        exit(preferred() >= before + kBytes / 1024 - 8 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+  prefer_huge_pages(~uint64_t{0} / 2);  // more than there is: nothing happens
 }
 
 // A file system root with only what is written there.

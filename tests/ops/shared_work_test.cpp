@@ -14,19 +14,22 @@ namespace {
 
 TEST(SharedWork, EveryPieceIsTakenOnceInOrder) {
   for (const int64_t count : {0, 1, 7, 64, 1000}) {
-    for (const int64_t least : {1, 4, 50}) {
-      SharedWork work(count);
-      int64_t taken = 0, last = count + 1;
-      while (const Pieces pieces = work.take_some(least)) {
-        EXPECT_EQ(pieces.begin, taken);
-        const int64_t size = pieces.end - pieces.begin;
-        EXPECT_TRUE(size % least == 0 || pieces.end == count);
-        EXPECT_LE(size, last) << "more at the end than before";
-        taken = pieces.end;
-        last = std::max(size, least);
+    for (const int64_t least : {1, 4}) {
+      for (const int64_t together : {least, 3 * least}) {
+        SharedWork work(count);
+        int64_t taken = 0, last = count + 1;
+        while (const Pieces pieces = work.take_some(least, together)) {
+          EXPECT_EQ(pieces.begin, taken);
+          const int64_t size = pieces.end - pieces.begin;
+          EXPECT_TRUE(size >= least || pieces.end == count);
+          EXPECT_TRUE(size < together || size % together == 0 || pieces.end == count);
+          EXPECT_LE(size, last) << "more at the end than before";
+          taken = pieces.end;
+          last = std::max(size, least);
+        }
+        EXPECT_EQ(taken, count);
+        EXPECT_FALSE(work.take_one());
       }
-      EXPECT_EQ(taken, count);
-      EXPECT_FALSE(work.take_one());
     }
   }
 }
