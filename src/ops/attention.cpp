@@ -8,9 +8,24 @@
 namespace lmtrain {
 namespace {
 
-// Queries that share one packing of their keys, over all query heads of a key/value head: as many
-// as make the packing cheap, and few enough for many threads to share a long row.
-constexpr int64_t kPackedQueries = 256;
+// Queries that share one packing of their keys, over all query heads of a key/value head: at least
+// so many as make the packing cheap, at most what scratch is had for, and between them so few that
+// every thread has several pieces of work.
+constexpr int64_t kLeastQueries = 256;
+constexpr int64_t kMostQueries = 2048;
+constexpr int64_t kPiecesOfThread = 16;
+
+// Of one query head; whole blocks.
+int64_t queries_at_once(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE) {
+  const auto blocks = [&](int64_t queries) {
+    const int64_t of_head = queries * k_BKTE.size(1) / q_BHTE.size(1);
+    return std::max<int64_t>(1, of_head / kAttentionBlock);
+  };
+  const int64_t pieces = kPiecesOfThread * at::get_num_threads();
+  const int64_t places = q_BHTE.size(2) * k_BKTE.size(0) * k_BKTE.size(1) / pieces;
+  return kAttentionBlock *
+         std::clamp(places / kAttentionBlock, blocks(kLeastQueries), blocks(kMostQueries));
+}
 
 // One key/value head in one segment, and some of its queries.
 struct Work {
@@ -109,8 +124,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     const at::Tensor logsumexp =
         at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
     const int64_t group = q.size(1) / k.size(1);
-    const int64_t queries =
-        std::max(kAttentionBlock, kPackedQueries / group / kAttentionBlock * kAttentionBlock);
+    const int64_t queries = queries_at_once(q, k);
     on_cpu(q, [&]<class T>(T) {
       const CpuAttention<T>& kernels = cpu_attention<T>();
       const int64_t scratch =

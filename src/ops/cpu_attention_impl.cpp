@@ -303,6 +303,9 @@ void backward(const AttentionTask<T>& task, float* memory) {
     for (int64_t place = 0; place < task.length; ++place) {
       const T* y = task.y.at(head, place);
       const T* dy = task.dy.at(head, place);
+      if (place + kRowsAhead < task.length) {
+        fetch(task.y.at(head, place + kRowsAhead), task.size * int64_t{sizeof(T)});
+      }
       float dot = 0;
 #pragma omp simd reduction(+ : dot)
       for (int64_t i = 0; i < task.size; ++i) dot += load(y + i) * load(dy + i);

@@ -21,9 +21,9 @@ constexpr int64_t kColumns = kTileVectors * kLanes;
 constexpr int64_t kRowStride = kGemmDepth + 16;
 constexpr int64_t kTileStride = kGemmDepth * kTileRows + 16;
 static_assert(kGemmRows % kTileRows == 0 && kGemmRowsOfColumns % kTileRows == 0);
-constexpr int64_t kScratch = kGemmRows * kRowStride > kGemmRowsOfColumns / kTileRows* kTileStride
-                                 ? kGemmRows* kRowStride
-                                 : kGemmRowsOfColumns / kTileRows* kTileStride;
+constexpr int64_t kPackedByRow = kGemmRows * kRowStride;
+constexpr int64_t kPackedByUnit = kGemmRowsOfColumns / kTileRows * int64_t{kTileStride};
+constexpr int64_t kScratch = kPackedByRow > kPackedByUnit ? kPackedByRow : kPackedByUnit;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
