@@ -10,7 +10,6 @@
 #include "config/parse.h"
 #include "config/settings.h"
 #include "formats/manifest.h"
-#include "ops/device_memory.h"
 #include "train/adopt.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
