@@ -53,6 +53,10 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
   auto* panel = reinterpret_cast<Unit<A>*>(out);
   if (b.column_stride == 1) {
     for (int64_t term = 0; term < depth; term += A::kNumbers, panel += kColumns) {
+      for (int64_t ahead = term + kRowsAhead;
+           ahead < smaller(term + kRowsAhead + A::kNumbers, depth); ++ahead) {
+        fetch(b.at(ahead, 0), columns * int64_t{sizeof(typename A::Number)});
+      }
       join<A>(b.at(term, 0), b.row_stride, depth - term, columns, columns, panel);
       for (int64_t j = columns; j < kColumns; ++j) panel[j] = 0;
     }
@@ -81,7 +85,17 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
   }
 }
 
-// Left operands as the tile reads them. Rows that are contiguous stay so.
+// Rows of a left operand that a register tile takes: at most kTileRows. Of the operand `readable`
+// rows follow from the first on.
+template <class A>
+struct LeftTile {
+  Matrix<A> matrix;
+  int64_t rows, readable;
+  int64_t depth;  // in numbers
+};
+
+// Left operands as the tile reads them, and how they are packed: whole, or in parts, one beside
+// each unit of the first product that reads the tile. Rows that are contiguous stay so.
 struct ByRow {
   static constexpr int64_t kUnit = 1;
   static int64_t row(int64_t stride) { return stride; }
@@ -98,9 +112,23 @@ struct ByRow {
            a.matrix.row_stride % A::kNumbers == 0 && bytes(a.matrix.row_stride) % kFarApart != 0;
   }
   template <class A>
-  static void pack(Block<A> a, Unit<A>* packed) {
-    A::pack_rows(a.matrix.data, a.matrix.row_stride, a.rows, a.depth, whole_tiles(a.rows), packed,
+  static void pack(LeftTile<A> tile, Unit<A>* out) {
+    A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.depth, kTileRows, out,
                  kRowStride);
+  }
+  // A part is a vector of a row; kLanes parts are as many units, of which the last are empty.
+  static constexpr int64_t kPartsAhead = kLanes;
+  template <class A>
+  static bool has_parts(LeftTile<A> tile) {
+    return kTileRows <= kLanes && tile.rows == kTileRows &&
+           tile.depth % (kLanes * A::kNumbers) == 0;
+  }
+  template <class A>
+  [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
+    const int64_t row = part % kLanes, unit = part / kLanes * kLanes;
+    if (row >= kTileRows) return;
+    copy_bytes(tile.matrix.at(row, unit * A::kNumbers), sizeof(Bits),
+               out + row * kRowStride + unit);
   }
 };
 
@@ -114,20 +142,56 @@ struct ByUnit {
     return false;
   }
   template <class A>
-  static void pack(Block<A> a, Unit<A>* packed) {
-    const int64_t stride = a.matrix.column_stride;
-    const int64_t whole = a.rows / kTileRows * kTileRows, more = a.rows - whole;
-    for (int64_t term = 0; term < a.depth; term += A::kNumbers, packed += kTileRows) {
-      const auto* column = a.matrix.at(0, term);
-      Unit<A>* out = packed;
-      for (int64_t row = 0; row < whole; row += kTileRows, out += kTileStride) {
-        join<A>(column + row, stride, a.depth - term, kTileRows, a.rows - row, out);
-      }
-      if (more == 0) continue;
-      join<A>(column + whole, stride, a.depth - term, more, more, out);
-      for (int64_t i = more; i < kTileRows; ++i) out[i] = 0;
+  static void pack(LeftTile<A> tile, Unit<A>* out) {
+    for (int64_t part = 0; part < units<A>(tile.depth); ++part, out += kTileRows) {
+      join_rows(tile, part, tile.rows, out);
+      for (int64_t i = tile.rows; i < kTileRows; ++i) out[i] = 0;
     }
   }
+  // A part is a unit.
+  static constexpr int64_t kPartsAhead = 16;
+  template <class A>
+  static bool has_parts(LeftTile<A> tile) {
+    return tile.rows == kTileRows;
+  }
+  template <class A>
+  [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
+    join_rows(tile, part, kTileRows, out + part * kTileRows);
+  }
+
+ private:
+  template <class A>
+  [[gnu::always_inline]] static void join_rows(LeftTile<A> tile, int64_t unit, int64_t rows,
+                                               Unit<A>* out) {
+    const int64_t term = unit * A::kNumbers;
+    join<A>(tile.matrix.at(0, term), tile.matrix.column_stride, tile.depth - term, rows,
+            tile.readable, out);
+  }
+};
+
+// What is done beside each unit of a product: nothing,
+struct Nothing {
+  void start() const {}
+  void beside(int64_t) const {}
+};
+// or a part of the tile is packed, before the product comes to read it.
+template <class A, class Side>
+class PackTile {
+ public:
+  PackTile(LeftTile<A> tile, Unit<A>* out) : tile_(tile), parts_(units<A>(tile.depth)), out_(out) {}
+  void start() const {
+    for (int64_t part = 0; part < smaller(Side::kPartsAhead, parts_); ++part) pack(part);
+  }
+  [[gnu::always_inline]] void beside(int64_t unit) const {
+    if (unit + Side::kPartsAhead < parts_) pack(unit + Side::kPartsAhead);
+  }
+
+ private:
+  [[gnu::always_inline]] void pack(int64_t part) const { Side::pack_part(tile_, part, out_); }
+
+  LeftTile<A> tile_;
+  int64_t parts_;
+  Unit<A>* out_;
 };
 
 template <class A>
@@ -140,9 +204,10 @@ inline void put(Bf16* out, Vector x) {
   __builtin_memcpy(out, &numbers, sizeof numbers);
 }
 
-template <class A, class Side, class Out>
+template <class A, class Side, class Out, class Work>
 void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
-                   GemmRows<float> sums, bool add, GemmRows<Out> c) {
+                   GemmRows<float> sums, bool add, GemmRows<Out> c, const Work& work) {
+  work.start();
   constexpr int kNear = 3;  // rows whose addresses a processor computes from one register
   const int64_t row = Side::row(stride);
   const Unit<A>* near[kTileRows / kNear];
@@ -161,6 +226,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
     for (int j = 0; j < kTileVectors; ++j) {
       right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
+    work.beside(k);
 #pragma GCC unroll 16
     for (int i = 0; i < kTileRows; ++i) {
       Unit<A> left;
@@ -205,8 +271,8 @@ void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
   alignas(64) float sums_tile[kTileRows * kColumns] = {};
   alignas(64) Out c_tile[kTileRows * kColumns];
   if (add) copy(sums, {sums_tile, kColumns}, rows, columns);
-  multiply_tile<A, Side, Out>(a, stride, panel, depth, {sums_tile, kColumns}, add,
-                              {c_tile, kColumns});
+  multiply_tile<A, Side>(a, stride, panel, depth, {sums_tile, kColumns}, add,
+                         GemmRows<Out>{c_tile, kColumns}, Nothing{});
   copy({c_tile, kColumns}, c, rows, columns);
 }
 
@@ -241,24 +307,42 @@ class Prefetch {
   int64_t strips_, share_, strip_ = 0;
 };
 
+// The left operand is at `left`, or is packed there first.
 template <class A, class Side, class Out>
-void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, int64_t stride,
+void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* left, int64_t stride,
                     const Unit<A>* panels, int64_t columns, GemmRows<float> sums, bool add,
                     GemmRows<Out> c) {
   const int64_t depth = units<A>(a.depth);
   Prefetch prefetch(next, whole_tiles(a.rows) / kTileRows * ((columns + kColumns - 1) / kColumns));
   for (int64_t column = 0; column < columns; column += kColumns, panels += depth * kColumns) {
     const int64_t wide = smaller(kColumns, columns - column);
-    const Unit<A>* tile = packed;
-    for (int64_t row = 0; row < a.rows; row += kTileRows, tile += Side::tile(stride)) {
+    for (int64_t row = 0; row < a.rows; row += kTileRows) {
       prefetch.fetch_share();
-      const int64_t high = smaller(kTileRows, a.rows - row);
+      const int64_t high = smaller(kTileRows, a.rows - row),
+                    tile = row / kTileRows * Side::tile(stride);
       const GemmRows<float> sums_tile = part(sums, row, column);
       const GemmRows<Out> c_tile = part(c, row, column);
-      if (high < kTileRows || wide < kColumns) {
-        multiply_edge<A, Side>(tile, stride, panels, depth, sums_tile, add, c_tile, high, wide);
+      const auto product = [&](const auto& work) {
+        multiply_tile<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, work);
+      };
+      const bool whole = high == kTileRows && wide == kColumns;
+      if (packed != nullptr && column == 0) {
+        const LeftTile<A> unpacked = {
+            {a.matrix.at(row, 0), a.matrix.row_stride, a.matrix.column_stride},
+            high,
+            a.rows - row,
+            a.depth};
+        if (whole && Side::has_parts(unpacked)) {
+          product(PackTile<A, Side>(unpacked, packed + tile));
+          continue;
+        }
+        Side::pack(unpacked, packed + tile);
+      }
+      if (whole) {
+        product(Nothing{});
       } else {
-        multiply_tile<A, Side>(tile, stride, panels, depth, sums_tile, add, c_tile);
+        multiply_edge<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, high,
+                               wide);
       }
     }
   }
@@ -267,19 +351,15 @@ void multiply_tiles(Block<A> a, Block<A> next, const Unit<A>* packed, int64_t st
 template <class A, class Side>
 void multiply_side(Block<A> a, Block<A> next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<typename A::Number> c, float* scratch) {
-  const auto* left = reinterpret_cast<const Unit<A>*>(a.matrix.data);
-  int64_t stride = a.matrix.row_stride / A::kNumbers;
-  if (!Side::template is_as_packed<A>(a)) {
-    auto* packed = reinterpret_cast<Unit<A>*>(scratch);
-    Side::template pack<A>(a, packed);
-    left = packed;
-    stride = kRowStride;
-  }
+  const bool is_packed = Side::template is_as_packed<A>(a);
+  auto* packed = is_packed ? nullptr : reinterpret_cast<Unit<A>*>(scratch);
+  const auto* left = is_packed ? reinterpret_cast<const Unit<A>*>(a.matrix.data) : packed;
+  const int64_t stride = is_packed ? a.matrix.row_stride / A::kNumbers : kRowStride;
   const auto* right = reinterpret_cast<const Unit<A>*>(panels);
   if (c.data == nullptr) {
-    multiply_tiles<A, Side>(a, next, left, stride, right, columns, sums, add, sums);
+    multiply_tiles<A, Side>(a, next, packed, left, stride, right, columns, sums, add, sums);
   } else {
-    multiply_tiles<A, Side>(a, next, left, stride, right, columns, sums, add, c);
+    multiply_tiles<A, Side>(a, next, packed, left, stride, right, columns, sums, add, c);
   }
 }
 
