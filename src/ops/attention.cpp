@@ -34,14 +34,17 @@ struct Work {
   int64_t first, last;
 };
 
-// f(work, scratch) for all of it.
-template <class F>
-void share(const std::vector<Work>& all, int64_t scratch_floats, const F& f) {
+// run(task(work), the task that the thread likely takes next, scratch) for all of it.
+template <class F, class G>
+void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, const G& run) {
   SharedWork shared(static_cast<int64_t>(all.size()));
   shared.run(1, [&] {
     const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);
     while (const Pieces piece = shared.take_one()) {
-      f(all[static_cast<size_t>(piece.begin)], scratch.data_ptr<float>());
+      const auto next = static_cast<size_t>(piece.begin + at::get_num_threads());
+      const auto next_task = task(all[std::min(next, all.size() - 1)]);
+      run(task(all[static_cast<size_t>(piece.begin)]), next < all.size() ? &next_task : nullptr,
+          scratch.data_ptr<float>());
     }
   });
 }
@@ -86,6 +89,8 @@ AttentionTask<T> task_of(const Work& work, const at::Tensor& q, const at::Tensor
                          const at::Tensor& logsumexp_BHT) {
   AttentionTask<T> task = {};
   task.length = work.length;
+  task.first = work.first;
+  task.last = work.last;
   task.size = q.size(3);
   task.heads = q.size(1) / k.size(1);
   task.scale = 1.0F / std::sqrt(static_cast<float>(task.size));
@@ -129,9 +134,10 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
       const CpuAttention<T>& kernels = cpu_attention<T>();
       const int64_t scratch =
           kernels.forward_scratch(std::min(queries, q.size(2)), q.size(3), group);
-      share(work_of(segments, k, queries), scratch, [&](const Work& work, float* memory) {
-        kernels.forward(task_of<T>(work, q, k, v, y, logsumexp), work.first, work.last, memory);
-      });
+      share(
+          work_of(segments, k, queries), scratch,
+          [&](const Work& work) { return task_of<T>(work, q, k, v, y, logsumexp); },
+          kernels.forward);
     });
     context->save_for_backward({q, k, v, y, logsumexp, segments.value_or(at::Tensor())});
     return y;
@@ -154,15 +160,17 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
       // A sum over queries is one task's, so that its order is the same whoever takes it.
       const std::vector<Work> all = work_of(segments, k, q.size(2));
       const int64_t longest = all.empty() ? 0 : all.front().length;
-      share(all, kernels.backward_scratch(longest, q.size(3)),
-            [&](const Work& work, float* memory) {
-              AttentionTask<T> task = task_of<T>(work, q, k, v, y, logsumexp);
-              task.dy = vectors<const T>(dy, work, work.kv_head * task.heads);
-              task.dq = vectors<T>(dq, work, work.kv_head * task.heads);
-              task.dk = vectors<T>(dk, work, work.kv_head);
-              task.dv = vectors<T>(dv, work, work.kv_head);
-              kernels.backward(task, memory);
-            });
+      share(
+          all, kernels.backward_scratch(longest, q.size(3)),
+          [&](const Work& work) {
+            AttentionTask<T> task = task_of<T>(work, q, k, v, y, logsumexp);
+            task.dy = vectors<const T>(dy, work, work.kv_head * task.heads);
+            task.dq = vectors<T>(dq, work, work.kv_head * task.heads);
+            task.dk = vectors<T>(dk, work, work.kv_head);
+            task.dv = vectors<T>(dv, work, work.kv_head);
+            return task;
+          },
+          kernels.backward);
     });
     return {dq, dk, dv, at::Tensor()};
   }

@@ -30,10 +30,11 @@ struct HeadVectors {
 
 template <class T>
 struct AttentionTask {
-  int64_t length;  // places of the segment
-  int64_t size;    // of a head
-  int64_t heads;   // query heads to this key/value head
-  float scale;     // of the scores
+  int64_t length;       // places of the segment
+  int64_t first, last;  // of them the queries of a forward task, which begin at a whole block
+  int64_t size;         // of a head
+  int64_t heads;        // query heads to this key/value head
+  float scale;          // of the scores
   HeadVectors<const T> q, k, v;
   HeadVectors<T> y;  // forward writes it
   float* logsumexp;  // [heads][length], heads `logsumexp_stride` apart; forward writes it
@@ -44,10 +45,11 @@ struct AttentionTask {
 
 template <class T>
 struct CpuAttention {
-  // y and logsumexp of the queries [first, last); first is a multiple of kAttentionBlock.
-  void (*forward)(const AttentionTask<T>& task, int64_t first, int64_t last, float* scratch);
+  // y and logsumexp of the queries. Meanwhile what `next` will read is fetched into the cache,
+  // unless that is null.
+  void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
   // dq, dk, dv from y, logsumexp and dy.
-  void (*backward)(const AttentionTask<T>& task, float* scratch);
+  void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
   // Floats of scratch, 64-byte aligned, that a call takes: `places` is last - first, or the length.
   int64_t (*forward_scratch)(int64_t places, int64_t size, int64_t heads);
   int64_t (*backward_scratch)(int64_t places, int64_t size);

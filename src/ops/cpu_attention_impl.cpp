@@ -86,6 +86,62 @@ struct Packed {
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// Memory that is used later, fetched a few rows beside each product: vectors of heads lie in memory
+// as a processor does not foresee.
+template <class T>
+class Ahead {
+ public:
+  // Vectors of the places up to `last`, from `first` on.
+  void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
+    x.data += first * x.place_stride;
+    parts_[count_++] = {x, heads, last - first};
+    rows_ += heads * (last - first);
+  }
+  // All are fetched within so many calls of fetch_share().
+  void start(int64_t size, int64_t calls) {
+    bytes_ = size * int64_t{sizeof(T)};
+    share_ = (rows_ + calls - 1) / calls;
+  }
+  void fetch_share() {
+    for (int64_t i = 0; i < share_ && part_ < count_; ++i) {
+      const Part& part = parts_[part_];
+      fetch(part.x.at(head_, place_), bytes_);
+      if (++place_ < part.places) continue;
+      place_ = 0;
+      if (++head_ < part.heads) continue;
+      head_ = 0;
+      ++part_;
+    }
+  }
+
+ private:
+  struct Part {
+    HeadVectors<const T> x;
+    int64_t heads, places;
+  };
+  static constexpr int kMost = 8;
+  Part parts_[kMost];
+  int count_ = 0;
+  int64_t rows_ = 0, bytes_ = 0, share_ = 0;
+  int part_ = 0;
+  int64_t head_ = 0, place_ = 0;
+};
+
+// Calls that `products` of each square of scores make, of queries [first, last) and the keys up to
+// them.
+inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products) {
+  const auto squares = [](int64_t places) {
+    const int64_t blocks = (places + kBlock - 1) / kBlock;
+    return blocks * (blocks + 1) / 2;
+  };
+  return (squares(last) - squares(first)) * heads * products * (kBlock / kTileRows);
+}
+
+template <class T>
+HeadVectors<const T> read_only(HeadVectors<T> x) {
+  return {x.data, x.place_stride, x.head_stride};
+}
+
 // Lanes of the vector at `column` that are before `limit`.
 inline Mask before(int64_t limit, int64_t column) {
   return lane_numbers() < static_cast<int32_t>(limit - column);
@@ -181,8 +237,18 @@ struct ForwardScratch {
 };
 
 template <class T>
-void forward(const AttentionTask<T>& task, int64_t first, int64_t last, float* memory) {
+void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
+  const int64_t first = task.first, last = task.last;
+  Ahead<T> ahead;
+  ahead.add(read_only(task.y), task.heads, first, last);
+  if (next != nullptr) {
+    ahead.add(next->q, next->heads, next->first, next->last);
+    ahead.add(next->k, 1, 0, next->last);
+    ahead.add(next->v, 1, 0, next->last);
+  }
+  ahead.start(task.size, calls_beside(first, last, task.heads, 2));
+  const auto fetch_ahead = [&] { ahead.fetch_share(); };
   const Widths<A> widths(task.size);
   Scratch scratch(memory);
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
@@ -204,7 +270,7 @@ void forward(const AttentionTask<T>& task, int64_t first, int64_t last, float* m
         const bool diagonal = query == key;
         multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
                     padded(keys), widths.units, /*add=*/false,
-                    diagonal ? Part::kLowerResult : Part::kAll);
+                    diagonal ? Part::kLowerResult : Part::kAll, fetch_ahead);
         const bool whole = !diagonal && keys == kBlock;
         const auto softmax = whole ? online_softmax<true> : online_softmax<false>;
         for (int64_t i = 0; i < padded(queries); i += kLanes) {
@@ -216,7 +282,7 @@ void forward(const AttentionTask<T>& task, int64_t first, int64_t last, float* m
         multiply<A>(A::by_row(s.scores, kBlock, padded(queries), padded(keys), s.weight_units),
                     s.v.pairs, s.v.pair_stride, s.y + row * widths.numbers, widths.numbers,
                     padded(queries), widths.numbers, padded(keys) / A::kNumbers,
-                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll);
+                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, fetch_ahead);
       }
     }
   }
@@ -289,8 +355,21 @@ void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int
 }
 
 template <class T>
-void backward(const AttentionTask<T>& task, float* memory) {
+void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
+  Ahead<T> ahead;
+  ahead.add(read_only(task.dq), task.heads, 0, task.length);
+  ahead.add(read_only(task.dk), 1, 0, task.length);
+  ahead.add(read_only(task.dv), 1, 0, task.length);
+  if (next != nullptr) {
+    ahead.add(next->q, next->heads, 0, next->length);
+    ahead.add(next->dy, next->heads, 0, next->length);
+    ahead.add(read_only(next->y), next->heads, 0, next->length);
+    ahead.add(next->k, 1, 0, next->length);
+    ahead.add(next->v, 1, 0, next->length);
+  }
+  ahead.start(task.size, calls_beside(0, task.length, task.heads, 5));
+  const auto fetch_ahead = [&] { ahead.fetch_share(); };
   const Widths<A> widths(task.size);
   const int64_t width = widths.numbers;
   Scratch scratch(memory);
@@ -325,9 +404,9 @@ void backward(const AttentionTask<T>& task, float* memory) {
         const bool diagonal = query == key;
         const Part result = diagonal ? Part::kLowerResult : Part::kAll;
         multiply<A>(s.q.row(query, widths), s.k_columns, kBlock, s.weights, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result);
+                    widths.units, /*add=*/false, result, fetch_ahead);
         multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.slopes, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result);
+                    widths.units, /*add=*/false, result, fetch_ahead);
         const bool whole = !diagonal && queries == kBlock && keys == kBlock;
         const auto softmax = whole ? softmax_backward<true> : softmax_backward<false>;
         softmax(s.weights, s.slopes, queries, keys, diagonal, task.scale, logsumexp + query,
@@ -336,13 +415,14 @@ void backward(const AttentionTask<T>& task, float* memory) {
         const Part upper = diagonal ? Part::kUpperLeft : Part::kAll;
         multiply<A>(A::by_column(s.weights, kBlock, rows, columns, s.weight_units),
                     s.dy.pair(query), s.dy.pair_stride, s.dv + key * width, width, columns, width,
-                    rows / A::kNumbers, add, upper);
+                    rows / A::kNumbers, add, upper, fetch_ahead);
         multiply<A>(A::by_column(s.slopes, kBlock, rows, columns, s.slope_units), s.q.pair(query),
                     s.q.pair_stride, s.dk + key * width, width, columns, width, rows / A::kNumbers,
-                    add, upper);
+                    add, upper, fetch_ahead);
         multiply<A>(A::by_row(s.slopes, kBlock, rows, columns, s.slope_rows), s.k.pairs,
                     s.k.pair_stride, s.dq + query * width, width, rows, width,
-                    columns / A::kNumbers, key > 0, diagonal ? Part::kLowerLeft : Part::kAll);
+                    columns / A::kNumbers, key > 0, diagonal ? Part::kLowerLeft : Part::kAll,
+                    fetch_ahead);
       }
     }
     store_rows(s.dq, width, task.dq, head, task.length, task.size);

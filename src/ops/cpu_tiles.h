@@ -63,12 +63,13 @@ enum class Part {
   kUpperLeft,    // numbers from the row on
 };
 
-// c = a b, or c += a b. `depth` in units.
-template <class Arithmetic>
+// c = a b, or c += a b. `depth` in units. Calls beside() once in each kTileRows rows.
+template <class Arithmetic, class F>
 void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit* b,
               int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns,
-              int64_t depth, bool add, Part part) {
+              int64_t depth, bool add, Part part, F beside) {
   for (int64_t row = 0; row < rows; row += kTileRows) {
+    beside();
     const int64_t end = row + kTileRows;
     const auto up_to = [](int64_t some, int64_t all) { return some < all ? some : all; };
     const int64_t wanted = part == Part::kLowerResult ? up_to(padded(end), columns) : columns;

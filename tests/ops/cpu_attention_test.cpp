@@ -116,12 +116,15 @@ struct Case {
     task.dk = dk.view();
     task.dv = dv.view();
     for (int64_t first = 0; first < shape.length; first += queries) {
-      const int64_t last = std::min(shape.length, first + queries);
-      with_scratch(kernels.forward_scratch(last - first, shape.size, shape.heads),
-                   [&](float* scratch) { kernels.forward(task, first, last, scratch); });
+      AttentionTask<T> some = task, next = task;
+      some.first = first;
+      some.last = next.first = std::min(shape.length, first + queries);
+      next.last = shape.length;
+      with_scratch(kernels.forward_scratch(some.last - first, shape.size, shape.heads),
+                   [&](float* scratch) { kernels.forward(some, &next, scratch); });
     }
     with_scratch(kernels.backward_scratch(shape.length, shape.size),
-                 [&](float* scratch) { kernels.backward(task, scratch); });
+                 [&](float* scratch) { kernels.backward(task, nullptr, scratch); });
   }
 
   template <class F>
