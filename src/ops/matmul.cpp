@@ -154,6 +154,20 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
   }
 }
 
+template <class T>
+at::Tensor product(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN) {
+  const at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+  multiply(gemm, a_MK, b_KN, c_MN);
+  return c_MN;
+}
+
+// Whether the transposed product of b^T and a^T is had sooner. Both operands are contiguous along
+// the result, so either can be the right one, which costs more to pack: the narrower should be.
+bool is_faster_transposed(const at::Tensor& a_MK, const at::Tensor& b_KN) {
+  const int64_t rows = a_MK.size(0), terms = a_MK.size(1), columns = b_KN.size(1);
+  return a_MK.stride(0) == 1 && b_KN.stride(1) == 1 && (columns - rows) * terms > rows * columns;
+}
+
 // As it is or transposed, each matrix of a batch.
 bool has_a_contiguous_side(const at::Tensor& x) {
   const auto is_contiguous = [&](int64_t row, int64_t column) {
@@ -177,8 +191,8 @@ void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   at::Tensor c_MN;
   with_gemm(a_MK, b_KN, [&](const auto& gemm) {
-    c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
-    multiply(gemm, a_MK, b_KN, c_MN);
+    c_MN = is_faster_transposed(a_MK, b_KN) ? product(gemm, b_KN.t(), a_MK.t()).t().contiguous()
+                                            : product(gemm, a_MK, b_KN);
   });
   return c_MN.defined() ? c_MN : at::mm(a_MK, b_KN);
 }

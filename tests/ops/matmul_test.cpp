@@ -53,5 +53,21 @@ TEST(BatchedProduct, HasTheBitsOfEachProductWhateverTheThreads) {
   at::set_num_threads(before);
 }
 
+// A weight's gradient is taken transposed where that is faster.
+TEST(Product, HasTheBitsOfItsOperandsHoweverTheyLie) {
+  const auto expect = [](const at::Tensor& a_KM, const at::Tensor& b_KN) {
+    const at::Tensor by_rows = product(a_KM.t().contiguous(), b_KN);
+    EXPECT_EQ(by_rows.sizes(), at::IntArrayRef({a_KM.size(1), b_KN.size(1)}));
+    EXPECT_TRUE(testing::same_bits(product(a_KM.t(), b_KN), by_rows));
+    EXPECT_TRUE(product(a_KM.t(), b_KN).is_contiguous());
+  };
+  for (const auto& [terms, rows, columns] :
+       std::vector<std::array<int64_t, 3>>{{300, 20, 71}, {600, 48, 96}, {600, 96, 48}}) {
+    const at::Tensor a = random_tensor({terms, rows}, 5), b = random_tensor({terms, columns}, 6);
+    if (fastest_cpu_gemm<float>() != nullptr) expect(a, b);
+    if (fastest_cpu_gemm<Bf16>() != nullptr) expect(a.to(at::kBFloat16), b.to(at::kBFloat16));
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain
