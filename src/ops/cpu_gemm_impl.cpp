@@ -208,7 +208,8 @@ template <class A, class Side, class Out, class Work>
 void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, const Work& work) {
   work.start();
-  constexpr int kNear = 3;  // rows whose addresses a processor computes from one register
+  constexpr int64_t kFetch = 8;  // units for which a row of the result is fetched
+  constexpr int kNear = 3;       // rows whose addresses a processor computes from one register
   const int64_t row = Side::row(stride);
   const Unit<A>* near[kTileRows / kNear];
 #pragma GCC unroll 16
@@ -227,6 +228,10 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
       right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
     work.beside(k);
+    // Of a large result the lines are in no cache.
+    if (k % kFetch == 0 && k / kFetch < kTileRows) {
+      fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < kTileRows; ++i) {
       Unit<A> left;
