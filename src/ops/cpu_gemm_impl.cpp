@@ -214,6 +214,8 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
   const Unit<A>* near[kTileRows / kNear];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows / kNear; ++i) near[i] = a + kNear * i * row;
+  // Of the result the lines that may be in no cache: not those that hold sums.
+  const int64_t cold_rows = add && sizeof(Out) == sizeof(float) ? 0 : kTileRows;
   Vector sum[kTileRows][kTileVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
@@ -228,8 +230,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
       right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
     work.beside(k);
-    // Of a large result the lines are in no cache.
-    if (k % kFetch == 0 && k / kFetch < kTileRows) {
+    if (k % kFetch == 0 && k / kFetch < cold_rows) {
       fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
     }
 #pragma GCC unroll 16
