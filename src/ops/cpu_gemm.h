@@ -2,8 +2,9 @@
 //
 // Blocked after Goto & van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a
 // block of the right operand is packed in panels as wide as a register tile; against them go rows
-// of the left one, as they are or packed by whoever multiplies them. Sums are fp32; each is taken
-// in the order of its terms, kGemmDepth at a time, so a result depends on nothing but the operands.
+// of the left one, as they are or, a tile beside the first product that reads it, packed. Sums are
+// fp32; each is taken in the order of its terms, kGemmDepth at a time, so a result depends on
+// nothing but the operands.
 // Compiled per instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor
 // multiplies pairs of them; ops/matmul.cpp shares the work among threads.
 #pragma once
