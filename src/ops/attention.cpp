@@ -38,10 +38,11 @@ struct Work {
 template <class F, class G>
 void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, const G& run) {
   SharedWork shared(static_cast<int64_t>(all.size()));
+  const int64_t threads = at::get_num_threads();
   shared.run(1, [&] {
     const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);
     while (const Pieces piece = shared.take_one()) {
-      const auto next = static_cast<size_t>(piece.begin + at::get_num_threads());
+      const auto next = static_cast<size_t>(piece.begin + threads);
       const auto next_task = task(all[std::min(next, all.size() - 1)]);
       run(task(all[static_cast<size_t>(piece.begin)]), next < all.size() ? &next_task : nullptr,
           scratch.data_ptr<float>());
