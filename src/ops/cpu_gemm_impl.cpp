@@ -116,7 +116,8 @@ struct ByRow {
     A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.depth, kTileRows, out,
                  kRowStride);
   }
-  // A part is a vector of a row; kLanes parts are as many units, of which the last are empty.
+  // A part is a vector of a row. kLanes parts pack as many units, the last of them nothing; where a
+  // vector is narrower than a tile is high they are too few.
   static constexpr int64_t kPartsAhead = kLanes;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
@@ -313,7 +314,8 @@ class Prefetch {
   int64_t strips_, share_, strip_ = 0;
 };
 
-// The left operand is at `left`, or is packed there first.
+// The left operand is read at `left`. Unless `packed` is null that is the same place, and each tile
+// is packed there with the first panel.
 template <class A, class Side, class Out>
 void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* left, int64_t stride,
                     const Unit<A>* panels, int64_t columns, GemmRows<float> sums, bool add,
@@ -324,8 +326,8 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
     const int64_t wide = smaller(kColumns, columns - column);
     for (int64_t row = 0; row < a.rows; row += kTileRows) {
       prefetch.fetch_share();
-      const int64_t high = smaller(kTileRows, a.rows - row),
-                    tile = row / kTileRows * Side::tile(stride);
+      const int64_t high = smaller(kTileRows, a.rows - row);
+      const int64_t tile = row / kTileRows * Side::tile(stride);
       const GemmRows<float> sums_tile = part(sums, row, column);
       const GemmRows<Out> c_tile = part(c, row, column);
       const auto product = [&](const auto& work) {
