@@ -6,7 +6,7 @@
 // fp32; each is taken in the order of its terms, kGemmDepth at a time, so a result depends on
 // nothing but the operands.
 // Compiled per instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor
-// multiplies pairs of them; ops/matmul.cpp shares the work among threads.
+// has instructions for it; ops/matmul.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,7 @@
 
 namespace lmtrain {
 
-// Numbers in a unit, which has the size of a float, and units of a sum taken at a time.
-template <class T>
-inline constexpr int64_t kGemmUnit = int64_t{sizeof(float)} / int64_t{sizeof(T)};
+// Units of a sum taken at a time. A unit has the size of a float.
 inline constexpr int64_t kGemmDepth = 256;
 // Rows of the left operand taken at a time: where its columns are contiguous so many that a piece
 // of one is some lines of the cache.
@@ -51,6 +49,7 @@ struct GemmRows {
 
 template <class T>
 struct CpuGemm {
+  int64_t unit;           // numbers in a unit
   int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
   int64_t panel_columns;  // of a panel, and of a tile
   int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
@@ -65,8 +64,7 @@ struct CpuGemm {
 };
 
 // For the best instruction set the processor has; null where it has none for T, or where libtorch's
-// product is faster. That is MKL's in fp32, which gives processors that are not Intel's its code
-// for AVX2, half the rate of AVX-512; and oneDNN's in bf16, which uses Intel's matrix units.
+// product is as fast: MKL's in fp32 with AVX2, oneDNN's in bf16 on Intel's matrix units.
 template <class T>
 const CpuGemm<T>* fastest_cpu_gemm();
 template <>

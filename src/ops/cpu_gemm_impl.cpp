@@ -67,7 +67,7 @@ void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
   for (int64_t unit = 0; unit < units<A>(depth); unit += kLanes, panel += kLanes * kColumns) {
     const int64_t term = unit * A::kNumbers;
     const int64_t terms = smaller(kLanes * A::kNumbers, depth - term);
-    if (terms == kLanes * A::kNumbers && columns == kColumns &&
+    if (A::kAsStored && terms == kLanes * A::kNumbers && columns == kColumns &&
         b.column_stride % A::kNumbers == 0) {
       transpose(reinterpret_cast<const Unit<A>*>(b.at(term, 0)), b.column_stride / A::kNumbers,
                 kColumns, kLanes, panel, kColumns);
@@ -108,7 +108,7 @@ struct ByRow {
     const auto bytes = [](int64_t numbers) {
       return numbers * int64_t{sizeof(typename A::Number)};
     };
-    return a.rows % kTileRows == 0 && a.depth % A::kNumbers == 0 &&
+    return A::kAsStored && a.rows % kTileRows == 0 && a.depth % A::kNumbers == 0 &&
            a.matrix.row_stride % A::kNumbers == 0 && bytes(a.matrix.row_stride) % kFarApart != 0;
   }
   template <class A>
@@ -128,8 +128,7 @@ struct ByRow {
   [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
     const int64_t row = part % kLanes, unit = part / kLanes * kLanes;
     if (row >= kTileRows) return;
-    copy_bytes(tile.matrix.at(row, unit * A::kNumbers), sizeof(Bits),
-               out + row * kRowStride + unit);
+    A::pack_vector(tile.matrix.at(row, unit * A::kNumbers), out + row * kRowStride + unit);
   }
 };
 
@@ -149,14 +148,21 @@ struct ByUnit {
       for (int64_t i = tile.rows; i < kTileRows; ++i) out[i] = 0;
     }
   }
-  // A part is a unit.
+  // A part is a unit. Its row, brought into the second level before (Prefetch), is fetched into the
+  // first some parts ahead.
   static constexpr int64_t kPartsAhead = 16;
+  static constexpr int64_t kRowsFetchedAhead = 8;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
     return tile.rows == kTileRows;
   }
   template <class A>
   [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
+    constexpr auto kBytes = kTileRows * int64_t{sizeof(typename A::Number)};
+    const auto* ahead =
+        reinterpret_cast<const char*>(tile.matrix.at(0, (part + kRowsFetchedAhead) * A::kNumbers));
+    __builtin_prefetch(ahead);
+    __builtin_prefetch(ahead + kBytes - 1);
     join_rows(tile, part, kTileRows, out + part * kTileRows);
   }
 
@@ -174,6 +180,17 @@ struct ByUnit {
 struct Nothing {
   void start() const {}
   void beside(int64_t) const {}
+};
+// a unit of the next panel is fetched from memory, where processors foresee no further than a page,
+template <class A>
+struct FetchPanel {
+  const Unit<A>* panel;
+  void start() const {}
+  [[gnu::always_inline]] void beside(int64_t unit) const {
+    for (int j = 0; j < kTileVectors; ++j) {
+      __builtin_prefetch(panel + unit * kColumns + j * kLanes, /*write=*/0, /*second level=*/2);
+    }
+  }
 };
 // or a part of the tile is packed, before the product comes to read it.
 template <class A, class Side>
@@ -195,15 +212,15 @@ class PackTile {
   Unit<A>* out_;
 };
 
-template <class A>
 inline void put(float* out, Vector x) {  // aligned as its elements are
   __builtin_memcpy(out, &x, sizeof x);
 }
-template <class A>
+#ifdef __AVX512BF16__
 inline void put(Bf16* out, Vector x) {
-  const auto numbers = A::rounded(x);
+  const Halves numbers = rounded(x);
   __builtin_memcpy(out, &numbers, sizeof numbers);
 }
+#endif
 
 template <class A, class Side, class Out, class Work>
 void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
@@ -215,8 +232,6 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
   const Unit<A>* near[kTileRows / kNear];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows / kNear; ++i) near[i] = a + kNear * i * row;
-  // Of the result the lines that may be in no cache: not those that hold sums.
-  const int64_t cold_rows = add && sizeof(Out) == sizeof(float) ? 0 : kTileRows;
   Vector sum[kTileRows][kTileVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
@@ -231,7 +246,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
       right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
     work.beside(k);
-    if (k % kFetch == 0 && k / kFetch < cold_rows) {
+    if (k % kFetch == 0 && k / kFetch < kTileRows) {
       fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
     }
 #pragma GCC unroll 16
@@ -253,7 +268,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
         __builtin_memcpy(&before, sums.data + i * sums.stride + j * kLanes, sizeof before);
         sum[i][j] = before + sum[i][j];
       }
-      put<A>(c.data + i * c.stride + j * kLanes, sum[i][j]);
+      put(c.data + i * c.stride + j * kLanes, sum[i][j]);
     }
   }
 }
@@ -346,7 +361,9 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
         }
         Side::pack(unpacked, packed + tile);
       }
-      if (whole) {
+      if (whole && row == 0 && column + kColumns < columns) {
+        product(FetchPanel<A>{panels + depth * kColumns});
+      } else if (whole) {
         product(Nothing{});
       } else {
         multiply_edge<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, high,
@@ -380,15 +397,16 @@ void multiply(Block<A> a, Block<A> next, const float* panels, int64_t columns, G
 
 template <class A>
 constexpr CpuGemm<typename A::Number> gemm_table() {
-  return {kTileRows, kColumns, kScratch, pack_panel<A>, multiply<A>};
+  return {A::kNumbers, kTileRows, kColumns, kScratch, pack_panel<A>, multiply<A>};
 }
 
 }  // namespace
 
 // On top of avx512, avx512_bf16 changes bf16 alone.
 #ifdef __AVX512BF16__
-extern const CpuGemm<Bf16> kGemmBf16;
-const CpuGemm<Bf16> kGemmBf16 = gemm_table<Pairs>();
+extern const CpuGemm<Bf16> kGemmPairs, kGemmWidened;
+const CpuGemm<Bf16> kGemmPairs = gemm_table<Pairs>();
+const CpuGemm<Bf16> kGemmWidened = gemm_table<Widened>();
 #else
 extern const CpuGemm<float> kGemmFloat;
 const CpuGemm<float> kGemmFloat = gemm_table<Singles>();

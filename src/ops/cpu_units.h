@@ -1,9 +1,9 @@
 // Numbers as products on a CPU read them, and their arithmetic.
 //
-// A product sums over units of 4 bytes: one fp32 number (Singles), or a pair of bf16 numbers that
-// are neighbours in the dimension summed over (Pairs, for processors whose instruction multiplies
-// pairs and adds in fp32). Both thus have one memory layout and one loop. Compiled per instruction
-// set (cpu_vectors.h).
+// A product sums over units of 4 bytes: one fp32 number (Singles), one bf16 number widened to fp32
+// when packed (Widened), or a pair of bf16 numbers that are neighbours in the dimension summed over
+// (Pairs, for processors that are fast at multiplying pairs and adding in fp32). All thus have one
+// memory layout and one loop. Compiled per instruction set (cpu_vectors.h).
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,13 @@ struct Singles {
   using Unit = float;
   using Units = Vector;
   static constexpr int64_t kNumbers = 1;  // in a unit
+  // Whether units have the bits of the numbers in memory, and so can be read there.
+  static constexpr bool kAsStored = true;
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
+
+  // Of contiguous numbers as many units as a vector holds.
+  static void pack_vector(const float* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 
   // x[rows][size], `stride` apart, as units [rows][width]; zeros beyond `rows` and `size`.
   template <class T>
@@ -89,13 +94,53 @@ struct Singles {
 };
 
 #ifdef __AVX512BF16__
+using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
+
+// Of a vector of contiguous bf16 numbers from i on, of which `count` are wanted and `readable` can
+// be read; those beyond are 0 or what is there.
+inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable) {
+  __m256i numbers;
+  if (i + kLanes <= readable) {
+    __builtin_memcpy(&numbers, x + i, sizeof numbers);
+  } else {  // which AMD's processors are slow at
+    const auto used = static_cast<__mmask16>((1 << (count - i)) - 1);
+    numbers = _mm256_maskz_loadu_epi16(used, x + i);
+  }
+  // Unmasked, GCC 12 warns of its own header.
+  return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(0xFFFF, numbers));
+}
+
+inline Halves rounded(Vector x) {
+  return __builtin_bit_cast(Halves, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x)));
+}
+
+// bf16 numbers as fp32 ones.
+struct Widened : Singles {
+  using Number = Bf16;
+  static constexpr bool kAsStored = false;
+
+  static void pack_vector(const Bf16* x, Unit* out) {
+    const Bits units = low_halves(x, 0, kLanes, kLanes) << 16;
+    __builtin_memcpy(out, &units, sizeof units);
+  }
+
+  static void join(const Bf16* term, const Bf16*, int64_t count, int64_t readable, Unit* out) {
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const Bits units = low_halves(term, i, count, readable) << 16;
+      __builtin_memcpy(out + i, &units, sizeof units);
+    }
+  }
+};
+
 // Pairs of bf16 numbers; the first in the low half.
 struct Pairs {
   using Number = Bf16;
   using Unit = uint32_t;
   using Units = Bits;
-  using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
   static constexpr int64_t kNumbers = 2;
+  static constexpr bool kAsStored = true;
+
+  static void pack_vector(const Bf16* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 
   static Vector multiply_add(Vector sum, Unit a, Units b) {
     const Bits everywhere = Bits{} + a;
@@ -121,19 +166,9 @@ struct Pairs {
   static void join(const Bf16* first, const Bf16* second, int64_t count, int64_t readable,
                    Unit* out) {
     for (int64_t i = 0; i < count; i += kLanes) {
-      const auto widened = [&](const Bf16* x) {
-        __m256i numbers;
-        if (i + kLanes <= readable) {
-          __builtin_memcpy(&numbers, x + i, sizeof numbers);
-        } else {  // which AMD's processors are slow at
-          const auto used = static_cast<__mmask16>((1 << (count - i)) - 1);
-          numbers = _mm256_maskz_loadu_epi16(used, x + i);
-        }
-        // Unmasked, GCC 12 warns of its own header.
-        return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(0xFFFF, numbers));
-      };
-      const Bits low = widened(first);
-      const Bits units = second == nullptr ? low : low | widened(second) << 16;
+      const Bits low = low_halves(first, i, count, readable);
+      const Bits units =
+          second == nullptr ? low : low | low_halves(second, i, count, readable) << 16;
       __builtin_memcpy(out + i, &units, sizeof units);
     }
   }
@@ -152,15 +187,11 @@ struct Pairs {
     }
   }
 
-  static Halves rounded(Vector x) {
-    return __builtin_bit_cast(Halves, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x)));
-  }
-  static Halves rounded(const float* x) { return rounded(*reinterpret_cast<const Vector*>(x)); }
   static Left<Unit> by_row(const float* scores, int64_t stride, int64_t rows, int64_t columns,
                            Unit* out) {
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t i = 0; i < columns; i += kLanes) {
-        const Halves numbers = rounded(scores + row * stride + i);
+        const Halves numbers = rounded_at(scores + row * stride + i);
         __builtin_memcpy(out + (row * stride + i) / 2, &numbers, sizeof numbers);
       }
     }
@@ -171,13 +202,16 @@ struct Pairs {
     for (int64_t row = 0; row < rows; row += 2) {
       for (int64_t i = 0; i < columns; i += kLanes) {
         const float* first = scores + row * stride + i;
-        const Bits low = __builtin_convertvector(rounded(first), Bits);
-        const Bits high = __builtin_convertvector(rounded(first + stride), Bits);
+        const Bits low = __builtin_convertvector(rounded_at(first), Bits);
+        const Bits high = __builtin_convertvector(rounded_at(first + stride), Bits);
         *reinterpret_cast<Bits*>(out + row / 2 * stride + i) = low | high << 16;
       }
     }
     return {out, 1, stride};
   }
+
+ private:
+  static Halves rounded_at(const float* x) { return rounded(*reinterpret_cast<const Vector*>(x)); }
 };
 #endif
 

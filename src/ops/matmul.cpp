@@ -47,8 +47,8 @@ struct Packed {
   int64_t num_panels() const { return parts(columns, gemm.panel_columns); }
   int64_t depth_at(int64_t term) const { return std::min(depth, terms - term); }
   float* panel(int64_t term, int64_t panel) const {
-    return data + gemm.panel_columns * (term / kGemmUnit<T> * num_panels() +
-                                        panel * parts(depth_at(term), kGemmUnit<T>));
+    return data + gemm.panel_columns *
+                      (term / gemm.unit * num_panels() + panel * parts(depth_at(term), gemm.unit));
   }
 };
 
@@ -120,7 +120,7 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
   });
 }
 
-// a_MK b_KN into c_MN, which is contiguous.
+// a_MK b_KN into c_MN, whose rows are contiguous.
 template <class T>
 void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN,
               const at::Tensor& c_MN) {
@@ -130,7 +130,7 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
     c_MN.zero_();
     return;
   }
-  const int64_t panel = gemm.panel_columns, unit = kGemmUnit<T>;
+  const int64_t panel = gemm.panel_columns, unit = gemm.unit;
   const int64_t depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
   const int64_t wide = std::min(kPackedColumns, parts(columns, panel) * panel);
   const int64_t deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
@@ -142,7 +142,7 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
                            std::min(wide, columns - column), depth};
       pack(part(matrix<T>(b_KN), term, column), b);
       const GemmMatrix<T> a = part(matrix<T>(a_MK), 0, term);
-      const GemmRows<T> c = {elements<T>(c_MN) + column, columns};
+      const GemmRows<T> c = {elements<T>(c_MN) + column, c_MN.stride(0)};
       if constexpr (kRounds) {
         const bool last = term + deep >= terms;
         const GemmRows<float> sums = {terms > deep ? sums_MN.data_ptr<float>() : nullptr, wide};
@@ -168,10 +168,10 @@ bool is_faster_transposed(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   return a_MK.stride(0) == 1 && b_KN.stride(1) == 1 && (columns - rows) * terms > rows * columns;
 }
 
-// As it is or transposed, each matrix of a batch.
+// Whether rows are contiguous, or columns, of each matrix of a batch.
 bool has_a_contiguous_side(const at::Tensor& x) {
   const auto is_contiguous = [&](int64_t row, int64_t column) {
-    return x.stride(column) == 1 && x.stride(row) == x.size(column);
+    return x.stride(column) == 1 && x.stride(row) >= x.size(column);
   };
   return is_contiguous(-2, -1) || is_contiguous(-1, -2);
 }
@@ -195,6 +195,15 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
                                             : product(gemm, a_MK, b_KN);
   });
   return c_MN.defined() ? c_MN : at::mm(a_MK, b_KN);
+}
+
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN) {
+  bool done = false;
+  with_gemm(a_MK, b_KN, [&](const auto& gemm) {
+    multiply(gemm, a_MK, b_KN, c_MN);
+    done = true;
+  });
+  if (!done) at::mm_out(c_MN, a_MK, b_KN);
 }
 
 at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {

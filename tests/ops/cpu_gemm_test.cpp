@@ -20,11 +20,14 @@ namespace {
 
 using testing::runs;
 
-// f(table) of an instruction set: those of fp32, and "avx512bf16" of bf16.
+// f(table) of an instruction set: those of fp32, and "avx512bf16" of bf16, both ways.
 template <class F>
 void with_table(const std::string& isa, const F& f) {
   if (isa == "avx512bf16") {
-    f(avx512bf16::kGemmBf16);
+    for (const CpuGemm<Bf16>* gemm : {&avx512bf16::kGemmPairs, &avx512bf16::kGemmWidened}) {
+      SCOPED_TRACE(gemm == &avx512bf16::kGemmPairs ? "pairs" : "widened");
+      f(*gemm);
+    }
   } else {
     f(isa == "avx512" ? avx512::kGemmFloat
       : isa == "avx2" ? avx2::kGemmFloat
@@ -65,7 +68,7 @@ struct Shape {
 // The right operand's panels, one behind the other.
 template <class T>
 auto packed(const CpuGemm<T>& gemm, const Shape& shape, const GemmMatrix<T>& b) {
-  const int64_t units = (shape.depth + kGemmUnit<T> - 1) / kGemmUnit<T>;
+  const int64_t units = (shape.depth + gemm.unit - 1) / gemm.unit;
   const int64_t num_panels = (shape.columns + gemm.panel_columns - 1) / gemm.panel_columns;
   auto panels = aligned(num_panels * gemm.panel_columns * units);
   for (int64_t first = 0; first < shape.columns; first += gemm.panel_columns) {

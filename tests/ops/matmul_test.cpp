@@ -1,4 +1,4 @@
-// Products of batches; those of single matrices are linear_test.cpp's.
+// Products of batches, and of matrices however they lie; others are linear_test.cpp's.
 #include "ops/matmul.h"
 
 #include "ops/cpu_gemm.h"
@@ -66,6 +66,25 @@ TEST(Product, HasTheBitsOfItsOperandsHoweverTheyLie) {
     const at::Tensor a = random_tensor({terms, rows}, 5), b = random_tensor({terms, columns}, 6);
     if (fastest_cpu_gemm<float>() != nullptr) expect(a, b);
     if (fastest_cpu_gemm<Bf16>() != nullptr) expect(a.to(at::kBFloat16), b.to(at::kBFloat16));
+  }
+}
+
+// Rows with something between them, of any operand and of the result, which stays as it is.
+TEST(Product, TakesAndWritesRowsThatLieApart) {
+  const auto apart = [](const at::Tensor& x) {
+    const at::Tensor wide = at::full({x.size(0), x.size(1) + 5}, 7, x.options());
+    return wide.narrow(1, 0, x.size(1)).copy_(x);
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    const at::Tensor a = random_tensor({40, 70}, 7).to(dtype);
+    const at::Tensor b = random_tensor({70, 50}, 8).to(dtype);
+    const at::Tensor c = product(a, b);
+    EXPECT_TRUE(testing::same_bits(product(apart(a), apart(b)), c));
+    EXPECT_TRUE(testing::same_bits(product(apart(a.t().contiguous()).t(), apart(b)), c));
+    const at::Tensor wide = at::full({40, 64}, 7, c.options());
+    product_into(a, b, wide.narrow(1, 0, 50));
+    EXPECT_TRUE(testing::same_bits(wide.narrow(1, 0, 50).contiguous(), c));
+    EXPECT_TRUE((wide.narrow(1, 50, 14) == 7).all().item<bool>());
   }
 }
 
