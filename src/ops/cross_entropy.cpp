@@ -47,9 +47,11 @@ void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
                         vocab);
     }
     share_work(rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
-      cpu_kernels<T>().cross_entropy(
-          elements<T>(logits) + begin * vocab, elements<int64_t>(targets) + begin,
-          elements<float>(losses) + begin, end - begin, vocab, scale, static_cast<float>(z_loss));
+      for (int64_t row = begin; row < end; ++row) {
+        cpu_kernels<T>().cross_entropy(
+            elements<T>(logits) + row * logits.stride(0), elements<int64_t>(targets) + row,
+            elements<float>(losses) + row, 1, vocab, scale, static_cast<float>(z_loss));
+      }
     });
     if (grad_scale && scale == 0) logits.zero_();
   });

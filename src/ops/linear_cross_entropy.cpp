@@ -8,6 +8,17 @@
 namespace lmtrain {
 namespace {
 
+// [rows, columns], uninitialised. On a CPU rows lie some numbers further apart where they would lie
+// so by a power of two, and products that read columns would have to share a few lines of the
+// cache.
+at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
+  constexpr int64_t kFarApart = 2048, kLine = 64;
+  const auto size = static_cast<int64_t>(x.element_size());
+  const bool far_apart = x.is_cpu() && columns * size % kFarApart == 0;
+  const int64_t stride = columns + (far_apart ? kLine / size : 0);
+  return at::empty({rows, stride}, x.options()).narrow(1, 0, columns);
+}
+
 // f(first position, x, targets, logits, losses) chunk by chunk; the sum of the losses.
 template <class F>
 at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const at::Tensor& targets,
@@ -17,8 +28,9 @@ at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const 
   for (int64_t first = 0; first < positions; first += chunk) {
     const int64_t count = std::min(chunk, positions - first);
     const at::Tensor x = x_ND.narrow(0, first, count);
-    f(first, x, targets.narrow(0, first, count), product(x, weight_VD.t()),
-      losses.narrow(0, first, count));
+    const at::Tensor logits = logits_like(x, count, weight_VD.size(0));
+    product_into(x, weight_VD.t(), logits);
+    f(first, x, targets.narrow(0, first, count), logits, losses.narrow(0, first, count));
   }
   return sum_row_losses(losses, scale);
 }

@@ -68,7 +68,9 @@ void check(int64_t positions, int64_t size, int64_t vocab, uint64_t seed, double
 TEST(LinearCrossEntropy, EqualsItsReferenceOverShapes) {
   check(1, 8, 2, 1);
   check(33, 24, 131, 2);
+  // Logits that would lie a power of two apart, by a library's product and by ours.
   check(7, 16, 1024, 3);
+  check(40, 32, 1024, 5);
   check(40, 33, 515, 4, -0.5);
   check(40, 33, 515, 4, 0.0);
 }
