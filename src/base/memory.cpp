@@ -89,9 +89,11 @@ void reset_peak_resident() {
   std::ofstream("/proc/self/clear_refs") << 5;
 }
 
-void prefer_huge_pages(uint64_t bytes) {
+bool prefer_huge_pages(uint64_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return false;
   void* const block = ::malloc(bytes);
-  if (block == nullptr) return;
+  if (block == nullptr) return false;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(block);
   const uintptr_t begin = (address + page - 1) / page * page;
@@ -99,6 +101,7 @@ void prefer_huge_pages(uint64_t bytes) {
   // The advice stays with the addresses, and the heap keeps them (configure_runtime).
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   ::free(block);
+  return true;
 }
 
 std::optional<uint64_t> available_bytes(const fs::path& root) {

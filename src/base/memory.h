@@ -14,8 +14,9 @@ uint64_t peak_resident_bytes();
 // Frees what the heap holds unused, and begins peak_resident_bytes() anew from what is left.
 void reset_peak_resident();
 // Has what the heap hands out next, up to `bytes`, lie in huge pages where the system gives them on
-// request: fewer addresses to translate. Touches nothing.
-void prefer_huge_pages(uint64_t bytes);
+// request: fewer addresses to translate. Touches nothing, but takes addresses: false where those
+// are limited (RLIMIT_AS), or where the system promises no block so large.
+bool prefer_huge_pages(uint64_t bytes);
 
 // What it may still touch before an allocation fails or the kernel ends a process: the least of
 // what the machine has available, what the memory limit of a control group (version 1 or 2) around

@@ -5,7 +5,7 @@
 // blocks that stay in the cache and are never stored (Dao et al., 2205.14135); each sum is taken in
 // one fixed order, so a result depends on the task alone. Elements are float or Bf16, sums and
 // softmax fp32. Compiled per instruction set like the kernels of cpu_kernels.h, and once more for
-// avx512_bf16, where bf16 products are the processor's own; elsewhere bf16 is widened first.
+// avx512_bf16, for processors that are fast at products of bf16; for others bf16 is widened first.
 #pragma once
 
 #include <cstdint>

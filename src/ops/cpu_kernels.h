@@ -83,8 +83,8 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
-// What the processor has: "avx512_bf16" (the tables of "avx512" and, for attention in bf16, one of
-// its own), "avx512", "avx2" or "baseline".
+// What the processor has: "avx512_bf16" (the tables of "avx512" and, for products in bf16, and
+// attention where it is fast at pairs, of its own), "avx512", "avx2" or "baseline".
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

@@ -96,8 +96,8 @@ struct Singles {
 #ifdef __AVX512BF16__
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
 
-// Of a vector of contiguous bf16 numbers from i on, of which `count` are wanted and `readable` can
-// be read; those beyond are 0 or what is there.
+// A vector of bf16 numbers, those of x from i on. Of x `count` are wanted and `readable` can be
+// read; beyond `count` they are 0 or what is there.
 inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable) {
   __m256i numbers;
   if (i + kLanes <= readable) {

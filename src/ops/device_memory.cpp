@@ -45,7 +45,9 @@ std::optional<uint64_t> available_memory(const at::Device& device) {
 }
 
 void expect_memory(const at::Device& device, uint64_t bytes) {
-  if (device.is_cpu()) prefer_huge_pages(bytes);
+  if (!device.is_cpu()) return;
+  // Twice, where that is promised: a heap has gaps, and not all is expected.
+  if (!prefer_huge_pages(2 * bytes)) prefer_huge_pages(bytes);
 }
 
 void synchronize(const at::Device& device) {

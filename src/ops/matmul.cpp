@@ -9,6 +9,8 @@ namespace lmtrain {
 namespace {
 
 // Of the right operand, columns and units that are packed at a time: 4 MB, which stay in the cache.
+// Units that are widened numbers are twice as many, so columns are half: else sums of few terms
+// would have to be kept for every column.
 constexpr int64_t kPackedColumns = 4096;
 constexpr int64_t kPackedUnits = int64_t{1} << 20;
 // Sums that a thread works on at a time, which stay in its own cache.
@@ -132,7 +134,8 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
   }
   const int64_t panel = gemm.panel_columns, unit = gemm.unit;
   const int64_t depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
-  const int64_t wide = std::min(kPackedColumns, parts(columns, panel) * panel);
+  const int64_t most = kRounds ? kPackedColumns * unit / 2 : kPackedColumns;
+  const int64_t wide = std::min(most, parts(columns, panel) * panel);
   const int64_t deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
   const at::Tensor packed = floats(parts(std::min(deep, terms), unit) * wide);
   const at::Tensor sums_MN = floats(kRounds && terms > deep ? rows * wide : 0);

@@ -11,7 +11,7 @@ namespace lmtrain {
 double best_matmul_rate(const at::Device& device, at::ScalarType dtype) {
   const std::vector<int64_t> sizes =
       device.is_cpu() ? std::vector<int64_t>{768, 1024, 1536} : std::vector<int64_t>{4096, 8192};
-  constexpr int kRepeats = 8;  // the first of a size also builds what the library caches
+  constexpr int kRepeats = 8;  // the first two of a size also build what the library caches
   const at::InferenceMode no_gradient;
   double best = 0;
   for (const int64_t size : sizes) {

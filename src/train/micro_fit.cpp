@@ -172,8 +172,7 @@ void prepare_memory(const Config& config) {
   require_memory(config, available_memory(device));
   const int64_t length = config.sequence.max_length;
   const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length));
-  // Twice, for the gaps that a heap has and for what the plan does not know: it costs nothing.
-  expect_memory(device, 2 * static_cast<uint64_t>(plan.device_total()));
+  expect_memory(device, static_cast<uint64_t>(plan.device_total()));
 }
 
 }  // namespace lmtrain
