@@ -26,7 +26,6 @@ constexpr int64_t kPackedByUnit = kGemmRowsOfColumns / kTileRows * int64_t{kTile
 constexpr int64_t kScratch = kPackedByRow > kPackedByUnit ? kPackedByRow : kPackedByUnit;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
 // A is the arithmetic, of cpu_units.h.
 template <class A>
@@ -176,31 +175,70 @@ struct ByUnit {
   }
 };
 
+// Memory that is read later, brought into the second level a line at a time: strips of contiguous
+// bytes, `stride` apart. Processors foresee neither long strides nor the next page; and they wait
+// for so few lines at once that fetching more holds up the product's own loads.
+class Lines {
+ public:
+  Lines() = default;
+  Lines(const void* data, int64_t bytes, int64_t stride, int64_t strips)
+      : strip_(static_cast<const char*>(data)), bytes_(bytes), stride_(stride), strips_(strips) {}
+  [[gnu::always_inline]] void fetch_next() {
+    if (strips_ == 0) return;
+    __builtin_prefetch(strip_ + byte_, /*write=*/0, /*second level=*/2);
+    byte_ += kLine;
+    if (byte_ < bytes_) return;
+    byte_ = 0;
+    strip_ += stride_;
+    --strips_;
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  const char* strip_ = nullptr;
+  int64_t bytes_ = 0, stride_ = 0, strips_ = 0;
+  int64_t byte_ = 0;
+};
+
+template <class T>
+Lines lines(GemmBlock<T> a) {
+  if (a.matrix.data == nullptr) return {};
+  constexpr int64_t kMisaligned = 60;  // a strip's last line begins up to so many bytes later
+  const auto bytes = [](int64_t numbers) { return numbers * int64_t{sizeof(T)}; };
+  return a.matrix.column_stride == 1 ? Lines(a.matrix.data, bytes(a.depth) + kMisaligned,
+                                             bytes(a.matrix.row_stride), a.rows)
+                                     : Lines(a.matrix.data, bytes(a.rows) + kMisaligned,
+                                             bytes(a.matrix.column_stride), a.depth);
+}
+
 // What is done beside each unit of a product: nothing,
 struct Nothing {
   void start() const {}
   void beside(int64_t) const {}
 };
-// a unit of the next panel is fetched from memory, where processors foresee no further than a page,
-template <class A>
-struct FetchPanel {
-  const Unit<A>* panel;
+// what the next products read is fetched: a panel, with those of some tiles, and a block,
+struct FetchAhead {
+  static constexpr int64_t kUnitsAPanelLine = 2;
+  static constexpr int64_t kUnitsABlockLine = 4;
+  Lines &panel, &block;
   void start() const {}
   [[gnu::always_inline]] void beside(int64_t unit) const {
-    for (int j = 0; j < kTileVectors; ++j) {
-      __builtin_prefetch(panel + unit * kColumns + j * kLanes, /*write=*/0, /*second level=*/2);
-    }
+    if (unit % kUnitsAPanelLine == 0) panel.fetch_next();
+    if (unit % kUnitsABlockLine == 0) block.fetch_next();
   }
 };
 // or a part of the tile is packed, before the product comes to read it.
 template <class A, class Side>
 class PackTile {
  public:
-  PackTile(LeftTile<A> tile, Unit<A>* out) : tile_(tile), parts_(units<A>(tile.depth)), out_(out) {}
+  PackTile(LeftTile<A> tile, Unit<A>* out, Lines& panel)
+      : tile_(tile), parts_(units<A>(tile.depth)), out_(out), panel_(panel) {}
   void start() const {
     for (int64_t part = 0; part < smaller(Side::kPartsAhead, parts_); ++part) pack(part);
   }
   [[gnu::always_inline]] void beside(int64_t unit) const {
+    if (unit % FetchAhead::kUnitsAPanelLine == 0) panel_.fetch_next();
     if (unit + Side::kPartsAhead < parts_) pack(unit + Side::kPartsAhead);
   }
 
@@ -210,6 +248,7 @@ class PackTile {
   LeftTile<A> tile_;
   int64_t parts_;
   Unit<A>* out_;
+  Lines& panel_;
 };
 
 inline void put(float* out, Vector x) {  // aligned as its elements are
@@ -298,37 +337,6 @@ void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
   copy({c_tile, kColumns}, c, rows, columns);
 }
 
-// A block that is packed later, fetched from memory meanwhile, a share beside each tile: the
-// strides of a large operand are beyond what a processor foresees.
-template <class T>
-class Prefetch {
- public:
-  Prefetch(GemmBlock<T> block, int64_t shares)
-      : data_(reinterpret_cast<const char*>(block.matrix.data)) {
-    const bool by_row = block.matrix.column_stride == 1;
-    stride_ = (by_row ? block.matrix.row_stride : block.matrix.column_stride) * kSize;
-    strips_ = data_ == nullptr ? 0 : by_row ? block.rows : block.depth;
-    bytes_ = (by_row ? block.depth : block.rows) * kSize;
-    share_ = (strips_ + shares - 1) / shares;
-  }
-  void fetch_share() {
-    for (const int64_t end = smaller(strip_ + share_, strips_); strip_ < end; ++strip_) {
-      const char* strip = data_ + strip_ * stride_;
-      for (int64_t byte = 0; byte < bytes_; byte += kLine) fetch(strip + byte);
-      fetch(strip + bytes_ - 1);
-    }
-  }
-
- private:
-  static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  static constexpr int64_t kLine = 64;
-  static void fetch(const char* x) { __builtin_prefetch(x, /*write=*/0, /*second level=*/2); }
-
-  const char* data_;
-  int64_t stride_, bytes_;  // of contiguous strips
-  int64_t strips_, share_, strip_ = 0;
-};
-
 // The left operand is read at `left`. Unless `packed` is null that is the same place, and each tile
 // is packed there with the first panel.
 template <class A, class Side, class Out>
@@ -336,11 +344,15 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
                     const Unit<A>* panels, int64_t columns, GemmRows<float> sums, bool add,
                     GemmRows<Out> c) {
   const int64_t depth = units<A>(a.depth);
-  Prefetch prefetch(next, whole_tiles(a.rows) / kTileRows * ((columns + kColumns - 1) / kColumns));
-  for (int64_t column = 0; column < columns; column += kColumns, panels += depth * kColumns) {
+  const int64_t panel_size = depth * kColumns;
+  Lines next_block = lines(next);
+  for (int64_t column = 0; column < columns; column += kColumns, panels += panel_size) {
     const int64_t wide = smaller(kColumns, columns - column);
+    Lines next_panel;
+    if (column + kColumns < columns) {
+      next_panel = {panels + panel_size, panel_size * int64_t{sizeof(Unit<A>)}, 0, 1};
+    }
     for (int64_t row = 0; row < a.rows; row += kTileRows) {
-      prefetch.fetch_share();
       const int64_t high = smaller(kTileRows, a.rows - row);
       const int64_t tile = row / kTileRows * Side::tile(stride);
       const GemmRows<float> sums_tile = part(sums, row, column);
@@ -356,15 +368,13 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
             a.rows - row,
             a.depth};
         if (whole && Side::has_parts(unpacked)) {
-          product(PackTile<A, Side>(unpacked, packed + tile));
+          product(PackTile<A, Side>(unpacked, packed + tile, next_panel));
           continue;
         }
         Side::pack(unpacked, packed + tile);
       }
-      if (whole && row == 0 && column + kColumns < columns) {
-        product(FetchPanel<A>{panels + depth * kColumns});
-      } else if (whole) {
-        product(Nothing{});
+      if (whole) {
+        product(FetchAhead{next_panel, next_block});
       } else {
         multiply_edge<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, high,
                                wide);

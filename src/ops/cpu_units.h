@@ -77,11 +77,10 @@ struct Singles {
     }
   }
 
-  // Units of `count` numbers of a term, of which `readable` follow one another in memory. May write
-  // anything up to the end of a vector.
-  static void join(const float* term, const float*, int64_t count, int64_t readable, Unit* out) {
-    const int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
-    copy_bytes(term, (whole <= readable ? whole : count) * int64_t{sizeof(Unit)}, out);
+  // Units of `count` numbers of a term.
+  [[gnu::always_inline]] static void join(const float* term, const float*, int64_t count, int64_t,
+                                          Unit* out) {
+    copy_bytes(term, count * int64_t{sizeof(Unit)}, out);
   }
 
   // scores[rows][kStride] as a left operand: summed over columns, or over rows.

@@ -85,7 +85,7 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
   const int64_t pieces = parts(b.num_panels(), group) * tiles;
   const int64_t tiles_at_once = rows_at_once / gemm.tile_rows;
   const auto take = [tiles_at_once](SharedWork& from) {
-    constexpr int64_t kSmallestPart = 4;
+    constexpr int64_t kSmallestPart = 3;
     return from.take_some(std::max<int64_t>(1, tiles_at_once / kSmallestPart), tiles_at_once);
   };
   SharedWork work(pieces);

@@ -34,7 +34,7 @@ class SharedWork {
   Pieces take_some(int64_t least, int64_t together) {
     int64_t begin = next_.load(std::memory_order_relaxed), end = 0;
     do {
-      const int64_t share = (count_ - begin) / (2 * threads_);
+      const int64_t share = 3 * (count_ - begin) / (4 * threads_);
       const int64_t some = share < together ? std::max(share, least) : share / together * together;
       end = std::min(begin + some, count_);
     } while (begin < count_ && !next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
