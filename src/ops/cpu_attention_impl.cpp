@@ -5,6 +5,7 @@
 // on the diagonal only its lower half. Everything a product reads is packed and padded with zeros
 // first, so that no product knows of odd counts or sizes.
 #include "ops/cpu_attention.h"
+#include "ops/cpu_lines.h"
 #include "ops/cpu_tiles.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -86,31 +87,31 @@ struct Packed {
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Memory that is used later, fetched a few rows beside each product: vectors of heads lie in memory
-// as a processor does not foresee.
+// Vectors of heads that are used later, fetched beside products: they lie in memory as a processor
+// does not foresee.
 template <class T>
 class Ahead {
  public:
+  explicit Ahead(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
   // Vectors of the places up to `last`, from `first` on.
   void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
     x.data += first * x.place_stride;
     parts_[count_++] = {x, heads, last - first};
-    rows_ += heads * (last - first);
+    lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
   }
-  // All are fetched within so many calls of fetch_share().
-  void start(int64_t size, int64_t calls) {
-    bytes_ = size * int64_t{sizeof(T)};
-    share_ = (rows_ + calls - 1) / calls;
+  // Spreads them over so many calls.
+  void spread(int64_t calls) {
+    share_ = (lines_in_all_ + calls - 1) / calls;
+    while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;
   }
-  void fetch_share() {
-    for (int64_t i = 0; i < share_ && part_ < count_; ++i) {
-      const Part& part = parts_[part_];
-      fetch(part.x.at(head_, place_), bytes_);
-      if (++place_ < part.places) continue;
-      place_ = 0;
-      if (++head_ < part.heads) continue;
-      head_ = 0;
-      ++part_;
+  [[gnu::always_inline]] void operator()() {
+    if ((++call_ & (apart_ - 1)) != 0) return;
+    for (int64_t i = 0; i < share_; ++i) {
+      if (lines_.empty()) {
+        if (part_ == count_) return;
+        next_head();
+      }
+      lines_.fetch_next();
     }
   }
 
@@ -120,21 +121,35 @@ class Ahead {
     int64_t heads, places;
   };
   static constexpr int kMost = 8;
+
+  void next_head() {
+    const Part& part = parts_[part_];
+    lines_ = {part.x.at(head_, 0), bytes_, part.x.place_stride * int64_t{sizeof(T)}, part.places};
+    if (++head_ < part.heads) return;
+    head_ = 0;
+    ++part_;
+  }
+
   Part parts_[kMost];
   int count_ = 0;
-  int64_t rows_ = 0, bytes_ = 0, share_ = 0;
+  int64_t bytes_, lines_in_all_ = 0;
+  int64_t share_ = 0, apart_ = 1, call_ = 0;
+  Lines lines_;
   int part_ = 0;
-  int64_t head_ = 0, place_ = 0;
+  int64_t head_ = 0;
 };
 
 // Calls that `products` of each square of scores make, of queries [first, last) and the keys up to
-// them.
-inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products) {
+// them, which sum over or have `size` columns.
+inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
+                            int64_t size) {
   const auto squares = [](int64_t places) {
     const int64_t blocks = (places + kBlock - 1) / kBlock;
     return blocks * (blocks + 1) / 2;
   };
-  return (squares(last) - squares(first)) * heads * products * (kBlock / kTileRows);
+  constexpr int64_t kTile = int64_t{kTileRows} * kTileVectors * kLanes;
+  return (squares(last) - squares(first)) * heads * products * (kBlock * kBlock / kTile) *
+         (padded(size) / kUnitsTogether);
 }
 
 template <class T>
@@ -240,15 +255,14 @@ template <class T>
 void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
   const int64_t first = task.first, last = task.last;
-  Ahead<T> ahead;
+  Ahead<T> ahead(task.size);
   ahead.add(read_only(task.y), task.heads, first, last);
   if (next != nullptr) {
     ahead.add(next->q, next->heads, next->first, next->last);
     ahead.add(next->k, 1, 0, next->last);
     ahead.add(next->v, 1, 0, next->last);
   }
-  ahead.start(task.size, calls_beside(first, last, task.heads, 2));
-  const auto fetch_ahead = [&] { ahead.fetch_share(); };
+  ahead.spread(calls_beside(first, last, task.heads, 2, task.size));
   const Widths<A> widths(task.size);
   Scratch scratch(memory);
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
@@ -270,7 +284,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
         const bool diagonal = query == key;
         multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
                     padded(keys), widths.units, /*add=*/false,
-                    diagonal ? Part::kLowerResult : Part::kAll, fetch_ahead);
+                    diagonal ? Part::kLowerResult : Part::kAll, ahead);
         const bool whole = !diagonal && keys == kBlock;
         const auto softmax = whole ? online_softmax<true> : online_softmax<false>;
         for (int64_t i = 0; i < padded(queries); i += kLanes) {
@@ -282,7 +296,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
         multiply<A>(A::by_row(s.scores, kBlock, padded(queries), padded(keys), s.weight_units),
                     s.v.pairs, s.v.pair_stride, s.y + row * widths.numbers, widths.numbers,
                     padded(queries), widths.numbers, padded(keys) / A::kNumbers,
-                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, fetch_ahead);
+                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, ahead);
       }
     }
   }
@@ -357,7 +371,7 @@ void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int
 template <class T>
 void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
-  Ahead<T> ahead;
+  Ahead<T> ahead(task.size);
   ahead.add(read_only(task.dq), task.heads, 0, task.length);
   ahead.add(read_only(task.dk), 1, 0, task.length);
   ahead.add(read_only(task.dv), 1, 0, task.length);
@@ -368,8 +382,7 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     ahead.add(next->k, 1, 0, next->length);
     ahead.add(next->v, 1, 0, next->length);
   }
-  ahead.start(task.size, calls_beside(0, task.length, task.heads, 5));
-  const auto fetch_ahead = [&] { ahead.fetch_share(); };
+  ahead.spread(calls_beside(0, task.length, task.heads, 5, task.size));
   const Widths<A> widths(task.size);
   const int64_t width = widths.numbers;
   Scratch scratch(memory);
@@ -404,9 +417,9 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
         const bool diagonal = query == key;
         const Part result = diagonal ? Part::kLowerResult : Part::kAll;
         multiply<A>(s.q.row(query, widths), s.k_columns, kBlock, s.weights, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result, fetch_ahead);
+                    widths.units, /*add=*/false, result, ahead);
         multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.slopes, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result, fetch_ahead);
+                    widths.units, /*add=*/false, result, ahead);
         const bool whole = !diagonal && queries == kBlock && keys == kBlock;
         const auto softmax = whole ? softmax_backward<true> : softmax_backward<false>;
         softmax(s.weights, s.slopes, queries, keys, diagonal, task.scale, logsumexp + query,
@@ -415,14 +428,14 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
         const Part upper = diagonal ? Part::kUpperLeft : Part::kAll;
         multiply<A>(A::by_column(s.weights, kBlock, rows, columns, s.weight_units),
                     s.dy.pair(query), s.dy.pair_stride, s.dv + key * width, width, columns, width,
-                    rows / A::kNumbers, add, upper, fetch_ahead);
+                    rows / A::kNumbers, add, upper, ahead);
         multiply<A>(A::by_column(s.slopes, kBlock, rows, columns, s.slope_units), s.q.pair(query),
                     s.q.pair_stride, s.dk + key * width, width, columns, width, rows / A::kNumbers,
-                    add, upper, fetch_ahead);
+                    add, upper, ahead);
         multiply<A>(A::by_row(s.slopes, kBlock, rows, columns, s.slope_rows), s.k.pairs,
                     s.k.pair_stride, s.dq + query * width, width, rows, width,
                     columns / A::kNumbers, key > 0, diagonal ? Part::kLowerLeft : Part::kAll,
-                    fetch_ahead);
+                    ahead);
       }
     }
     store_rows(s.dq, width, task.dq, head, task.length, task.size);

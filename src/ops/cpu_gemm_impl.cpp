@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ops/cpu_gemm.h"
+#include "ops/cpu_lines.h"
 #include "ops/cpu_units.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -175,32 +176,7 @@ struct ByUnit {
   }
 };
 
-// Memory that is read later, brought into the second level a line at a time: strips of contiguous
-// bytes, `stride` apart. Processors foresee neither long strides nor the next page; and they wait
-// for so few lines at once that fetching more holds up the product's own loads.
-class Lines {
- public:
-  Lines() = default;
-  Lines(const void* data, int64_t bytes, int64_t stride, int64_t strips)
-      : strip_(static_cast<const char*>(data)), bytes_(bytes), stride_(stride), strips_(strips) {}
-  [[gnu::always_inline]] void fetch_next() {
-    if (strips_ == 0) return;
-    __builtin_prefetch(strip_ + byte_, /*write=*/0, /*second level=*/2);
-    byte_ += kLine;
-    if (byte_ < bytes_) return;
-    byte_ = 0;
-    strip_ += stride_;
-    --strips_;
-  }
-
- private:
-  static constexpr int64_t kLine = 64;
-
-  const char* strip_ = nullptr;
-  int64_t bytes_ = 0, stride_ = 0, strips_ = 0;
-  int64_t byte_ = 0;
-};
-
+// The lines of a block.
 template <class T>
 Lines lines(GemmBlock<T> a) {
   if (a.matrix.data == nullptr) return {};

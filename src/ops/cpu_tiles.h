@@ -19,11 +19,13 @@ inline constexpr int kTileRows = 8;
 inline constexpr int kTileRows = 4;
 #endif
 inline constexpr int kTileVectors = 2;
+// Units multiplied at a time; divides kTileRows, and so every depth, also of half units.
+inline constexpr int kUnitsTogether = 4;
 
-template <class Arithmetic, int kVectors>
+template <class Arithmetic, int kVectors, class F>
 inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride,
                           int64_t unit_stride, const typename Arithmetic::Unit* b, int64_t b_stride,
-                          float* c, int64_t c_stride, int64_t depth, bool add) {
+                          float* c, int64_t c_stride, int64_t depth, bool add, F& beside) {
   Vector sum[kTileRows][kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kTileRows; ++i) {
@@ -32,17 +34,21 @@ inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride
       sum[i][j] = add ? *reinterpret_cast<const Vector*>(c + i * c_stride + j * kLanes) : Vector{};
     }
   }
-  for (int64_t unit = 0; unit < depth; ++unit, a += unit_stride, b += b_stride) {
-    typename Arithmetic::Units right[kVectors];
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      right[j] = *reinterpret_cast<const typename Arithmetic::Units*>(b + j * kLanes);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kTileRows; ++i) {
+  for (int64_t unit = 0; unit < depth; unit += kUnitsTogether) {
+    beside();
+#pragma GCC unroll 4
+    for (int k = 0; k < kUnitsTogether; ++k, a += unit_stride, b += b_stride) {
+      typename Arithmetic::Units right[kVectors];
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j) {
-        sum[i][j] = Arithmetic::multiply_add(sum[i][j], a[i * row_stride], right[j]);
+        right[j] = *reinterpret_cast<const typename Arithmetic::Units*>(b + j * kLanes);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kTileRows; ++i) {
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) {
+          sum[i][j] = Arithmetic::multiply_add(sum[i][j], a[i * row_stride], right[j]);
+        }
       }
     }
   }
@@ -63,13 +69,12 @@ enum class Part {
   kUpperLeft,    // numbers from the row on
 };
 
-// c = a b, or c += a b. `depth` in units. Calls beside() once in each kTileRows rows.
+// c = a b, or c += a b. `depth` in units. Calls beside() at each kUnitsTogether units of a tile.
 template <class Arithmetic, class F>
 void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit* b,
               int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns,
-              int64_t depth, bool add, Part part, F beside) {
+              int64_t depth, bool add, Part part, F& beside) {
   for (int64_t row = 0; row < rows; row += kTileRows) {
-    beside();
     const int64_t end = row + kTileRows;
     const auto up_to = [](int64_t some, int64_t all) { return some < all ? some : all; };
     const int64_t wanted = part == Part::kLowerResult ? up_to(padded(end), columns) : columns;
@@ -82,12 +87,12 @@ void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit
     for (; column + kTileVectors * kLanes <= wanted; column += kTileVectors * kLanes) {
       multiply_tile<Arithmetic, kTileVectors>(
           left, a.row_stride, a.unit_stride, b + first * b_stride + column, b_stride,
-          c + row * c_stride + column, c_stride, last - first, add);
+          c + row * c_stride + column, c_stride, last - first, add, beside);
     }
     if (column < wanted) {
       multiply_tile<Arithmetic, 1>(left, a.row_stride, a.unit_stride, b + first * b_stride + column,
                                    b_stride, c + row * c_stride + column, c_stride, last - first,
-                                   add);
+                                   add, beside);
     }
   }
 }
