@@ -22,6 +22,9 @@ inline constexpr int64_t kGemmDepth = 256;
 inline constexpr int64_t kGemmRows = 48;
 inline constexpr int64_t kGemmRowsOfColumns = 144;
 
+// Rows that lie a multiple of so many bytes apart have to share a few lines of the cache.
+inline constexpr int64_t kFarApart = 2048;
+
 // Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
 template <class T>
 struct GemmMatrix {

@@ -100,11 +100,9 @@ struct ByRow {
   static constexpr int64_t kUnit = 1;
   static int64_t row(int64_t stride) { return stride; }
   static int64_t tile(int64_t stride) { return kTileRows * stride; }
-  // Whether they can be read where they are: units and tiles are whole, and rows not so far apart
-  // by a power of two that those of a tile have to share a few lines of the cache.
+  // Whether they can be read where they are: units and tiles are whole, and rows not kFarApart.
   template <class A>
   static bool is_as_packed(Block<A> a) {
-    constexpr int64_t kFarApart = 2048;
     const auto bytes = [](int64_t numbers) {
       return numbers * int64_t{sizeof(typename A::Number)};
     };

@@ -1,16 +1,16 @@
 // Memory brought into the cache for the products to come, beside the one at hand.
 //
-// Processors foresee neither long strides nor the next page; and they wait for so few lines at once
-// (16 on Intel, 24 on AMD) that fetching many together holds up the loads of the product itself. So
-// lines are fetched one by one, some multiplications apart.
+// Processors foresee neither long strides nor the next page; and a core waits for so few lines at
+// once, some twenty, that fetching many together holds up the loads of the product itself. So lines
+// are fetched one by one, some multiplications apart.
 #pragma once
 
 #include <cstdint>
 
 namespace lmtrain {
 
-// Strips of contiguous bytes, `stride` bytes apart; of a line of the cache that a strip only
-// touches maybe not.
+// Strips of contiguous bytes, `stride` bytes apart. Of one that begins within a line of the cache
+// the last line may be left out.
 class Lines {
  public:
   Lines() = default;

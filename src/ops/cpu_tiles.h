@@ -19,7 +19,7 @@ inline constexpr int kTileRows = 8;
 inline constexpr int kTileRows = 4;
 #endif
 inline constexpr int kTileVectors = 2;
-// Units multiplied at a time; divides kTileRows, and so every depth, also of half units.
+// Units multiplied at a time. Depths are multiples of kTileRows numbers, and so of this many units.
 inline constexpr int kUnitsTogether = 4;
 
 template <class Arithmetic, int kVectors, class F>

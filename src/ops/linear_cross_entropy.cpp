@@ -1,4 +1,5 @@
 #include "ops/accumulate.h"
+#include "ops/cpu_gemm.h"
 #include "ops/cross_entropy.h"
 #include "ops/dispatch.h"
 #include "ops/matmul.h"
@@ -8,11 +9,10 @@
 namespace lmtrain {
 namespace {
 
-// [rows, columns], uninitialised. On a CPU rows lie some numbers further apart where they would lie
-// so by a power of two, and products that read columns would have to share a few lines of the
-// cache.
+// [rows, columns], uninitialised. On a CPU rows that would lie kFarApart, though products read
+// their columns, lie a line further apart.
 at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
-  constexpr int64_t kFarApart = 2048, kLine = 64;
+  constexpr int64_t kLine = 64;
   const auto size = static_cast<int64_t>(x.element_size());
   const bool far_apart = x.is_cpu() && columns * size % kFarApart == 0;
   const int64_t stride = columns + (far_apart ? kLine / size : 0);
