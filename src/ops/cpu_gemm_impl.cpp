@@ -146,8 +146,8 @@ struct ByUnit {
       for (int64_t i = tile.rows; i < kTileRows; ++i) out[i] = 0;
     }
   }
-  // A part is a unit. Its row, brought into the second level before (Prefetch), is fetched into the
-  // first some parts ahead.
+  // A part is a unit. Its row, brought into the second level before (FetchAhead), is fetched into
+  // the first some parts ahead.
   static constexpr int64_t kPartsAhead = 16;
   static constexpr int64_t kRowsFetchedAhead = 8;
   template <class A>

@@ -9,8 +9,8 @@
 namespace lmtrain {
 namespace {
 
-// [rows, columns], uninitialised. On a CPU rows that would lie kFarApart, though products read
-// their columns, lie a line further apart.
+// [rows, columns], uninitialised. On a CPU rows that would lie kFarApart lie a line further apart:
+// products read their columns.
 at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
   constexpr int64_t kLine = 64;
   const auto size = static_cast<int64_t>(x.element_size());
