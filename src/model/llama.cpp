@@ -22,12 +22,13 @@
 namespace lmtrain {
 namespace {
 
-// Gives the source its free names: `torch`, `lm`, the operator that is `hidden_linear`, and the
-// configuration as constants.
+// Gives the source its free names: `torch`, `lm`, the operators that are `hidden_linear` and
+// `swiglu_hidden_linear`, and the configuration as constants.
 class ModelResolver : public torch::jit::Resolver {
  public:
   ModelResolver(const ModelConfig& model, double z_loss, bool fp8)
-      : hidden_linear_(fp8 ? "lm::fp8_linear" : "lm::linear"),
+      : linears_{{"hidden_linear", fp8 ? "lm::fp8_linear" : "lm::linear"},
+                 {"swiglu_hidden_linear", fp8 ? "lm::swiglu_fp8_linear" : "lm::swiglu_linear"}},
         constants_{{"num_attention_heads", model.num_attention_heads},
                    {"num_key_value_heads", model.num_key_value_heads},
                    {"num_hidden_layers", model.num_hidden_layers},
@@ -39,9 +40,9 @@ class ModelResolver : public torch::jit::Resolver {
       const torch::jit::SourceRange& place) override {
     if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
     if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
-    if (name == "hidden_linear") {
+    if (const auto linear = linears_.find(name); linear != linears_.end()) {
       return std::make_shared<torch::jit::BuiltinFunction>(
-          c10::Symbol::fromQualString(hidden_linear_), std::nullopt);
+          c10::Symbol::fromQualString(linear->second), std::nullopt);
     }
     if (const auto constant = constants_.find(name); constant != constants_.end()) {
       return std::make_shared<torch::jit::SimpleValue>(
@@ -51,7 +52,7 @@ class ModelResolver : public torch::jit::Resolver {
   }
 
  private:
-  std::string hidden_linear_;
+  std::map<std::string, std::string> linears_;
   std::map<std::string, c10::IValue> constants_;
 };
 
@@ -82,7 +83,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
   compiled_->unit.define(std::nullopt, kLlamaSource,
                          std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
   if (compile != "eager") {
-    for (const char* name : {"logits", "loss", "embed", "decoder_layer", "head_loss"}) {
+    for (const char* name : {"logits", "loss", "embed", "whole_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -139,11 +140,11 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
     std::vector<at::Tensor> leaves;
     for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
     const LayerFunction layer = [this, weights, place](const at::Tensor& input) {
-      return call("decoder_layer", {input, weights, place[0], place[1], place[2]});
+      return call("whole_layer", {input, weights, place[0], place[1], place[2]});
     };
     x = recomputed(layer, x, leaves);
   }
-  return call("head_loss", {x, micro.targets, micro.scale, weights_});
+  return call("head_loss", {x, c10::IValue(), micro.targets, micro.scale, weights_});
 }
 
 at::Tensor Llama::logits(const at::Tensor& ids) {

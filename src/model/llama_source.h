@@ -3,12 +3,13 @@
 //
 // Compiled by model/llama.cpp, whose resolver gives the names of ModelConfig as constants and `lm`
 // as our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
-// lm.fp8_linear. Weights come as dictionaries: `layers[i]["qkv_proj"]` holds
-// q_proj, k_proj and v_proj stacked, "gate_up_proj" gate_proj and up_proj; they are adjacent in
-// memory, so stacking costs nothing.
+// lm.fp8_linear, and `swiglu_hidden_linear` is lm.swiglu_linear or lm.swiglu_fp8_linear. Weights
+// come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
+// "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
 //
-// With activation checkpointing model/llama.cpp calls embed, decoder_layer and head_loss one by
-// one.
+// The residual stream goes from layer to layer as its last summand, y, and the sum of those before,
+// x: the next norm adds them up. With activation checkpointing, where the sum is what is kept,
+// model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
 // Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
 // (H + 2K)E, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where the rows
@@ -21,44 +22,50 @@ inline constexpr const char* kLlamaSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
     qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
-    q_BHTE, k_BKTE, v_BKTE = lm.qkv_rope(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads)
-    y_BHTE = lm.attention(q_BHTE, k_BKTE, v_BKTE, segments)
-    return hidden_linear(y_BHTE.transpose(1, 2).flatten(2), layer["o_proj"])
+    y_BTD = lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
+    return hidden_linear(y_BTD, layer["o_proj"])
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
-    return hidden_linear(lm.swiglu(hidden_linear(x_BTD, layer["gate_up_proj"])), layer["down_proj"])
+    return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])
 
-def decoder_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
-                  segments: Optional[Tensor]) -> Tensor:
-    normed_BTD = lm.rms_norm(x_BTD, layer["input_layernorm"], rms_norm_eps)
-    y_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
-    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
-    return h_BTD + mlp(normed_BTD, layer)
+def decoder_layer(y_BTD: Tensor, x_BTD: Optional[Tensor], layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
+                  segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, layer["input_layernorm"], rms_norm_eps)
+    attended_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
+    h_BTD, normed_BTD = lm.add_rms_norm(attended_BTD, h_BTD, layer["post_attention_layernorm"], rms_norm_eps)
+    return mlp(normed_BTD, layer), h_BTD
+
+def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
+                segments: Optional[Tensor]) -> Tensor:
+    y_BTD, h_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
+    return h_BTD + y_BTD
 
 def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.embedding(ids_BT, weights["embed_tokens"])
 
-def head(x_BTD: Tensor, weights: Dict[str, Tensor]) -> Tensor:
-    return lm.linear(lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps), weights["lm_head"])
-
-def head_loss(x_BTD: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor]) -> Tensor:
-    normed_BTD = lm.rms_norm(x_BTD, weights["norm"], rms_norm_eps)
+def head_loss(y_BTD: Tensor, x_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
+              weights: Dict[str, Tensor]) -> Tensor:
+    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, weights["norm"], rms_norm_eps)
     return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
 
 def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
-            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    x_BTD = embed(ids_BT, weights)
+            sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Optional[Tensor]]:
+    y_BTD = embed(ids_BT, weights)
+    x_BTD: Optional[Tensor] = None
     for i in range(num_hidden_layers):
-        x_BTD = decoder_layer(x_BTD, layers[i], cos_PR, sin_PR, segments)
-    return x_BTD
+        y_BTD, x_BTD = decoder_layer(y_BTD, x_BTD, layers[i], cos_PR, sin_PR, segments)
+    return y_BTD, x_BTD
 
 def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    return head(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), weights)
+    y_BTD, x_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, weights["norm"], rms_norm_eps)
+    return lm.linear(normed_BTD, weights["lm_head"])
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    return head_loss(decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments), targets_BT, scale, weights)
+    y_BTD, x_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    return head_loss(y_BTD, x_BTD, targets_BT, scale, weights)
 )";
 
 }  // namespace lmtrain

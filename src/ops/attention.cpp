@@ -8,6 +8,16 @@
 namespace lmtrain {
 namespace {
 
+// Queries, keys and values, or their gradients: [B, heads, T, E].
+struct Heads {
+  at::Tensor q, k, v;
+};
+
+// cos_PR and sin_PR of qkv_rope; undefined where nothing is rotated.
+struct Angles {
+  at::Tensor cos, sin;
+};
+
 // Queries that share one packing of their keys, over all query heads of a key/value head: at least
 // so many as make the packing cheap, at most what scratch is had for, and between them so few that
 // every thread has several pieces of work.
@@ -83,22 +93,30 @@ HeadVectors<T> vectors(const at::Tensor& x_BHTE, const Work& work, int64_t head)
           x_BHTE.stride(2), x_BHTE.stride(1)};
 }
 
+// Of a place, in either table of angles; null where nothing is rotated.
+const float* angles_of(const at::Tensor& table_PR, int64_t place) {
+  if (!table_PR.defined()) return nullptr;
+  return elements<float>(table_PR) + place % table_PR.size(0) * table_PR.size(1);
+}
+
 // What forward and backward share.
 template <class T>
-AttentionTask<T> task_of(const Work& work, const at::Tensor& q, const at::Tensor& k,
-                         const at::Tensor& v, const at::Tensor& y,
-                         const at::Tensor& logsumexp_BHT) {
+AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
+                         const at::Tensor& y, const at::Tensor& logsumexp_BHT) {
   AttentionTask<T> task = {};
   task.length = work.length;
   task.first = work.first;
   task.last = work.last;
-  task.size = q.size(3);
-  task.heads = q.size(1) / k.size(1);
+  task.size = x.q.size(3);
+  task.heads = x.q.size(1) / x.k.size(1);
   task.scale = 1.0F / std::sqrt(static_cast<float>(task.size));
+  const int64_t place = work.batch * x.q.size(2) + work.begin;
+  task.cos = angles_of(angles.cos, place);
+  task.sin = angles_of(angles.sin, place);
   const int64_t head = work.kv_head * task.heads;
-  task.q = vectors<const T>(q, work, head);
-  task.k = vectors<const T>(k, work, work.kv_head);
-  task.v = vectors<const T>(v, work, work.kv_head);
+  task.q = vectors<const T>(x.q, work, head);
+  task.k = vectors<const T>(x.k, work, work.kv_head);
+  task.v = vectors<const T>(x.v, work, work.kv_head);
   task.y = vectors<T>(y, work, head);
   task.logsumexp_stride = logsumexp_BHT.stride(1);
   task.logsumexp = elements<float>(logsumexp_BHT) + work.batch * logsumexp_BHT.stride(0) +
@@ -106,9 +124,58 @@ AttentionTask<T> task_of(const Work& work, const at::Tensor& q, const at::Tensor
   return task;
 }
 
-// A head's vector must be contiguous, which is how qkv_rope hands them out; else a copy.
+// Of y_BHTE: [B, H, T], fp32.
+at::Tensor empty_logsumexp(const at::Tensor& y) {
+  return at::empty({y.size(0), y.size(1), y.size(2)}, y.options().dtype(at::kFloat));
+}
+
+// Writes y_BHTE and logsumexp_BHT.
+void attention_forward(const Heads& x, const Angles& angles,
+                       const std::optional<at::Tensor>& segments, const at::Tensor& y,
+                       const at::Tensor& logsumexp) {
+  const int64_t group = x.q.size(1) / x.k.size(1);
+  const int64_t queries = queries_at_once(x.q, x.k);
+  on_cpu(y, [&]<class T>(T) {
+    const CpuAttention<T>& kernels = cpu_attention<T>();
+    const int64_t scratch =
+        kernels.forward_scratch(std::min(queries, x.q.size(2)), x.q.size(3), group);
+    share(
+        work_of(segments, x.k, queries), scratch,
+        [&](const Work& work) { return task_of<T>(work, x, angles, y, logsumexp); },
+        kernels.forward);
+  });
+}
+
+// Writes dx.
+void attention_backward(const Heads& x, const Angles& angles,
+                        const std::optional<at::Tensor>& segments, const at::Tensor& y,
+                        const at::Tensor& logsumexp, const at::Tensor& dy, const Heads& dx) {
+  on_cpu(y, [&]<class T>(T) {
+    const CpuAttention<T>& kernels = cpu_attention<T>();
+    // A sum over queries is one task's, so that its order is the same whoever takes it.
+    const std::vector<Work> all = work_of(segments, x.k, x.q.size(2));
+    const int64_t longest = all.empty() ? 0 : all.front().length;
+    share(
+        all, kernels.backward_scratch(longest, x.q.size(3)),
+        [&](const Work& work) {
+          AttentionTask<T> task = task_of<T>(work, x, angles, y, logsumexp);
+          task.dy = vectors<const T>(dy, work, work.kv_head * task.heads);
+          task.dq = vectors<T>(dx.q, work, work.kv_head * task.heads);
+          task.dk = vectors<T>(dx.k, work, work.kv_head);
+          task.dv = vectors<T>(dx.v, work, work.kv_head);
+          return task;
+        },
+        kernels.backward);
+  });
+}
+
+// A head's vector must be contiguous; else a copy.
 at::Tensor with_contiguous_vectors(const at::Tensor& x) {
   return x.stride(-1) == 1 ? x : x.contiguous();
+}
+
+std::optional<at::Tensor> present(const at::Tensor& x) {
+  return x.defined() ? std::optional(x) : std::nullopt;
 }
 
 // [B, heads, T, E], contiguous as [B, T, heads, E].
@@ -123,57 +190,58 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q_BHTE,
                             const at::Tensor& k_BKTE, const at::Tensor& v_BKTE,
                             const std::optional<at::Tensor>& segments) {
-    const at::Tensor q = with_contiguous_vectors(q_BHTE);
-    const at::Tensor k = with_contiguous_vectors(k_BKTE);
-    const at::Tensor v = with_contiguous_vectors(v_BKTE);
-    const at::Tensor y = empty_heads(q);
-    const at::Tensor logsumexp =
-        at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
-    const int64_t group = q.size(1) / k.size(1);
-    const int64_t queries = queries_at_once(q, k);
-    on_cpu(q, [&]<class T>(T) {
-      const CpuAttention<T>& kernels = cpu_attention<T>();
-      const int64_t scratch =
-          kernels.forward_scratch(std::min(queries, q.size(2)), q.size(3), group);
-      share(
-          work_of(segments, k, queries), scratch,
-          [&](const Work& work) { return task_of<T>(work, q, k, v, y, logsumexp); },
-          kernels.forward);
-    });
-    context->save_for_backward({q, k, v, y, logsumexp, segments.value_or(at::Tensor())});
+    const Heads x = {with_contiguous_vectors(q_BHTE), with_contiguous_vectors(k_BKTE),
+                     with_contiguous_vectors(v_BKTE)};
+    const at::Tensor y = empty_heads(x.q), logsumexp = empty_logsumexp(y);
+    attention_forward(x, {}, segments, y, logsumexp);
+    context->save_for_backward({x.q, x.k, x.v, y, logsumexp, segments.value_or(at::Tensor())});
     return y;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor& q = saved[0];
-    const at::Tensor& k = saved[1];
-    const at::Tensor& v = saved[2];
-    const at::Tensor& y = saved[3];
-    const at::Tensor& logsumexp = saved[4];
-    const std::optional<at::Tensor> segments =
-        saved[5].defined() ? std::optional(saved[5]) : std::nullopt;
-    const at::Tensor dy = with_contiguous_vectors(grads[0]);
-    const at::Tensor dq = empty_heads(q), dk = empty_heads(k), dv = empty_heads(v);
-    on_cpu(q, [&]<class T>(T) {
-      const CpuAttention<T>& kernels = cpu_attention<T>();
-      // A sum over queries is one task's, so that its order is the same whoever takes it.
-      const std::vector<Work> all = work_of(segments, k, q.size(2));
-      const int64_t longest = all.empty() ? 0 : all.front().length;
-      share(
-          all, kernels.backward_scratch(longest, q.size(3)),
-          [&](const Work& work) {
-            AttentionTask<T> task = task_of<T>(work, q, k, v, y, logsumexp);
-            task.dy = vectors<const T>(dy, work, work.kv_head * task.heads);
-            task.dq = vectors<T>(dq, work, work.kv_head * task.heads);
-            task.dk = vectors<T>(dk, work, work.kv_head);
-            task.dv = vectors<T>(dv, work, work.kv_head);
-            return task;
-          },
-          kernels.backward);
-    });
-    return {dq, dk, dv, at::Tensor()};
+    const Heads x = {saved[0], saved[1], saved[2]};
+    const Heads dx = {empty_heads(x.q), empty_heads(x.k), empty_heads(x.v)};
+    attention_backward(x, {}, present(saved[5]), saved[3], saved[4],
+                       with_contiguous_vectors(grads[0]), dx);
+    return {dx.q, dx.k, dx.v, at::Tensor()};
+  }
+};
+
+// The heads of x_BTC, C = (H + 2K)E, as views.
+Heads split_heads(const at::Tensor& x_BTC, int64_t num_heads, int64_t num_kv_heads) {
+  const auto heads = x_BTC.unflatten(-1, {num_heads + 2 * num_kv_heads, -1}).transpose(1, 2);
+  return {heads.narrow(1, 0, num_heads), heads.narrow(1, num_heads, num_kv_heads),
+          heads.narrow(1, num_heads + num_kv_heads, num_kv_heads)};
+}
+
+class RopeAttentionFunction : public torch::autograd::Function<RopeAttentionFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
+                            int64_t num_kv_heads, const std::optional<at::Tensor>& segments) {
+    const at::Tensor qkv = input.contiguous();
+    const Heads x = split_heads(qkv, num_heads, num_kv_heads);
+    const at::Tensor y = empty_heads(x.q), logsumexp = empty_logsumexp(y);
+    attention_forward(x, {cos, sin}, segments, y, logsumexp);
+    context->save_for_backward({qkv, cos, sin, y, logsumexp, segments.value_or(at::Tensor())});
+    context->saved_data["heads"] = num_heads;
+    context->saved_data["kv_heads"] = num_kv_heads;
+    return y.transpose(1, 2).flatten(2);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const int64_t num_heads = context->saved_data["heads"].toInt();
+    const int64_t num_kv_heads = context->saved_data["kv_heads"].toInt();
+    const at::Tensor dy_BTHE = grads[0].contiguous().unflatten(-1, {num_heads, -1});
+    at::Tensor d_qkv = at::empty_like(saved[0]);
+    attention_backward(split_heads(saved[0], num_heads, num_kv_heads), {saved[1], saved[2]},
+                       present(saved[5]), saved[3], saved[4], dy_BTHE.transpose(1, 2),
+                       split_heads(d_qkv, num_heads, num_kv_heads));
+    return {d_qkv, {}, {}, {}, {}, {}};
   }
 };
 
@@ -201,6 +269,24 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   if (segments && has_flash_attention(q, k, v)) return flash_attention(q, k, v, *segments);
   if (!has_cpu_kernel(q)) return attention_reference(q, k, v, segments);
   return AttentionFunction::apply(q, k, v, segments);
+}
+
+at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos,
+                                    const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
+                                    const std::optional<at::Tensor>& segments) {
+  const auto [q, k, v] = qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
+  return attention_reference(q, k, v, segments).transpose(1, 2).flatten(2);
+}
+
+at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
+                          int64_t num_heads, int64_t num_kv_heads,
+                          const std::optional<at::Tensor>& segments) {
+  if (has_cpu_kernel(qkv)) {
+    return RopeAttentionFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads,
+                                        num_kv_heads, segments);
+  }
+  const auto [q, k, v] = qkv_rope(qkv, cos, sin, num_heads, num_kv_heads);
+  return attention(q, k, v, segments).transpose(1, 2).flatten(2);
 }
 
 }  // namespace lmtrain

@@ -51,6 +51,66 @@ struct Widths {
   int64_t stride;  // of a row of units
 };
 
+// Vectors of a head at `place` on, and the angles of their places, where they are rotated.
+template <class T>
+struct Vectors {
+  const T* data;
+  int64_t stride;
+  const float *cos, *sin;
+};
+
+template <class T>
+Vectors<T> vectors(const HeadVectors<const T>& x, int64_t head, int64_t place) {
+  return {x.at(head, place), x.place_stride, nullptr, nullptr};
+}
+template <class T>
+Vectors<T> rotated_vectors(const AttentionTask<T>& task, const HeadVectors<const T>& x,
+                           int64_t head, int64_t place) {
+  const int64_t angles = place * (task.size / 2);
+  if (task.cos == nullptr) return vectors(x, head, place);
+  return {x.at(head, place), x.place_stride, task.cos + angles, task.sin + angles};
+}
+
+// The halves of a vector, (a, b), as (a cos - b sin, b cos + a sin).
+template <class In, class T>
+void rotate(const In* in, const float* cos, const float* sin, float sign, int64_t size, T* out) {
+  const int64_t half = size / 2;
+#pragma omp simd
+  for (int64_t i = 0; i < half; ++i) {
+    const float a = load(in + i), b = load(in + half + i), s = sign * sin[i];
+    store(out + i, a * cos[i] - b * s);
+    store(out + half + i, b * cos[i] + a * s);
+  }
+}
+
+// Packs vectors as rows of units, a block at a time; those that are rotated by way of `memory`, of
+// kBlock vectors.
+template <class A, class T>
+void pack_vectors(Vectors<T> x, int64_t places, int64_t size, float* memory, typename A::Unit* rows,
+                  int64_t stride) {
+  auto* rotated = reinterpret_cast<T*>(memory);
+  for (int64_t first = 0; first < places; first += kBlock) {
+    const int64_t some = places - first < kBlock ? places - first : kBlock;
+    if (x.cos == nullptr) {
+      A::pack_rows(x.data, x.stride, some, size, padded(some), rows, stride);
+    } else {
+      for (int64_t place = 0; place < some; ++place) {
+        const T* in = x.data + place * x.stride;
+        if (first + place + kRowsAhead < places) {
+          fetch(in + kRowsAhead * x.stride, size * int64_t{sizeof(T)});
+        }
+        const int64_t angles = place * (size / 2);
+        rotate(in, x.cos + angles, x.sin + angles, 1.0F, size, rotated + place * size);
+      }
+      A::pack_rows(rotated, size, some, size, padded(some), rows, stride);
+      x.cos += kBlock * (size / 2);
+      x.sin += kBlock * (size / 2);
+    }
+    x.data += kBlock * x.stride;
+    rows += kBlock * stride;
+  }
+}
+
 // Vectors as a left operand that is summed over a head's numbers, and as a right operand that is
 // summed over places.
 template <class A>
@@ -69,9 +129,9 @@ struct Packed {
     }
   }
   template <class T>
-  void pack_rows(const T* x, int64_t stride, int64_t places, int64_t size,
+  void pack_rows(const Vectors<T>& x, int64_t places, int64_t size, float* memory,
                  const Widths<A>& widths) {
-    A::pack_rows(x, stride, places, size, padded(places), rows, widths.stride);
+    pack_vectors<A>(x, places, size, memory, rows, widths.stride);
   }
   void pack_pairs([[maybe_unused]] int64_t places, [[maybe_unused]] const Widths<A>& widths) {
     if constexpr (A::kNumbers > 1)
@@ -236,7 +296,7 @@ template <class A>
 struct ForwardScratch {
   Packed<A> q, k, v;
   typename A::Unit *k_columns, *weight_units;
-  float *scores, *y, *maximum, *sums;
+  float *rotated, *scores, *y, *maximum, *sums;
 
   ForwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places, int64_t heads)
       : q(scratch, widths, padded(places) * heads),
@@ -244,6 +304,7 @@ struct ForwardScratch {
         v(scratch, widths, kBlock) {
     scratch.take(k_columns, widths.stride * kBlock);
     scratch.take(weight_units, kBlock * kBlock);
+    scratch.take(rotated, kBlock * widths.numbers);
     scratch.take(scores, kBlock * kBlock);
     scratch.take(y, padded(places) * heads * widths.numbers);
     scratch.take(maximum, padded(places) * heads);
@@ -268,14 +329,14 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
   const int64_t places = padded(last - first);
   for (int64_t head = 0; head < task.heads; ++head) {
-    A::pack_rows(task.q.at(head, first), task.q.place_stride, last - first, task.size, places,
-                 s.q.rows + head * places * widths.stride, widths.stride);
+    pack_vectors<A>(rotated_vectors(task, task.q, head, first), last - first, task.size, s.rotated,
+                    s.q.rows + head * places * widths.stride, widths.stride);
   }
   for (int64_t key = 0; key < last; key += kBlock) {
     const int64_t keys = smaller(kBlock, last - key);
-    s.k.pack_rows(task.k.at(0, key), task.k.place_stride, keys, task.size, widths);
+    s.k.pack_rows(rotated_vectors(task, task.k, 0, key), keys, task.size, s.rotated, widths);
     transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
-    s.v.pack_rows(task.v.at(0, key), task.v.place_stride, keys, task.size, widths);
+    s.v.pack_rows(vectors(task.v, 0, key), keys, task.size, s.rotated, widths);
     s.v.pack_pairs(keys, widths);
     for (int64_t head = 0; head < task.heads; ++head) {
       for (int64_t query = key > first ? key : first; query < last; query += kBlock) {
@@ -318,7 +379,7 @@ template <class A>
 struct BackwardScratch {
   Packed<A> q, dy, k, v;
   typename A::Unit *k_columns, *v_columns, *weight_units, *slope_units, *slope_rows;
-  float *weights, *slopes, *dq, *dk, *dv, *delta;
+  float *rotated, *weights, *slopes, *dq, *dk, *dv, *delta;
 
   BackwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places)
       : q(scratch, widths, places),
@@ -330,6 +391,7 @@ struct BackwardScratch {
     scratch.take(weight_units, kBlock * kBlock);
     scratch.take(slope_units, kBlock * kBlock);
     scratch.take(slope_rows, kBlock * kBlock);
+    scratch.take(rotated, kBlock * widths.numbers);
     scratch.take(weights, kBlock * kBlock);
     scratch.take(slopes, kBlock * kBlock);
     scratch.take(dq, padded(places) * widths.numbers);
@@ -368,6 +430,20 @@ void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int
   }
 }
 
+// Gradients of vectors that were rotated.
+template <class T>
+void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_stride,
+                        const HeadVectors<T>& out, int64_t head) {
+  if (task.cos == nullptr) {
+    store_rows(x, x_stride, out, head, task.length, task.size);
+    return;
+  }
+  for (int64_t place = 0; place < task.length; ++place, x += x_stride) {
+    const int64_t angles = place * (task.size / 2);
+    rotate(x, task.cos + angles, task.sin + angles, -1.0F, task.size, out.at(head, place));
+  }
+}
+
 template <class T>
 void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
@@ -388,9 +464,10 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
   Scratch scratch(memory);
   BackwardScratch<A> s(scratch, widths, task.length);
   for (int64_t head = 0; head < task.heads; ++head) {
-    s.q.pack_rows(task.q.at(head, 0), task.q.place_stride, task.length, task.size, widths);
+    s.q.pack_rows(rotated_vectors(task, task.q, head, 0), task.length, task.size, s.rotated,
+                  widths);
     s.q.pack_pairs(task.length, widths);
-    s.dy.pack_rows(task.dy.at(head, 0), task.dy.place_stride, task.length, task.size, widths);
+    s.dy.pack_rows(vectors(task.dy, head, 0), task.length, task.size, s.rotated, widths);
     s.dy.pack_pairs(task.length, widths);
     for (int64_t place = 0; place < task.length; ++place) {
       const T* y = task.y.at(head, place);
@@ -406,10 +483,10 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     const float* logsumexp = task.logsumexp + head * task.logsumexp_stride;
     for (int64_t key = 0; key < task.length; key += kBlock) {
       const int64_t keys = smaller(kBlock, task.length - key);
-      s.k.pack_rows(task.k.at(0, key), task.k.place_stride, keys, task.size, widths);
+      s.k.pack_rows(rotated_vectors(task, task.k, 0, key), keys, task.size, s.rotated, widths);
       s.k.pack_pairs(keys, widths);
       transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
-      s.v.pack_rows(task.v.at(0, key), task.v.place_stride, keys, task.size, widths);
+      s.v.pack_rows(vectors(task.v, 0, key), keys, task.size, s.rotated, widths);
       transpose(s.v.rows, widths.stride, padded(keys), widths.stride, s.v_columns, kBlock);
       for (int64_t query = key; query < task.length; query += kBlock) {
         const int64_t queries = smaller(kBlock, task.length - query);
@@ -438,9 +515,9 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
                     ahead);
       }
     }
-    store_rows(s.dq, width, task.dq, head, task.length, task.size);
+    store_rotated_back(task, s.dq, width, task.dq, head);
   }
-  store_rows(s.dk, width, task.dk, 0, task.length, task.size);
+  store_rotated_back(task, s.dk, width, task.dk, 0);
   store_rows(s.dv, width, task.dv, 0, task.length, task.size);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "ops/cpu_kernels.h"
+#include "ops/cpu_lines.h"
 
 namespace lmtrain {
 
@@ -60,9 +61,8 @@ struct CpuGemm {
   // 64-byte aligned. A unit takes the place of a float.
   void (*pack_panel)(GemmMatrix<T> b, int64_t depth, int64_t columns, float* panel);
   // a b, or sums + a b, for the panels of b[a.depth][columns], one behind the other: rounded into
-  // `c` where that has data, else into `sums`. Meanwhile what is multiplied `next` is fetched into
-  // the cache, where that has data.
-  void (*multiply)(GemmBlock<T> a, GemmBlock<T> next, const float* panels, int64_t columns,
+  // `c` where that has data, else into `sums`. Meanwhile lines that are wanted `next` are fetched.
+  void (*multiply)(GemmBlock<T> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };
 

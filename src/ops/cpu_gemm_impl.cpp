@@ -174,32 +174,20 @@ struct ByUnit {
   }
 };
 
-// The lines of a block.
-template <class T>
-Lines lines(GemmBlock<T> a) {
-  if (a.matrix.data == nullptr) return {};
-  constexpr int64_t kMisaligned = 60;  // a strip's last line begins up to so many bytes later
-  const auto bytes = [](int64_t numbers) { return numbers * int64_t{sizeof(T)}; };
-  return a.matrix.column_stride == 1 ? Lines(a.matrix.data, bytes(a.depth) + kMisaligned,
-                                             bytes(a.matrix.row_stride), a.rows)
-                                     : Lines(a.matrix.data, bytes(a.rows) + kMisaligned,
-                                             bytes(a.matrix.column_stride), a.depth);
-}
-
 // What is done beside each unit of a product: nothing,
 struct Nothing {
   void start() const {}
   void beside(int64_t) const {}
 };
-// what the next products read is fetched: a panel, with those of some tiles, and a block,
+// what comes next is fetched: a panel, with those of some tiles, and what the caller wants,
 struct FetchAhead {
   static constexpr int64_t kUnitsAPanelLine = 2;
-  static constexpr int64_t kUnitsABlockLine = 4;
-  Lines &panel, &block;
+  static constexpr int64_t kUnitsANextLine = 4;
+  Lines &panel, &next;
   void start() const {}
   [[gnu::always_inline]] void beside(int64_t unit) const {
     if (unit % kUnitsAPanelLine == 0) panel.fetch_next();
-    if (unit % kUnitsABlockLine == 0) block.fetch_next();
+    if (unit % kUnitsANextLine == 0) next.fetch_next();
   }
 };
 // or a part of the tile is packed, before the product comes to read it.
@@ -314,12 +302,11 @@ void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
 // The left operand is read at `left`. Unless `packed` is null that is the same place, and each tile
 // is packed there with the first panel.
 template <class A, class Side, class Out>
-void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* left, int64_t stride,
-                    const Unit<A>* panels, int64_t columns, GemmRows<float> sums, bool add,
-                    GemmRows<Out> c) {
+void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>* left,
+                    int64_t stride, const Unit<A>* panels, int64_t columns, GemmRows<float> sums,
+                    bool add, GemmRows<Out> c) {
   const int64_t depth = units<A>(a.depth);
   const int64_t panel_size = depth * kColumns;
-  Lines next_block = lines(next);
   for (int64_t column = 0; column < columns; column += kColumns, panels += panel_size) {
     const int64_t wide = smaller(kColumns, columns - column);
     Lines next_panel;
@@ -348,7 +335,7 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
         Side::pack(unpacked, packed + tile);
       }
       if (whole) {
-        product(FetchAhead{next_panel, next_block});
+        product(FetchAhead{next_panel, next.first()});
       } else {
         multiply_edge<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, high,
                                wide);
@@ -358,7 +345,7 @@ void multiply_tiles(Block<A> a, Block<A> next, Unit<A>* packed, const Unit<A>* l
 }
 
 template <class A, class Side>
-void multiply_side(Block<A> a, Block<A> next, const float* panels, int64_t columns,
+void multiply_side(Block<A> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<typename A::Number> c, float* scratch) {
   const bool is_packed = Side::template is_as_packed<A>(a);
   auto* packed = is_packed ? nullptr : reinterpret_cast<Unit<A>*>(scratch);
@@ -373,8 +360,8 @@ void multiply_side(Block<A> a, Block<A> next, const float* panels, int64_t colum
 }
 
 template <class A>
-void multiply(Block<A> a, Block<A> next, const float* panels, int64_t columns, GemmRows<float> sums,
-              bool add, GemmRows<typename A::Number> c, float* scratch) {
+void multiply(Block<A> a, LinesList& next, const float* panels, int64_t columns,
+              GemmRows<float> sums, bool add, GemmRows<typename A::Number> c, float* scratch) {
   const auto f = a.matrix.column_stride == 1 ? multiply_side<A, ByRow> : multiply_side<A, ByUnit>;
   f(a, next, panels, columns, sums, add, c, scratch);
 }

@@ -47,13 +47,11 @@ struct CpuKernels {
   // Writes dx, with dh (null: none) added; adds to dw[dim] (fp32).
   void (*rms_norm_backward)(const T* dy, const T* dh, const T* x, const T* w, const float* rstd,
                             T* dx, float* dw, int64_t rows, int64_t dim);
-  // Rotates the two halves of each of `heads` vectors of 2 x half: out = (a c - b s, b c + a s).
-  // `sign` -1 undoes it.
-  void (*rope)(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos,
-               const float* sin, int64_t heads, int64_t half, float sign);
-  // y = silu(gate) * up for rows of [gate | up].
-  void (*swiglu_forward)(const T* gate_up, T* y, int64_t rows, int64_t dim);
-  void (*swiglu_backward)(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, int64_t dim);
+  // y = silu(gate) * up.
+  void (*swiglu_forward)(const T* gate, const T* up, T* y, int64_t count);
+  // Writes y again too.
+  void (*swiglu_backward)(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, T* y,
+                          int64_t count);
   // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes its gradient
   // and that of z_loss * logsumexp(row)^2, (softmax * (1 + 2 z_loss logsumexp) - onehot) *
   // grad_scale. A negative target gives loss 0 and gradient 0.

@@ -55,46 +55,29 @@ void rms_norm_backward(const T* dy, const T* dh, const T* x, const T* w, const f
   }
 }
 
-template <class T>
-void rope(const T* in, int64_t in_stride, T* out, int64_t out_stride, const float* cos,
-          const float* sin, int64_t heads, int64_t half, float sign) {
-  for (int64_t head = 0; head < heads; ++head, in += in_stride, out += out_stride) {
-#pragma omp simd
-    for (int64_t i = 0; i < half; ++i) {
-      const float a = load(in + i);
-      const float b = load(in + half + i);
-      const float s = sign * sin[i];
-      store(out + i, a * cos[i] - b * s);
-      store(out + half + i, b * cos[i] + a * s);
-    }
-  }
-}
-
 inline float sigmoid(float x) { return 1.0F / (1.0F + exp_approx(-x)); }
 
 template <class T>
-void swiglu_forward(const T* gate_up, T* y, int64_t rows, int64_t dim) {
-  for (int64_t row = 0; row < rows; ++row, gate_up += 2 * dim, y += dim) {
+void swiglu_forward(const T* gate, const T* up, T* y, int64_t count) {
 #pragma omp simd
-    for (int64_t i = 0; i < dim; ++i) {
-      const float gate = load(gate_up + i);
-      store(y + i, gate * sigmoid(gate) * load(gate_up + dim + i));
-    }
+  for (int64_t i = 0; i < count; ++i) {
+    const float x = load(gate + i);
+    store(y + i, x * sigmoid(x) * load(up + i));
   }
 }
 
 template <class T>
-void swiglu_backward(const T* dy, const T* gate_up, T* d_gate_up, int64_t rows, int64_t dim) {
-  for (int64_t row = 0; row < rows; ++row, dy += dim, gate_up += 2 * dim, d_gate_up += 2 * dim) {
+void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, T* y,
+                     int64_t count) {
 #pragma omp simd
-    for (int64_t i = 0; i < dim; ++i) {
-      const float gate = load(gate_up + i);
-      const float up = load(gate_up + dim + i);
-      const float g = load(dy + i);
-      const float s = sigmoid(gate);
-      store(d_gate_up + i, g * up * s * (1.0F + gate * (1.0F - s)));
-      store(d_gate_up + dim + i, g * gate * s);
-    }
+  for (int64_t i = 0; i < count; ++i) {
+    const float x = load(gate + i);
+    const float u = load(up + i);
+    const float g = load(dy + i);
+    const float s = sigmoid(x);
+    store(d_gate + i, g * u * s * (1.0F + x * (1.0F - s)));
+    store(d_up + i, g * x * s);
+    store(y + i, x * s * u);
   }
 }
 
@@ -213,9 +196,16 @@ double sum_of_squares(const T* x, int64_t count) {
 
 template <class T>
 constexpr CpuKernels<T> table() {
-  return {rms_norm_forward<T>, rms_norm_backward<T>, rope<T>,          swiglu_forward<T>,
-          swiglu_backward<T>,  cross_entropy<T>,     adamw<T>,         lion<T>,
-          ademamix<T>,         accumulate<T>,        sum_of_squares<T>};
+  return {rms_norm_forward<T>,
+          rms_norm_backward<T>,
+          swiglu_forward<T>,
+          swiglu_backward<T>,
+          cross_entropy<T>,
+          adamw<T>,
+          lion<T>,
+          ademamix<T>,
+          accumulate<T>,
+          sum_of_squares<T>};
 }
 
 }  // namespace

@@ -40,4 +40,20 @@ class Lines {
   int64_t byte_ = 0;
 };
 
+// Those of several, one after the other.
+class LinesList {
+ public:
+  void add(const Lines& more) { lines_[count_++] = more; }
+  // The first that are left.
+  Lines& first() {
+    while (first_ + 1 < count_ && lines_[first_].empty()) ++first_;
+    return lines_[first_];
+  }
+
+ private:
+  static constexpr int kMost = 8;
+  Lines lines_[kMost];
+  int count_ = 0, first_ = 0;
+};
+
 }  // namespace lmtrain

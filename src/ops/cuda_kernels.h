@@ -58,8 +58,9 @@ void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& d
 
 // y = silu(gate) * up for rows of [gate | up].
 void swiglu_forward(const Call& call, const void* gate_up, void* y, int64_t rows, int64_t dim);
+// Writes y again too, unless that is null.
 void swiglu_backward(const Call& call, const void* dy, const void* gate_up, void* d_gate_up,
-                     int64_t rows, int64_t dim);
+                     void* y, int64_t rows, int64_t dim);
 
 // As CpuKernels::cross_entropy, but for the gradient's scale, which is read from the device; null
 // where no gradient is wanted. A target that is not in the vocabulary gives loss NaN and gradient

@@ -18,6 +18,10 @@ constexpr int64_t kSums = int64_t{72} << 10;
 // With fewer rows or columns, packing the larger operand costs more than it saves.
 constexpr int64_t kFew = 16;
 
+// Whether results are rounded sums; else they are sums themselves, and hold their own.
+template <class T>
+constexpr bool kRounds = !std::is_same_v<T, float>;
+
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 // Scratch of the calling thread, or of those that it waits for.
@@ -37,6 +41,46 @@ template <class T>
 GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
   return {x.data + row * x.stride + column, x.stride};
 }
+
+// Of a part of a matrix, along its rows or columns, whichever are contiguous.
+template <class T>
+Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
+  constexpr int64_t kMisaligned = 60;  // a strip's last line begins up to so many bytes later
+  const auto bytes = [](int64_t numbers) { return numbers * int64_t{sizeof(T)}; };
+  return x.column_stride == 1
+             ? Lines(x.data, bytes(columns) + kMisaligned, bytes(x.row_stride), rows)
+             : Lines(x.data, bytes(rows) + kMisaligned, bytes(x.column_stride), columns);
+}
+
+// Of a part, the rows that are the share of terms [term, term + depth) of all.
+MatrixPart share_of(const MatrixPart& part, int64_t term, int64_t depth, int64_t terms) {
+  const int64_t first = part.rows * term / terms, end = part.rows * (term + depth) / terms;
+  return {part.row + first, part.column, end - first, part.columns};
+}
+
+// The matrices beside a fused one, there.
+template <class T>
+void add_beside(const FusedMatrix<T>& fused, const MatrixPart& there, LinesList& list) {
+  if (there.rows <= 0) return;
+  for (const at::Tensor& x : fused.beside) {
+    list.add(lines(part(matrix<T>(x), there.row, there.column), there.rows, there.columns));
+  }
+}
+
+// A left operand: in memory, or computed where it is multiplied.
+template <class T>
+struct LeftOperand {
+  int64_t rows;
+  GemmMatrix<T> matrix;
+  const FusedMatrix<T>* fused = nullptr;
+};
+
+// A result: in memory, or consumed where it is computed.
+template <class T>
+struct Result {
+  GemmRows<T> rows;
+  const FusedMatrix<T>* fused = nullptr;
+};
 
 // A block of the right operand, `depth` terms after `depth` terms, each in panels.
 template <class T>
@@ -68,16 +112,31 @@ void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
   });
 }
 
-// a b, or sums + a b, for the columns and terms of b that are packed: into `c` where it has data,
-// else into `sums`. Without sums, a thread keeps those of its piece.
+// Memory of a thread's own for the numbers of a piece.
 template <class T>
-void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
-                     const GemmRows<float>& sums, bool add, const GemmRows<T>& c) {
+class OwnRows {
+ public:
+  OwnRows(int64_t rows, int64_t columns, bool wanted)
+      : memory_(floats(wanted ? parts(rows * columns * int64_t{sizeof(T)}, sizeof(float)) : 0)),
+        columns_(columns) {}
+  GemmRows<T> get() const { return {static_cast<T*>(memory_.data_ptr()), columns_}; }
+
+ private:
+  at::Tensor memory_;
+  int64_t columns_;
+};
+
+// a b, or sums + a b, for the columns and terms of b that are packed, of which `first_column` is
+// the first: into `c` with the last of them, where that has room, else into `sums`. Without sums, a
+// thread keeps those of its piece.
+template <class T>
+void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_column,
+                     const GemmRows<float>& sums, bool add, const Result<T>& c) {
   const CpuGemm<T>& gemm = b.gemm;
   // Pieces are whole tiles high and whole panels wide. Where rows alone are too few for the
   // threads, columns are divided too.
-  const int64_t tiles = parts(rows, gemm.tile_rows);
-  const int64_t rows_at_once = a.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns;
+  const int64_t tiles = parts(a.rows, gemm.tile_rows);
+  const int64_t rows_at_once = a.matrix.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns;
   const int64_t groups =
       std::max(parts(b.columns, kSums / rows_at_once),
                std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
@@ -91,70 +150,112 @@ void multiply_packed(const GemmMatrix<T>& a, int64_t rows, const Packed<T>& b,
   SharedWork work(pieces);
   work.run(1, [&] {
     const int64_t wide = group * gemm.panel_columns;
+    constexpr int64_t kGap = 16;  // so that rows of 32 and more are not kFarApart
     const at::Tensor scratch = floats(gemm.scratch);
-    const at::Tensor own_sums = floats(sums.data == nullptr ? rows_at_once * wide : 0);
+    const OwnRows<T> own_left(rows_at_once, parts(b.terms, 2 * kGap) * 2 * kGap + kGap,
+                              a.fused != nullptr);
+    const OwnRows<float> own_sums(rows_at_once, wide, sums.data == nullptr);
+    const OwnRows<T> own_result(rows_at_once, wide, kRounds<T> && c.fused != nullptr);
     for (Pieces left = take(work); left; left = left ? left : take(work)) {
       const int64_t panel = left.begin / tiles * group;
       const int64_t tile = left.begin % tiles;
       const int64_t count = std::min({left.end - left.begin, tiles - tile, tiles_at_once});
-      const int64_t row = tile * gemm.tile_rows, column = panel * gemm.panel_columns;
-      const int64_t high = std::min(rows - row, count * gemm.tile_rows);
-      const GemmRows<float> piece_sums = sums.data == nullptr
-                                             ? GemmRows<float>{own_sums.data_ptr<float>(), wide}
-                                             : part(sums, row, column);
+      const int64_t column = panel * gemm.panel_columns;
+      const MatrixPart piece = {tile * gemm.tile_rows, first_column + column,
+                                std::min(a.rows - tile * gemm.tile_rows, count * gemm.tile_rows),
+                                std::min(b.columns - column, wide)};
+      const int64_t next_row = piece.row + piece.rows;
+      const int64_t next_rows = std::min(piece.rows, a.rows - next_row);
+      GemmMatrix<T> rows = part(a.matrix, piece.row, 0);
+      if (a.fused != nullptr) {
+        const GemmRows<T> own = own_left.get();
+        a.fused->visit({piece.row, 0, piece.rows, b.terms}, own.data, own.stride);
+        rows = {own.data, own.stride, 1};
+      }
+      const GemmRows<float> piece_sums =
+          sums.data == nullptr ? own_sums.get() : part(sums, piece.row, column);
+      GemmRows<T> rounded = {};
+      if (kRounds<T> && c.fused != nullptr) rounded = own_result.get();
+      if (kRounds<T> && c.rows.data != nullptr) rounded = part(c.rows, piece.row, column);
       // All terms of a few rows, so that their sums stay in the cache.
       for (int64_t term = 0; term < b.terms; term += b.depth) {
         const bool last = term + b.depth >= b.terms;
-        const GemmBlock<T> block = {part(a, row, term), high, b.depth_at(term)};
-        GemmBlock<T> next = {};
-        if (!last) {
-          next = {part(a, row, term + b.depth), high, b.depth_at(term + b.depth)};
-        } else if (row + high < rows) {
-          next = {part(a, row + high, 0), std::min(high, rows - row - high), b.depth_at(0)};
+        const int64_t depth = b.depth_at(term);
+        LinesList next;
+        if (c.fused != nullptr) add_beside(*c.fused, share_of(piece, term, depth, b.terms), next);
+        if (a.fused != nullptr) {
+          add_beside(*a.fused, {next_row, term, next_rows, depth}, next);
+        } else if (!last) {
+          next.add(lines(part(rows, 0, term + depth), piece.rows, b.depth_at(term + depth)));
+        } else if (next_rows > 0) {
+          next.add(lines(part(a.matrix, next_row, 0), next_rows, b.depth_at(0)));
         }
-        gemm.multiply(block, next, b.panel(term, panel), std::min(b.columns - column, wide),
-                      piece_sums, add || term > 0,
-                      last && c.data != nullptr ? part(c, row, column) : GemmRows<T>{},
+        gemm.multiply({part(rows, 0, term), piece.rows, depth}, next, b.panel(term, panel),
+                      piece.columns, piece_sums, add || term > 0, last ? rounded : GemmRows<T>{},
                       scratch.data_ptr<float>());
+      }
+      if (c.fused != nullptr) {
+        if constexpr (kRounds<T>) {
+          c.fused->visit(piece, rounded.data, rounded.stride);
+        } else {
+          c.fused->visit(piece, piece_sums.data, piece_sums.stride);
+        }
       }
       left.begin += count;
     }
   });
 }
 
-// a_MK b_KN into c_MN, whose rows are contiguous.
+// How the right operand is divided: `depth` terms are summed at a time, and of `wide` columns
+// `deep` terms are packed.
 template <class T>
-void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN,
-              const at::Tensor& c_MN) {
-  constexpr bool kRounds = !std::is_same_v<T, float>;  // else the result holds its own sums
-  const int64_t rows = a_MK.size(0), terms = a_MK.size(1), columns = b_KN.size(1);
-  if (terms == 0) {
-    c_MN.zero_();
-    return;
+struct Blocks {
+  int64_t depth, wide, deep;
+  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns) {
+    const int64_t panel = gemm.panel_columns, unit = gemm.unit;
+    depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
+    const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
+    wide = std::min(most, parts(columns, panel) * panel);
+    deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
   }
-  const int64_t panel = gemm.panel_columns, unit = gemm.unit;
-  const int64_t depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
-  const int64_t most = kRounds ? kPackedColumns * unit / 2 : kPackedColumns;
-  const int64_t wide = std::min(most, parts(columns, panel) * panel);
-  const int64_t deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
-  const at::Tensor packed = floats(parts(std::min(deep, terms), unit) * wide);
-  const at::Tensor sums_MN = floats(kRounds && terms > deep ? rows * wide : 0);
+};
+
+// a b_KN into c.
+template <class T>
+void multiply(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
+              const Result<T>& c) {
+  const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
+  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns);
+  const at::Tensor packed = floats(parts(std::min(deep, terms), gemm.unit) * wide);
+  const at::Tensor sums = floats(kRounds<T> && terms > deep ? a.rows * wide : 0);
   for (int64_t column = 0; column < columns; column += wide) {
     for (int64_t term = 0; term < terms; term += deep) {
       const Packed<T> b = {gemm, packed.data_ptr<float>(), std::min(deep, terms - term),
                            std::min(wide, columns - column), depth};
       pack(part(matrix<T>(b_KN), term, column), b);
-      const GemmMatrix<T> a = part(matrix<T>(a_MK), 0, term);
-      const GemmRows<T> c = {elements<T>(c_MN) + column, c_MN.stride(0)};
-      if constexpr (kRounds) {
-        const bool last = term + deep >= terms;
-        const GemmRows<float> sums = {terms > deep ? sums_MN.data_ptr<float>() : nullptr, wide};
-        multiply_packed(a, rows, b, sums, /*add=*/term > 0, last ? c : GemmRows<T>{});
+      const LeftOperand<T> left = {a.rows, part(a.matrix, 0, term), a.fused};
+      Result<T> result = c;
+      if (c.fused == nullptr) result.rows = part(c.rows, 0, column);
+      if constexpr (kRounds<T>) {
+        if (term + deep < terms) result.rows = {};
+        const bool has_sums = terms > deep;
+        multiply_packed(left, b, column, {has_sums ? sums.data_ptr<float>() : nullptr, wide},
+                        /*add=*/term > 0, result);
       } else {
-        multiply_packed(a, rows, b, c, /*add=*/term > 0, GemmRows<T>{});
+        multiply_packed(left, b, column, result.rows, /*add=*/term > 0, result);
       }
     }
   }
+}
+
+template <class T>
+void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN,
+              const at::Tensor& c_MN) {
+  if (b_KN.size(0) == 0) {
+    c_MN.zero_();
+    return;
+  }
+  multiply<T>(gemm, {a_MK.size(0), matrix<T>(a_MK)}, b_KN, {{elements<T>(c_MN), c_MN.stride(0)}});
 }
 
 template <class T>
@@ -189,6 +290,18 @@ void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
   });
 }
 
+// Our product, where it is the one to take and sums all terms in one pass, so that a part is
+// computed once and consumed when it is whole; else null.
+template <class T>
+const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
+  const CpuGemm<T>* gemm = fastest_cpu_gemm<T>();
+  const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
+  if (gemm == nullptr || std::min(rows, columns) < kFew || !has_a_contiguous_side(b_KN)) {
+    return nullptr;
+  }
+  return terms > 0 && terms <= Blocks<T>(*gemm, terms, columns).deep ? gemm : nullptr;
+}
+
 }  // namespace
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
@@ -199,6 +312,43 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   });
   return c_MN.defined() ? c_MN : at::mm(a_MK, b_KN);
 }
+
+template <class T>
+void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x) {
+  const int64_t width = x.size(1);
+  share_work(x.size(0), grain_rows(width), [&](int64_t begin, int64_t end) {
+    fused.visit({begin, 0, end - begin, width}, elements<T>(x) + begin * x.stride(0), x.stride(0));
+  });
+}
+
+template <class T>
+at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN) {
+  if (const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN)) {
+    const at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
+    multiply<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN, {{elements<T>(c_MN), c_MN.stride(0)}});
+    return c_MN;
+  }
+  const at::Tensor a_MK = at::empty({rows, b_KN.size(0)}, b_KN.options());
+  visit_all(a, a_MK);
+  return product(a_MK, b_KN);
+}
+
+template <class T>
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const FusedMatrix<T>& c) {
+  if (const CpuGemm<T>* gemm = fusing_gemm<T>(a_MK.size(0), b_KN);
+      gemm != nullptr && has_a_contiguous_side(a_MK)) {
+    multiply<T>(*gemm, {a_MK.size(0), matrix<T>(a_MK)}, b_KN, {{}, &c});
+    return;
+  }
+  visit_all(c, product(a_MK, b_KN));
+}
+
+template void visit_all(const FusedMatrix<float>&, const at::Tensor&);
+template void visit_all(const FusedMatrix<Bf16>&, const at::Tensor&);
+template at::Tensor product_of(const FusedMatrix<float>&, int64_t, const at::Tensor&);
+template at::Tensor product_of(const FusedMatrix<Bf16>&, int64_t, const at::Tensor&);
+template void product_into(const at::Tensor&, const at::Tensor&, const FusedMatrix<float>&);
+template void product_into(const at::Tensor&, const at::Tensor&, const FusedMatrix<Bf16>&);
 
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN) {
   bool done = false;

@@ -4,6 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <vector>
+
 namespace lmtrain {
 
 // a_MK b_KN -> c_MN, in their dtype. No gradient. Of either, rows or columns are contiguous.
@@ -12,5 +15,32 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN);
 // The same for each matrix of a batch.
 at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN);
+
+// Some rows and columns of a matrix.
+struct MatrixPart {
+  int64_t row, column;
+  int64_t rows, columns;
+};
+
+// A matrix that a product computes, or consumes, part by part in a thread's own cache, so that it
+// need not be in memory: the threads call `visit` with each part, whose rows are contiguous,
+// `stride` numbers apart. `beside` are matrices of the same shape whose part is read or written
+// there; they are fetched meanwhile. T is float or Bf16 (ops/cpu_kernels.h), as the product's
+// dtype.
+template <class T>
+struct FusedMatrix {
+  std::vector<at::Tensor> beside;
+  std::function<void(const MatrixPart& part, T* data, int64_t stride)> visit;
+};
+
+// Visits all of such a matrix that is in memory, x_MN, whose rows are contiguous. On a CPU.
+template <class T>
+void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x_MN);
+// a_MK b_KN, where a's parts are what `a.visit` writes, if need be more than once. On a CPU.
+template <class T>
+at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN);
+// a_MK b_KN, whose parts `c.visit` reads, each once. On a CPU.
+template <class T>
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const FusedMatrix<T>& c);
 
 }  // namespace lmtrain

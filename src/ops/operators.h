@@ -21,11 +21,13 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // h = x + residual, rounded to the working dtype, and y = rms_norm(h), whose statistics are of the
-// rounded h: (h, y).
-std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual,
+// rounded h: (h, y). Without a residual h is x; either way the gradients of h and of what the norm
+// reads are summed in the norm's backward, before they are rounded.
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
+                                                const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps);
 std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
-                                                          const at::Tensor& residual,
+                                                          const std::optional<at::Tensor>& residual,
                                                           const at::Tensor& weight, double eps);
 
 // x weight', as at::linear; products by ops/matmul.h.
@@ -38,7 +40,7 @@ at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight);
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
 // 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are
 // fp32, R = E/2; P = T: a row of angles for each place in a row; P = N: one for each position of
-// the batch.
+// the batch. Has a kernel on a GPU alone: on a CPU rope_attention rotates.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
                                                         const at::Tensor& sin, int64_t num_heads,
@@ -60,10 +62,27 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const std::optional<at::Tensor>& segments);
 
-// SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up];
-// recomputed in the backward.
+// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTD, D = HE. On a CPU vectors are rotated as
+// attention reads them, and gradients rotated back as it writes them, in fp32 before they are
+// rounded.
+at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
+                          int64_t num_heads, int64_t num_kv_heads,
+                          const std::optional<at::Tensor>& segments);
+at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos,
+                                    const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
+                                    const std::optional<at::Tensor>& segments);
+
+// SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up].
 at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
+
+// linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is not kept but computed again in
+// the backward; on a CPU it and its gradient pass from product to product in the cache, where the
+// product is ours (ops/matmul.h).
+at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
+at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
+// fp8_linear(swiglu(gate_up), weight_DF).
+at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 
 // The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0
 // count nothing. `scale` is a number in fp64, on the device of the logits: a captured graph reads

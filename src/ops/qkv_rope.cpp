@@ -1,6 +1,5 @@
 #include "ops/dispatch.h"
 #include "ops/operators.h"
-#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
@@ -27,24 +26,6 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const at::Tensor q = at::empty({batch, length, num_heads, size}, qkv.options());
     const at::Tensor k = at::empty({batch, length, num_kv_heads, size}, qkv.options());
     const at::Tensor v = at::empty({batch, length, num_kv_heads, size}, qkv.options());
-    const int64_t width = qkv.size(-1);
-    on_cpu(qkv, [&]<class T>(T) {
-      share_work(batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
-        const auto& rope = cpu_kernels<T>().rope;
-        for (int64_t row = begin; row < end; ++row) {
-          const T* in = elements<T>(qkv) + row * width;
-          const float* c = elements<float>(cos) + row % num_angles * half;
-          const float* s = elements<float>(sin) + row % num_angles * half;
-          rope(in, size, elements<T>(q) + row * num_heads * size, size, c, s, num_heads, half,
-               1.0F);
-          in += num_heads * size;
-          rope(in, size, elements<T>(k) + row * num_kv_heads * size, size, c, s, num_kv_heads, half,
-               1.0F);
-          in += num_kv_heads * size;
-          std::copy_n(in, num_kv_heads * size, elements<T>(v) + row * num_kv_heads * size);
-        }
-      });
-    });
     on_cuda(qkv, [&](const auto& call) {
       cuda::qkv_rope_forward(call, qkv.data_ptr(), elements<float>(cos), elements<float>(sin),
                              view_of(q.transpose(1, 2)), view_of(k.transpose(1, 2)),
@@ -74,28 +55,6 @@ class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
     const int64_t size = 2 * half;
     const int64_t width = (num_heads + 2 * num_kv_heads) * size;
     at::Tensor d_qkv = at::empty({batch, length, width}, d[0].options());
-    on_cpu(d_qkv, [&]<class T>(T) {
-      share_work(batch * length, grain_rows(width), [&](int64_t begin, int64_t end) {
-        const auto& rope = cpu_kernels<T>().rope;
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t b = row / length;
-          const int64_t t = row % length;
-          const auto at_row = [&](const at::Tensor& x) {
-            return elements<T>(x) + b * x.stride(0) + t * x.stride(2);
-          };
-          const float* c = elements<float>(cos) + row % num_angles * half;
-          const float* s = elements<float>(sin) + row % num_angles * half;
-          T* out = elements<T>(d_qkv) + row * width;
-          rope(at_row(d[0]), d[0].stride(1), out, size, c, s, num_heads, half, -1.0F);
-          out += num_heads * size;
-          rope(at_row(d[1]), d[1].stride(1), out, size, c, s, num_kv_heads, half, -1.0F);
-          out += num_kv_heads * size;
-          for (int64_t head = 0; head < num_kv_heads; ++head) {
-            std::copy_n(at_row(d[2]) + head * d[2].stride(1), size, out + head * size);
-          }
-        }
-      });
-    });
     on_cuda(d_qkv, [&](const auto& call) {
       cuda::qkv_rope_backward(call, view_of(d[0]), view_of(d[1]), view_of(d[2]),
                               elements<float>(cos), elements<float>(sin), d_qkv.data_ptr(),
@@ -127,7 +86,7 @@ Heads qkv_rope_reference(const at::Tensor& qkv, const at::Tensor& cos, const at:
 
 Heads qkv_rope(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                int64_t num_heads, int64_t num_kv_heads) {
-  if (!has_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
+  if (!has_cuda_kernel(qkv)) return qkv_rope_reference(qkv, cos, sin, num_heads, num_kv_heads);
   auto heads =
       QkvRopeFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads, num_kv_heads);
   return {heads[0], heads[1], heads[2]};

@@ -1,19 +1,18 @@
 // Registers the operators under `lm`, with autograd inside: the model's TorchScript source calls
-// lm.rms_norm(x, w, eps).
+// lm.linear(x, weight).
 #include "ops/operators.h"
 #include "ops/torch_headers.h"
 
 TORCH_LIBRARY(lm, library) {
-  library.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
   library.def(
-      "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps) -> (Tensor, Tensor)");
+      "add_rms_norm(Tensor x, Tensor? residual, Tensor weight, float eps) -> (Tensor, Tensor)");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
   library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
   library.def(
-      "qkv_rope(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads) -> (Tensor, "
-      "Tensor, Tensor)");
-  library.def("attention(Tensor q, Tensor k, Tensor v, Tensor? segments) -> Tensor");
-  library.def("swiglu(Tensor gate_up) -> Tensor");
+      "rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, Tensor? "
+      "segments) -> Tensor");
+  library.def("swiglu_linear(Tensor gate_up, Tensor weight) -> Tensor");
+  library.def("swiglu_fp8_linear(Tensor gate_up, Tensor weight) -> Tensor");
   library.def(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, Tensor scale, float z_loss, "
       "int? chunk=None) -> Tensor");
@@ -22,13 +21,12 @@ TORCH_LIBRARY(lm, library) {
 
 // CompositeImplicitAutograd: each function chooses its path and records its own gradient.
 TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
-  library.impl("rms_norm", &lmtrain::rms_norm);
   library.impl("add_rms_norm", &lmtrain::add_rms_norm);
   library.impl("linear", &lmtrain::linear);
   library.impl("fp8_linear", &lmtrain::fp8_linear);
-  library.impl("qkv_rope", &lmtrain::qkv_rope);
-  library.impl("attention", &lmtrain::attention);
-  library.impl("swiglu", &lmtrain::swiglu);
+  library.impl("rope_attention", &lmtrain::rope_attention);
+  library.impl("swiglu_linear", &lmtrain::swiglu_linear);
+  library.impl("swiglu_fp8_linear", &lmtrain::swiglu_fp8_linear);
   library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);
   library.impl("embedding", &lmtrain::embedding);
 }

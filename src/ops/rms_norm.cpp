@@ -71,43 +71,53 @@ std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::
   return {dx, dw};
 }
 
+using Variables = torch::autograd::variable_list;
+using Context = torch::autograd::AutogradContext;
+
+void keep(Context* context, const at::Tensor& h, const at::Tensor& weight, const at::Tensor& rstd) {
+  context->save_for_backward({h, weight, rstd});
+  context->set_materialize_grads(false);
+}
+
+// Those of what was normalized and of the weight, from those of (h, y): of an output that nobody
+// used there is none.
+std::pair<at::Tensor, at::Tensor> gradients(Context* context, const Variables& grads) {
+  const at::Tensor &dh = grads[0], &dy = grads[1];
+  if (!dy.defined()) return {dh, at::Tensor()};
+  const auto saved = context->get_saved_variables();
+  return backward_rows(dy.contiguous(), dh.defined() ? dh.contiguous() : dh, saved[0], saved[1],
+                       saved[2]);
+}
+
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                            const at::Tensor& input_weight, double eps) {
-    const at::Tensor x = input.contiguous();
-    const at::Tensor weight = input_weight.contiguous();
+  static Variables forward(Context* context, const at::Tensor& input,
+                           const at::Tensor& input_weight, double eps) {
+    const at::Tensor x = input.contiguous(), weight = input_weight.contiguous();
     const auto [y, rstd] = forward_rows(x, {}, weight, {}, eps);
-    context->save_for_backward({x, weight, rstd});
-    return y;
+    keep(context, x, weight, rstd);
+    return {x, y};
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const auto [dx, dw] = backward_rows(grads[0].contiguous(), {}, saved[0], saved[1], saved[2]);
-    return {dx, dw, at::Tensor()};
+  static Variables backward(Context* context, const Variables& grads) {
+    const auto [d, dw] = gradients(context, grads);
+    return {d, dw, at::Tensor()};
   }
 };
 
 class AddRmsNormFunction : public torch::autograd::Function<AddRmsNormFunction> {
  public:
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                const at::Tensor& x, const at::Tensor& residual,
-                                                const at::Tensor& input_weight, double eps) {
+  static Variables forward(Context* context, const at::Tensor& x, const at::Tensor& residual,
+                           const at::Tensor& input_weight, double eps) {
     const at::Tensor weight = input_weight.contiguous();
     const at::Tensor h = at::empty(x.sizes(), x.options());
     const auto [y, rstd] = forward_rows(x.contiguous(), residual.contiguous(), weight, h, eps);
-    context->save_for_backward({h, weight, rstd});
+    keep(context, h, weight, rstd);
     return {h, y};
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    // Gradients of outputs that nobody used come as zeros.
-    const auto [d, dw] =
-        backward_rows(grads[1].contiguous(), grads[0].contiguous(), saved[0], saved[1], saved[2]);
+  static Variables backward(Context* context, const Variables& grads) {
+    const auto [d, dw] = gradients(context, grads);
     return {d, d, dw, at::Tensor()};
   }
 };
@@ -122,21 +132,22 @@ at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, dou
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return has_kernel(x) ? RmsNormFunction::apply(x, weight, eps)
-                       : rms_norm_reference(x, weight, eps);
+  return std::get<1>(add_rms_norm(x, std::nullopt, weight, eps));
 }
 
 std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
-                                                          const at::Tensor& residual,
+                                                          const std::optional<at::Tensor>& residual,
                                                           const at::Tensor& weight, double eps) {
-  const at::Tensor h = x + residual;
+  const at::Tensor h = residual ? x + *residual : x;
   return {h, rms_norm_reference(h, weight, eps)};
 }
 
-std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual,
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
+                                                const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps) {
   if (!has_kernel(x)) return add_rms_norm_reference(x, residual, weight, eps);
-  const auto outputs = AddRmsNormFunction::apply(x, residual, weight, eps);
+  const auto outputs = residual ? AddRmsNormFunction::apply(x, *residual, weight, eps)
+                                : RmsNormFunction::apply(x, weight, eps);
   return {outputs[0], outputs[1]};
 }
 

@@ -1,50 +1,138 @@
 #include "ops/dispatch.h"
+#include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/shared_work.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
 
+// gate_NF and up_NF of [gate | up].
+std::pair<at::Tensor, at::Tensor> halves(const at::Tensor& gate_up) {
+  const int64_t dim = gate_up.size(-1) / 2;
+  const at::Tensor rows = gate_up.view({-1, 2 * dim});
+  return {rows.narrow(1, 0, dim), rows.narrow(1, dim, dim)};
+}
+
+template <class T>
+T* at_part(const at::Tensor& x, const MatrixPart& part, int64_t row) {
+  return elements<T>(x) + (part.row + row) * x.stride(0) + part.column;
+}
+
+// y_NF part by part.
+template <class T>
+FusedMatrix<T> swiglu_parts(const at::Tensor& gate_up) {
+  const auto [gate, up] = halves(gate_up);
+  return {{gate, up}, [gate, up](const MatrixPart& part, T* y, int64_t stride) {
+            for (int64_t row = 0; row < part.rows; ++row, y += stride) {
+              cpu_kernels<T>().swiglu_forward(at_part<T>(gate, part, row),
+                                              at_part<T>(up, part, row), y, part.columns);
+            }
+          }};
+}
+
+// What becomes of dy_NF, part by part: d_gate_up, and y again. Only what is read is fetched beside
+// the products: they have not the time for all.
+template <class T>
+FusedMatrix<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d_gate_up,
+                                     const at::Tensor& y) {
+  const auto [gate, up] = halves(gate_up);
+  const auto [d_gate, d_up] = halves(d_gate_up);
+  return {
+      {gate, up}, [gate, up, d_gate, d_up, y](const MatrixPart& part, const T* dy, int64_t stride) {
+        for (int64_t row = 0; row < part.rows; ++row, dy += stride) {
+          cpu_kernels<T>().swiglu_backward(dy, at_part<T>(gate, part, row),
+                                           at_part<T>(up, part, row), at_part<T>(d_gate, part, row),
+                                           at_part<T>(d_up, part, row), at_part<T>(y, part, row),
+                                           part.columns);
+        }
+      }};
+}
+
+// y_NF = swiglu(gate_up) on a GPU.
+void swiglu_on_cuda(const at::Tensor& gate_up, const at::Tensor& y) {
+  on_cuda(y, [&](const auto& call) {
+    cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), y.size(0), y.size(1));
+  });
+}
+
+void swiglu_backward_on_cuda(const at::Tensor& dy, const at::Tensor& gate_up,
+                             const at::Tensor& d_gate_up, const at::Tensor& y) {
+  on_cuda(dy, [&](const auto& call) {
+    cuda::swiglu_backward(call, dy.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
+                          y.defined() ? y.data_ptr() : nullptr, dy.size(0), dy.size(1));
+  });
+}
+
+at::Tensor empty_rows(const at::Tensor& gate_up) {
+  const int64_t dim = gate_up.size(-1) / 2;
+  return at::empty({gate_up.numel() / (2 * dim), dim}, gate_up.options());
+}
+
+std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
+  std::vector<int64_t> changed = sizes.vec();
+  changed.back() = last;
+  return changed;
+}
+
 class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input) {
     const at::Tensor gate_up = input.contiguous();
-    auto shape = gate_up.sizes().vec();
-    const int64_t dim = shape.back() / 2;
-    shape.back() = dim;
-    const at::Tensor y = at::empty(shape, gate_up.options());
-    on_cpu(y, [&]<class T>(T) {
-      share_work(y.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().swiglu_forward(elements<T>(gate_up) + begin * 2 * dim,
-                                        elements<T>(y) + begin * dim, end - begin, dim);
-      });
-    });
-    on_cuda(y, [&](const auto& call) {
-      cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), y.numel() / dim, dim);
-    });
+    const at::Tensor y = empty_rows(gate_up);
+    on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
+    swiglu_on_cuda(gate_up, y);
     context->save_for_backward({gate_up});
-    return y;
+    return y.view(with_last(gate_up.sizes(), y.size(1)));
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
-    const at::Tensor dy = grads[0].contiguous();
-    const int64_t dim = dy.size(-1);
+    const at::Tensor dy = grads[0].reshape({-1, grads[0].size(-1)}).contiguous();
     at::Tensor d_gate_up = at::empty_like(gate_up);
     on_cpu(dy, [&]<class T>(T) {
-      share_work(dy.numel() / dim, grain_rows(dim), [&](int64_t begin, int64_t end) {
-        cpu_kernels<T>().swiglu_backward(
-            elements<T>(dy) + begin * dim, elements<T>(gate_up) + begin * 2 * dim,
-            elements<T>(d_gate_up) + begin * 2 * dim, end - begin, dim);
-      });
+      visit_all(swiglu_backward_parts<T>(gate_up, d_gate_up, empty_rows(gate_up)), dy);
     });
-    on_cuda(dy, [&](const auto& call) {
-      cuda::swiglu_backward(call, dy.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
-                            dy.numel() / dim, dim);
-    });
+    swiglu_backward_on_cuda(dy, gate_up, d_gate_up, {});
     return {d_gate_up};
+  }
+};
+
+// Keeps nothing but gate_up: y is computed again in the backward, with the gradient.
+class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& input_weight) {
+    const at::Tensor gate_up = input.contiguous();
+    const at::Tensor weight_OF = input_weight.contiguous();
+    const int64_t rows = gate_up.numel() / gate_up.size(-1);
+    at::Tensor out;
+    on_cpu(gate_up,
+           [&]<class T>(T) { out = product_of(swiglu_parts<T>(gate_up), rows, weight_OF.t()); });
+    if (gate_up.is_cuda()) {
+      const at::Tensor y = empty_rows(gate_up);
+      swiglu_on_cuda(gate_up, y);
+      out = product(y, weight_OF.t());
+    }
+    context->save_for_backward({gate_up, weight_OF});
+    return out.view(with_last(gate_up.sizes(), weight_OF.size(0)));
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& gate_up = saved[0];
+    const at::Tensor& weight_OF = saved[1];
+    const at::Tensor d_out = grads[0].reshape({-1, weight_OF.size(0)}).contiguous();
+    at::Tensor d_gate_up = at::empty_like(gate_up);
+    const at::Tensor y = empty_rows(gate_up);
+    on_cpu(gate_up, [&]<class T>(T) {
+      product_into(d_out, weight_OF, swiglu_backward_parts<T>(gate_up, d_gate_up, y));
+    });
+    if (gate_up.is_cuda()) {
+      swiglu_backward_on_cuda(product(d_out, weight_OF), gate_up, d_gate_up, y);
+    }
+    return {d_gate_up, product(d_out.t(), y)};
   }
 };
 
@@ -57,6 +145,19 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up) {
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
   return has_kernel(gate_up) ? SwigluFunction::apply(gate_up) : swiglu_reference(gate_up);
+}
+
+at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight) {
+  return at::linear(swiglu_reference(gate_up), weight);
+}
+
+at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight) {
+  return has_kernel(gate_up) ? SwigluLinearFunction::apply(gate_up, weight)
+                             : swiglu_linear_reference(gate_up, weight);
+}
+
+at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight) {
+  return fp8_linear(swiglu(gate_up), weight);
 }
 
 }  // namespace lmtrain

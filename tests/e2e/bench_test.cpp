@@ -55,7 +55,7 @@ TEST(Bench, ForPeopleWithAProfile) {
   for (const Json& event : trace.at("traceEvents")) ++count[event.at("name").get<std::string>()];
   EXPECT_EQ(count["forward"], 3);
   EXPECT_EQ(count["recompute"], 6);  // of two layers
-  EXPECT_GT(count["lm::attention"], 0);
+  EXPECT_GT(count["lm::rope_attention"], 0);
 }
 
 TEST(Bench, RefusesBeforeItMeasures) {

@@ -153,7 +153,8 @@ TYPED_TEST(OperatorKernels, Swiglu) {
     SCOPED_TRACE(::testing::Message() << rows << " rows of " << dim);
     in_every_way([&, rows = rows, dim = dim](int64_t shift) {
       Array<T> gate_up(2 * rows * dim, shift), y(rows * dim, shift), dy(rows * dim, shift);
-      Array<T> d_gate_up(2 * rows * dim, shift);
+      Array<T> d_gate_up(2 * rows * dim, shift), d_alone(2 * rows * dim, shift);
+      Array<T> y_again(rows * dim, shift);
       gate_up.fill(1, 4);
       dy.fill(2);
       std::vector<double> expected_y, expected_d(gate_up.values().size());
@@ -167,9 +168,13 @@ TYPED_TEST(OperatorKernels, Swiglu) {
       }
       const cuda::Call call{type_of<T>(), nullptr};
       cuda::swiglu_forward(call, gate_up.data(), y.data(), rows, dim);
-      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_gate_up.data(), rows, dim);
+      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_gate_up.data(), y_again.data(), rows,
+                            dim);
+      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_alone.data(), nullptr, rows, dim);
       expect_near(y.values(), expected_y, tolerance<T>(), "y");
       expect_near(d_gate_up.values(), expected_d, tolerance<T>(), "d_gate_up");
+      EXPECT_EQ(y_again.values(), y.values());
+      EXPECT_EQ(d_alone.values(), d_gate_up.values());
       return together({y.values(), d_gate_up.values()});
     });
   }

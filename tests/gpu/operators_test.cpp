@@ -134,6 +134,26 @@ TEST(GpuOperators, Swiglu) {
   }
 }
 
+TEST(GpuOperators, SwigluLinear) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1])};
+    };
+  };
+  // Positions, F, D.
+  const std::vector<std::array<int64_t, 3>> shapes = {{1, 1, 1}, {15, 7, 5}, {600, 176, 64}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto [positions, dim, hidden] = shapes[i];
+    check_on_gpu(*device, of(swiglu_linear), of(swiglu_linear_reference),
+                 {random_tensor({1, positions, 2 * dim}, i) /
+                      std::sqrt(std::sqrt(static_cast<double>(positions))),
+                  random_tensor({hidden, dim}, i + 10) / std::sqrt(static_cast<double>(dim))});
+  }
+}
+
 // In fp64, where `beside` is.
 at::Tensor number(double value, const at::Tensor& beside) {
   return at::scalar_tensor(value, beside.options().dtype(at::kDouble).requires_grad(false));

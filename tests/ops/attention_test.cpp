@@ -19,7 +19,7 @@ struct Shape {
   int64_t batch, length, heads, kv_heads, size;
 };
 
-// Leaves as qkv_rope hands them out: [B, T, heads, E] in memory.
+// Leaves: [B, T, heads, E] in memory.
 std::vector<at::Tensor> inputs(const Shape& shape, uint64_t seed) {
   const auto heads = [&](int64_t count, uint64_t offset) {
     return random_tensor({shape.batch, shape.length, count, shape.size}, seed + offset);
@@ -164,6 +164,68 @@ TEST(Attention, BitsDoNotDependOnThreads) {
   const Shape shape = {2, 700, 4, 2, 16};
   check_thread_independence(of(attention, bounds({0, 300, 301, 350, 352, 700, 956, 1100, 1400})),
                             inputs(shape, 8));
+}
+
+using RopeFunction = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                    int64_t, int64_t, const std::optional<at::Tensor>&);
+
+// The angles are not smooth in position on purpose: a row that takes its neighbour's shows. A row
+// for each place or, with segments, for each position.
+Operator of(RopeFunction function, const Shape& shape, const std::optional<at::Tensor>& segments) {
+  const int64_t rows = segments ? shape.batch * shape.length : shape.length;
+  const at::Tensor angle = 3 * random_tensor({rows, shape.size / 2}, 77);
+  return [=](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{
+        function(in[0], angle.cos(), angle.sin(), shape.heads, shape.kv_heads, segments)};
+  };
+}
+
+// Half as large as the inputs above: rotated vectors are rounded before scores are taken of them.
+at::Tensor random_qkv(const Shape& shape, uint64_t seed) {
+  return random_tensor({shape.batch, shape.length, (shape.heads + 2 * shape.kv_heads) * shape.size},
+                       seed) /
+         2;
+}
+
+TEST(RopeAttention, EqualsItsReferenceOverShapesAndSegments) {
+  const std::vector<Shape> shapes = {{1, 1, 1, 1, 2},   {1, 5, 4, 4, 6},   {3, 16, 4, 2, 6},
+                                     {2, 33, 8, 1, 10}, {1, 65, 3, 3, 64}, {5, 1, 6, 3, 34},
+                                     {2, 130, 6, 2, 16}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    std::vector<std::optional<at::Tensor>> ways = {std::nullopt};
+    for (const double density : {0.0, 0.2, 1.0})
+      ways.emplace_back(random_segments(shapes[i], density, i));
+    for (const auto& segments : ways) {
+      SCOPED_TRACE(::testing::Message()
+                   << "shape " << i << ", segments " << (segments ? segments->numel() - 1 : 0));
+      check_operator(of(rope_attention, shapes[i], segments),
+                     of(rope_attention_reference, shapes[i], segments), {random_qkv(shapes[i], i)},
+                     kSummedInBf16);
+    }
+  }
+}
+
+TEST(RopeAttention, ReadsAnInputAndAGradientThatAreNotContiguous) {
+  const Shape shape = {2, 7, 4, 2, 6};
+  const auto strided = [&](RopeFunction function) {
+    return [op = of(function, shape, std::nullopt)](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{op({in[0].transpose(0, 1)})[0].transpose(0, 2).contiguous()};
+    };
+  };
+  check_operator(strided(rope_attention), strided(rope_attention_reference),
+                 {random_qkv({7, 2, 4, 2, 6}, 42)}, kSummedInBf16);
+}
+
+TEST(RopeAttention, ReferenceHasTheGradientOfItsValue) {
+  const Shape shape = {2, 3, 2, 1, 4};
+  check_gradient(of(rope_attention_reference, shape, std::nullopt), {random_qkv(shape, 43)});
+}
+
+TEST(RopeAttention, BitsDoNotDependOnThreads) {
+  const Shape shape = {2, 700, 4, 2, 16};
+  check_thread_independence(
+      of(rope_attention, shape, bounds({0, 300, 301, 350, 352, 700, 956, 1100, 1400})),
+      {random_qkv(shape, 44)});
 }
 
 }  // namespace

@@ -57,11 +57,8 @@ std::vector<Contest> contests(int64_t length) {
                           std::nullopt));
     };
   };
-  const auto rotate = [=](auto function) {
-    return [=](Tensors in) {
-      const auto [q, k, v] = function(in[0], cos, sin, kHeads, kHeads);
-      return std::vector<at::Tensor>{q, k, v};
-    };
+  const auto rotate_and_attend = [=](auto function) {
+    return [=](Tensors in) { return one(function(in[0], cos, sin, kHeads, kHeads, std::nullopt)); };
   };
   const auto add_norm = [](auto function) {
     return [=](Tensors in) {
@@ -82,15 +79,19 @@ std::vector<Contest> contests(int64_t length) {
        [=](Tensors in) { return one(lmtrain::linear(in[0], in[1])); },
        [=](Tensors in) { return one(at::linear(in[0], in[1])); },
        {x, random({3 * kHidden, kHidden}, 8)}},
-      {"qkv_rope",
-       rotate(qkv_rope),
-       rotate(qkv_rope_reference),
-       {random({rows, length, 3 * kHidden}, 9)}},
       {"attention", attend(attention), attend(attention_reference), {heads, heads + 1, heads - 1}},
+      {"rope_attention",
+       rotate_and_attend(rope_attention),
+       rotate_and_attend(rope_attention_reference),
+       {random({rows, length, 3 * kHidden}, 9)}},
       {"swiglu",
        [=](Tensors in) { return one(swiglu(in[0])); },
        [=](Tensors in) { return one(swiglu_reference(in[0])); },
        {random({rows, length, 2 * kIntermediate}, 10)}},
+      {"swiglu_linear",
+       [=](Tensors in) { return one(swiglu_linear(in[0], in[1])); },
+       [=](Tensors in) { return one(swiglu_linear_reference(in[0], in[1])); },
+       {random({rows, length, 2 * kIntermediate}, 10), random({kHidden, kIntermediate}, 14)}},
       // The logits are computed, since their gradient overwrites them.
       {"cross_entropy",
        [=](Tensors in) { return one(cross_entropy(in[0] * 1.0, targets, scale, 0)); },

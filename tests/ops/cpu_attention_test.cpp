@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,8 +51,17 @@ void set(Bf16& element, double x) {
   element.bits = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(x)) >> 16);
 }
 
+// To the nearest, as kernels round.
+double rounded(double x, float) { return static_cast<float>(x); }
+double rounded(double x, Bf16) {
+  uint32_t bits = __builtin_bit_cast(uint32_t, static_cast<float>(x));
+  bits += 0x7FFF + (bits >> 16 & 1);
+  return __builtin_bit_cast(float, bits & 0xFFFF0000U);
+}
+
 struct Shape {
   int64_t length, size, heads;
+  bool rotated = false;
 };
 
 // A head's vectors [length][heads + 1][size + 1]: neither stride is the tightest.
@@ -83,6 +93,7 @@ struct Case {
   Shape shape;
   Array<T> q, k, v, dy, y, dq, dk, dv;
   std::vector<float> logsumexp;
+  std::vector<float> cos, sin;  // [length][size / 2], or empty
 
   explicit Case(const Shape& of)
       : shape(of),
@@ -94,7 +105,35 @@ struct Case {
         dq(of, of.heads, 6),
         dk(of, 1, 7),
         dv(of, 1, 8),
-        logsumexp(static_cast<size_t>(of.heads * (of.length + 1))) {}
+        logsumexp(static_cast<size_t>(of.heads * (of.length + 1))) {
+    for (int64_t i = 0; of.rotated && i < of.length * (of.size / 2); ++i) {
+      const double angle = random_normal(9, RandomStream::kBench, static_cast<uint64_t>(i));
+      cos.push_back(static_cast<float>(std::cos(angle)));
+      sin.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+
+  // A vector rotated by its place's angles, or with sign -1 back.
+  std::vector<double> rotated(const std::vector<double>& x, int64_t place, double sign) const {
+    if (cos.empty()) return x;
+    const size_t half = x.size() / 2;
+    std::vector<double> out(x.size());
+    for (size_t i = 0; i < half; ++i) {
+      const size_t angle = static_cast<size_t>(place) * half + i;
+      const double c = cos[angle], s = sign * static_cast<double>(sin[angle]);
+      out[i] = x[i] * c - x[half + i] * s;
+      out[half + i] = x[half + i] * c + x[i] * s;
+    }
+    return out;
+  }
+  // A query or key as scores see it.
+  std::vector<double> seen(const Array<T>& x, int64_t head, int64_t place) const {
+    std::vector<double> vector;
+    for (int64_t i = 0; i < shape.size; ++i) vector.push_back(x.at(head, place, i));
+    vector = rotated(vector, place, 1);
+    for (double& number : vector) number = rounded(number, T{});
+    return vector;
+  }
 
   float scale() const { return 1.0F / std::sqrt(static_cast<float>(shape.size)); }
 
@@ -105,6 +144,8 @@ struct Case {
     task.size = shape.size;
     task.heads = shape.heads;
     task.scale = scale();
+    task.cos = cos.empty() ? nullptr : cos.data();
+    task.sin = sin.empty() ? nullptr : sin.data();
     task.q = std::as_const(q).view();
     task.k = std::as_const(k).view();
     task.v = std::as_const(v).view();
@@ -165,16 +206,21 @@ void expect_near(double actual, double expected, const std::string& what) {
 template <class T>
 void check(Case<T>& c, const CpuAttention<T>& kernels) {
   c.run(kernels, 128);
-  const auto [length, size, heads] = c.shape;
-  const auto count = static_cast<size_t>(length * size);
-  std::vector<double> dk(count), dv(count);
+  const int64_t length = c.shape.length, size = c.shape.size, heads = c.shape.heads;
+  using Rows = std::vector<std::vector<double>>;
+  const Rows zeros(static_cast<size_t>(length), std::vector<double>(static_cast<size_t>(size)));
+  Rows dk = zeros, dv = zeros, keys;
+  for (int64_t s = 0; s < length; ++s) keys.push_back(c.seen(c.k, 0, s));
+  const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  };
   for (int64_t head = 0; head < heads; ++head) {
     for (int64_t t = 0; t < length; ++t) {
+      const std::vector<double> query = c.seen(c.q, head, t);
       std::vector<double> weights;
       double sum = 0;
       for (int64_t s = 0; s <= t; ++s) {
-        double score = 0;
-        for (int64_t i = 0; i < size; ++i) score += c.q.at(head, t, i) * c.k.at(0, s, i);
+        const double score = dot(query, keys[static_cast<size_t>(s)]);
         weights.push_back(std::exp(score * static_cast<double>(c.scale())));
         sum += weights.back();
       }
@@ -195,29 +241,35 @@ void check(Case<T>& c, const CpuAttention<T>& kernels) {
         for (int64_t i = 0; i < size; ++i) slope += c.dy.at(head, t, i) * c.v.at(0, s, i);
         const double ds = weight * (slope - delta) * static_cast<double>(c.scale());
         for (int64_t i = 0; i < size; ++i) {
-          dq[static_cast<size_t>(i)] += ds * c.k.at(0, s, i);
-          dk[static_cast<size_t>(s * size + i)] += ds * c.q.at(head, t, i);
-          dv[static_cast<size_t>(s * size + i)] += weight * c.dy.at(head, t, i);
+          const auto place = static_cast<size_t>(s), number = static_cast<size_t>(i);
+          dq[number] += ds * keys[place][number];
+          dk[place][number] += ds * query[number];
+          dv[place][number] += weight * c.dy.at(head, t, i);
         }
       }
+      dq = c.rotated(dq, t, -1);
       for (int64_t i = 0; i < size; ++i) {
         expect_near<T>(c.dq.at(head, t, i), dq[static_cast<size_t>(i)], "dq");
       }
     }
   }
   for (int64_t s = 0; s < length; ++s) {
+    const auto place = static_cast<size_t>(s);
+    const std::vector<double> d_key = c.rotated(dk[place], s, -1);
     for (int64_t i = 0; i < size; ++i) {
-      expect_near<T>(c.dk.at(0, s, i), dk[static_cast<size_t>(s * size + i)], "dk");
-      expect_near<T>(c.dv.at(0, s, i), dv[static_cast<size_t>(s * size + i)], "dv");
+      expect_near<T>(c.dk.at(0, s, i), d_key[static_cast<size_t>(i)], "dk");
+      expect_near<T>(c.dv.at(0, s, i), dv[place][static_cast<size_t>(i)], "dv");
     }
   }
 }
 
 TEST_P(CpuAttentionTest, EqualsItsDefinition) {
-  // Lengths and sizes around a block, a vector and a pair; odd ones; grouped queries.
-  const Shape shapes[] = {{1, 1, 1},   {1, 64, 2},   {2, 3, 1},    {7, 16, 3},  {15, 17, 1},
-                          {16, 32, 2}, {33, 10, 1},  {63, 64, 1},  {64, 48, 1}, {65, 34, 2},
-                          {129, 8, 4}, {150, 80, 1}, {257, 16, 2}, {70, 256, 1}};
+  // Lengths and sizes around a block, a vector and a pair; odd ones; grouped queries; rotated.
+  const Shape shapes[] = {{1, 1, 1},          {1, 64, 2},       {2, 3, 1},       {7, 16, 3},
+                          {15, 17, 1},        {16, 32, 2},      {33, 10, 1},     {63, 64, 1},
+                          {64, 48, 1},        {65, 34, 2},      {129, 8, 4},     {150, 80, 1},
+                          {257, 16, 2},       {70, 256, 1},     {1, 2, 1, true}, {17, 6, 3, true},
+                          {130, 64, 2, true}, {66, 70, 1, true}};
   for (const Shape& shape : shapes) {
     SCOPED_TRACE(::testing::Message() << shape.length << " " << shape.size << " " << shape.heads);
     for_each_type([&]<class T>(T, const CpuAttention<T>& kernels) {

@@ -87,7 +87,8 @@ std::vector<float> multiply(const CpuGemm<T>& gemm, const Shape& shape, const Ge
   const auto panels = packed(gemm, shape, b);
   const auto scratch = aligned(gemm.scratch);
   const GemmBlock<T> block = {a, shape.rows, shape.depth};
-  gemm.multiply(block, {}, panels.get(), shape.columns, {sums.data(), stride}, add, {},
+  LinesList nothing;
+  gemm.multiply(block, nothing, panels.get(), shape.columns, {sums.data(), stride}, add, {},
                 scratch.get());
   return sums;
 }
@@ -161,9 +162,12 @@ TEST_P(CpuGemmTest, RoundsItsSumsIntoTheResult) {
     std::vector<float> sums = before;
     const int64_t stride = shape.columns + 5;
     std::vector<T> c(static_cast<size_t>(shape.rows * stride));
-    gemm.multiply({left, shape.rows, shape.depth}, {left, shape.rows, shape.depth}, panels.get(),
-                  shape.columns, {sums.data(), shape.columns}, true, {c.data(), stride},
-                  scratch.get());
+    // What is fetched meanwhile changes nothing.
+    LinesList next;
+    next.add(Lines(a.data(), int64_t{sizeof(T)}, int64_t{sizeof(T)}, 1));
+    next.add(Lines(b.data(), 3 * int64_t{sizeof(T)}, int64_t{sizeof(T)}, 2));
+    gemm.multiply({left, shape.rows, shape.depth}, next, panels.get(), shape.columns,
+                  {sums.data(), shape.columns}, true, {c.data(), stride}, scratch.get());
     EXPECT_EQ(sums, before);
     for (int64_t i = 0; i < shape.rows; ++i) {
       for (int64_t j = 0; j < stride; ++j) {

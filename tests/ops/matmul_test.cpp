@@ -97,5 +97,45 @@ TEST(Product, TakesAndWritesRowsThatLieApart) {
   }
 }
 
+// Rows, terms, columns: a product that fuses; several groups of columns; too few rows; more terms
+// than are packed at a time.
+const std::vector<std::array<int64_t, 3>> kFusedShapes = {
+    {100, 60, 70}, {50, 40, 1700}, {70, 33, 5000}, {3, 20, 40}, {40, 600, 4096}};
+
+template <class T>
+void check_fused(at::ScalarType dtype) {
+  for (const auto& [rows, terms, columns] : kFusedShapes) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << terms << " x " << columns);
+    const at::Tensor a = random_tensor({rows, terms}, 9).to(dtype);
+    const at::Tensor b = random_tensor({terms, columns}, 10).to(dtype);
+    const at::Tensor c = product(a, b);
+    const FusedMatrix<T> copied_a = {{a}, [&](const MatrixPart& part, T* out, int64_t stride) {
+                                       for (int64_t row = 0; row < part.rows; ++row) {
+                                         const T* in = static_cast<const T*>(a.data_ptr()) +
+                                                       (part.row + row) * terms + part.column;
+                                         std::copy_n(in, part.columns, out + row * stride);
+                                       }
+                                     }};
+    EXPECT_TRUE(testing::same_bits(product_of(copied_a, rows, b), c));
+    const at::Tensor taken = at::full_like(c, 7), visits = at::zeros({rows, columns}, at::kInt);
+    const FusedMatrix<T> copied_c = {
+        {taken}, [&](const MatrixPart& part, const T* in, int64_t stride) {
+          for (int64_t row = 0; row < part.rows; ++row) {
+            const int64_t place = (part.row + row) * columns + part.column;
+            std::copy_n(in + row * stride, part.columns, static_cast<T*>(taken.data_ptr()) + place);
+            for (int64_t i = 0; i < part.columns; ++i) ++visits.data_ptr<int>()[place + i];
+          }
+        }};
+    product_into(a, b, copied_c);
+    EXPECT_TRUE(testing::same_bits(taken, c));
+    EXPECT_TRUE((visits == 1).all().item<bool>());
+  }
+}
+
+TEST(FusedProduct, ComputesItsOperandAndHandsOutItsResult) {
+  check_fused<float>(at::kFloat);
+  check_fused<Bf16>(at::kBFloat16);
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -81,7 +81,8 @@ TEST(RmsNorm, KeepsDoubleThroughTheReference) {
   EXPECT_EQ(rms_norm(x, at::ones({3}, at::kDouble), kEps).scalar_type(), at::kDouble);
 }
 
-using AddFunction = std::tuple<at::Tensor, at::Tensor> (*)(const at::Tensor&, const at::Tensor&,
+using AddFunction = std::tuple<at::Tensor, at::Tensor> (*)(const at::Tensor&,
+                                                           const std::optional<at::Tensor>&,
                                                            const at::Tensor&, double);
 
 Operator of(AddFunction function) {
@@ -116,6 +117,21 @@ TEST(AddRmsNorm, IsTheSumRoundedAndItsNorm) {
     EXPECT_TRUE(testing::same_bits(h, x + residual));
     EXPECT_TRUE(testing::same_bits(y, rms_norm(h, weight, kEps)));
   }
+}
+
+// Then h is x, and its gradient goes through the norm's backward.
+TEST(AddRmsNorm, NeedsNoResidual) {
+  const auto alone = [](AddFunction function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      const auto [h, y] = function(in[0], std::nullopt, in[1], kEps);
+      return std::vector<at::Tensor>{h * 1, y};
+    };
+  };
+  check_operator(alone(add_rms_norm), alone(add_rms_norm_reference),
+                 {random_tensor({4, 24}, 26), random_tensor({24}, 27)});
+  const at::Tensor x = random_tensor({4, 24}, 28);
+  const at::Tensor h = std::get<0>(add_rms_norm(x, std::nullopt, at::ones({24}), kEps));
+  EXPECT_EQ(h.data_ptr(), x.data_ptr());
 }
 
 TEST(AddRmsNorm, AnOutputThatIsNotUsedHasNoGradient) {

@@ -1,3 +1,4 @@
+#include "ops/cpu_gemm.h"
 #include "ops/operators.h"
 #include "support/operator_check.h"
 
@@ -62,6 +63,64 @@ TEST(Swiglu, NaNStaysAtItsPlace) {
 
 TEST(Swiglu, BitsDoNotDependOnThreads) {
   check_thread_independence(of(swiglu), {random_tensor({3, 123, 514}, 24)});
+}
+
+using Function = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
+
+Operator of(Function function) {
+  return [function](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{function(in[0], in[1])};
+  };
+}
+
+at::Tensor one_after_the_other(const at::Tensor& gate_up, const at::Tensor& weight) {
+  return lmtrain::linear(swiglu(gate_up), weight);
+}
+
+// Of sizes that make results as large as one.
+std::vector<at::Tensor> swiglu_linear_inputs(int64_t positions, int64_t dim, int64_t hidden) {
+  return {random_tensor({1, positions, 2 * dim}, 30) /
+              std::sqrt(std::sqrt(static_cast<double>(positions))),
+          random_tensor({hidden, dim}, 31) / std::sqrt(static_cast<double>(dim))};
+}
+
+// Positions, F, D: one of each; too few positions or columns for our product; rows and columns that
+// fill no tile; more terms than are summed at a time, or packed, where nothing is fused.
+const std::vector<std::array<int64_t, 3>> kSwigluLinearShapes = {
+    {1, 1, 1},      {5, 40, 32},    {40, 24, 8},     {47, 35, 33},   {100, 704, 64},
+    {130, 90, 200}, {49, 2100, 70}, {20, 600, 4096}, {20, 4100, 600}};
+
+TEST(SwigluLinear, EqualsItsReferenceOverShapes) {
+  for (const auto& [positions, dim, hidden] : kSwigluLinearShapes) {
+    SCOPED_TRACE(::testing::Message() << positions << ", " << dim << ", " << hidden);
+    check_operator(of(swiglu_linear), of(swiglu_linear_reference),
+                   swiglu_linear_inputs(positions, dim, hidden));
+  }
+}
+
+TEST(SwigluLinear, HasTheBitsOfSwigluAndThenLinear) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [positions, dim, hidden] : kSwigluLinearShapes) {
+      SCOPED_TRACE(::testing::Message() << positions << ", " << dim << ", " << hidden);
+      const auto inputs = swiglu_linear_inputs(positions, dim, hidden);
+      const auto fused = testing::run_operator(of(swiglu_linear), inputs, dtype);
+      const auto apart = testing::run_operator(of(one_after_the_other), inputs, dtype);
+      EXPECT_TRUE(testing::same_bits(fused.outputs[0], apart.outputs[0]));
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(testing::same_bits(fused.gradients[i], apart.gradients[i]));
+      }
+    }
+  }
+}
+
+TEST(SwigluLinear, ReferenceHasTheGradientOfItsValue) {
+  check_gradient(of(swiglu_linear_reference), swiglu_linear_inputs(3, 4, 5));
+}
+
+TEST(SwigluLinear, BitsDoNotDependOnThreads) {
+  if (fastest_cpu_gemm<float>() == nullptr || fastest_cpu_gemm<Bf16>() == nullptr)
+    GTEST_SKIP() << "a library's sums may be cut by threads";
+  check_thread_independence(of(swiglu_linear), swiglu_linear_inputs(369, 130, 70));
 }
 
 }  // namespace

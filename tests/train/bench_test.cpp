@@ -88,7 +88,7 @@ TEST(Bench, TraceHasAStepOfEachLength) {
   run_bench(
       tiny_config(), {1, 0}, [](const LengthBench&) {}, &trace);
   for (const char* name :
-       {"length 8", "length 16", "length 32", "forward", "update", "lm::attention"})
+       {"length 8", "length 16", "length 32", "forward", "update", "lm::rope_attention"})
     EXPECT_NE(trace.find(str('"', name, '"')), std::string::npos) << name;
 }
 
