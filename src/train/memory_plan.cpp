@@ -10,7 +10,7 @@ namespace {
 
 // What the backward of one position needs of a layer (model/llama_source.h), in bytes: the inputs
 // of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
-// matrices, of which one is that output, unless they are kept in fp8.
+// matrices, of which one is that output and one is computed again, unless they are kept in fp8.
 int64_t saved_by_layer(const ModelConfig& model, const Precision& precision) {
   const int64_t d = model.hidden_size;
   const int64_t f = model.intermediate_size;
@@ -18,7 +18,7 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision) {
   const int64_t kv = model.num_key_value_heads * model.resolved_head_dim();
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const int64_t kept = element * (2 * d + (q + 2 * kv) + q + 2 * f);
-  return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d + f);
+  return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
 }
 
 }  // namespace
