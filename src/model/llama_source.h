@@ -12,8 +12,8 @@
 // model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
 // Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
-// (H + 2K)E, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where the rows
-// of the batch have segments, B x T.
+// (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where
+// the rows of the batch have segments, B x T.
 #pragma once
 
 namespace lmtrain {
@@ -22,8 +22,8 @@ inline constexpr const char* kLlamaSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
     qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
-    y_BTD = lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
-    return hidden_linear(y_BTD, layer["o_proj"])
+    y_BTA = lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
+    return hidden_linear(y_BTA, layer["o_proj"])
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])

@@ -13,7 +13,7 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-// cos_PR and sin_PR of qkv_rope; undefined where nothing is rotated.
+// cos_PR and sin_PR of qkv_rope.
 struct Angles {
   at::Tensor cos, sin;
 };
@@ -93,9 +93,8 @@ HeadVectors<T> vectors(const at::Tensor& x_BHTE, const Work& work, int64_t head)
           x_BHTE.stride(2), x_BHTE.stride(1)};
 }
 
-// Of a place, in either table of angles; null where nothing is rotated.
+// Of a position of the batch, in either table of angles.
 const float* angles_of(const at::Tensor& table_PR, int64_t place) {
-  if (!table_PR.defined()) return nullptr;
   return elements<float>(table_PR) + place % table_PR.size(0) * table_PR.size(1);
 }
 
@@ -169,11 +168,6 @@ void attention_backward(const Heads& x, const Angles& angles,
   });
 }
 
-// A head's vector must be contiguous; else a copy.
-at::Tensor with_contiguous_vectors(const at::Tensor& x) {
-  return x.stride(-1) == 1 ? x : x.contiguous();
-}
-
 std::optional<at::Tensor> present(const at::Tensor& x) {
   return x.defined() ? std::optional(x) : std::nullopt;
 }
@@ -184,30 +178,6 @@ at::Tensor empty_heads(const at::Tensor& like_BHTE) {
                    like_BHTE.options())
       .transpose(1, 2);
 }
-
-class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
- public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q_BHTE,
-                            const at::Tensor& k_BKTE, const at::Tensor& v_BKTE,
-                            const std::optional<at::Tensor>& segments) {
-    const Heads x = {with_contiguous_vectors(q_BHTE), with_contiguous_vectors(k_BKTE),
-                     with_contiguous_vectors(v_BKTE)};
-    const at::Tensor y = empty_heads(x.q), logsumexp = empty_logsumexp(y);
-    attention_forward(x, {}, segments, y, logsumexp);
-    context->save_for_backward({x.q, x.k, x.v, y, logsumexp, segments.value_or(at::Tensor())});
-    return y;
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& grads) {
-    const auto saved = context->get_saved_variables();
-    const Heads x = {saved[0], saved[1], saved[2]};
-    const Heads dx = {empty_heads(x.q), empty_heads(x.k), empty_heads(x.v)};
-    attention_backward(x, {}, present(saved[5]), saved[3], saved[4],
-                       with_contiguous_vectors(grads[0]), dx);
-    return {dx.q, dx.k, dx.v, at::Tensor()};
-  }
-};
 
 // The heads of x_BTC, C = (H + 2K)E, as views.
 Heads split_heads(const at::Tensor& x_BTC, int64_t num_heads, int64_t num_kv_heads) {
@@ -267,8 +237,7 @@ at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const a
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments) {
   if (segments && has_flash_attention(q, k, v)) return flash_attention(q, k, v, *segments);
-  if (!has_cpu_kernel(q)) return attention_reference(q, k, v, segments);
-  return AttentionFunction::apply(q, k, v, segments);
+  return attention_reference(q, k, v, segments);
 }
 
 at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos,

@@ -35,8 +35,8 @@ struct AttentionTask {
   int64_t size;         // of a head
   int64_t heads;        // query heads to this key/value head
   float scale;          // of the scores
-  // The angles by which q and k are rotated when read, and dq and dk back when written (RoPE): two
-  // rows of [length][size / 2], for the halves of a vector paired. Null: not at all.
+  // Of the angles by which q and k are rotated when read, and dq and dk back when written (RoPE,
+  // the two halves of a vector paired): two tables of [length][size / 2]. `size` is even.
   const float *cos, *sin;
   HeadVectors<const T> q, k, v;
   HeadVectors<T> y;  // forward writes it

@@ -5,7 +5,8 @@
 // on the diagonal only its lower half. Everything a product reads is packed and padded with zeros
 // first, so that no product knows of odd counts or sizes.
 #include "ops/cpu_attention.h"
-#include "ops/cpu_lines.h"
+#include "ops/cpu_attention_ahead.h"
+#include "ops/cpu_attention_pack.h"
 #include "ops/cpu_tiles.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -25,197 +26,7 @@ struct ArithmeticOf<Bf16> {
 };
 #endif
 
-// Hands out parts of the scratch, whatever 4-byte type they hold; counts alone without any.
-class Scratch {
- public:
-  explicit Scratch(float* begin) : begin_(begin) {}
-  template <class U>
-  void take(U*& part, int64_t count) {
-    part = begin_ == nullptr ? nullptr : reinterpret_cast<U*>(begin_ + used_);
-    used_ += padded(count);
-  }
-  int64_t used() const { return used_; }
-
- private:
-  float* begin_;
-  int64_t used_ = 0;
-};
-
-// How a head's vectors lie when packed.
-template <class A>
-struct Widths {
-  explicit Widths(int64_t size)
-      : numbers(padded(size)), units(numbers / A::kNumbers), stride(padded(units)) {}
-  int64_t numbers;  // with padding
-  int64_t units;
-  int64_t stride;  // of a row of units
-};
-
-// Vectors of a head at `place` on, and the angles of their places, where they are rotated.
-template <class T>
-struct Vectors {
-  const T* data;
-  int64_t stride;
-  const float *cos, *sin;
-};
-
-template <class T>
-Vectors<T> vectors(const HeadVectors<const T>& x, int64_t head, int64_t place) {
-  return {x.at(head, place), x.place_stride, nullptr, nullptr};
-}
-template <class T>
-Vectors<T> rotated_vectors(const AttentionTask<T>& task, const HeadVectors<const T>& x,
-                           int64_t head, int64_t place) {
-  const int64_t angles = place * (task.size / 2);
-  if (task.cos == nullptr) return vectors(x, head, place);
-  return {x.at(head, place), x.place_stride, task.cos + angles, task.sin + angles};
-}
-
-// The halves of a vector, (a, b), as (a cos - b sin, b cos + a sin).
-template <class In, class T>
-void rotate(const In* in, const float* cos, const float* sin, float sign, int64_t size, T* out) {
-  const int64_t half = size / 2;
-#pragma omp simd
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = load(in + i), b = load(in + half + i), s = sign * sin[i];
-    store(out + i, a * cos[i] - b * s);
-    store(out + half + i, b * cos[i] + a * s);
-  }
-}
-
-// Packs vectors as rows of units, a block at a time; those that are rotated by way of `memory`, of
-// kBlock vectors.
-template <class A, class T>
-void pack_vectors(Vectors<T> x, int64_t places, int64_t size, float* memory, typename A::Unit* rows,
-                  int64_t stride) {
-  auto* rotated = reinterpret_cast<T*>(memory);
-  for (int64_t first = 0; first < places; first += kBlock) {
-    const int64_t some = places - first < kBlock ? places - first : kBlock;
-    if (x.cos == nullptr) {
-      A::pack_rows(x.data, x.stride, some, size, padded(some), rows, stride);
-    } else {
-      for (int64_t place = 0; place < some; ++place) {
-        const T* in = x.data + place * x.stride;
-        if (first + place + kRowsAhead < places) {
-          fetch(in + kRowsAhead * x.stride, size * int64_t{sizeof(T)});
-        }
-        const int64_t angles = place * (size / 2);
-        rotate(in, x.cos + angles, x.sin + angles, 1.0F, size, rotated + place * size);
-      }
-      A::pack_rows(rotated, size, some, size, padded(some), rows, stride);
-      x.cos += kBlock * (size / 2);
-      x.sin += kBlock * (size / 2);
-    }
-    x.data += kBlock * x.stride;
-    rows += kBlock * stride;
-  }
-}
-
-// Vectors as a left operand that is summed over a head's numbers, and as a right operand that is
-// summed over places.
-template <class A>
-struct Packed {
-  typename A::Unit* rows;
-  typename A::Unit* pairs;
-  int64_t pair_stride;
-
-  Packed(Scratch& scratch, const Widths<A>& widths, int64_t places) {
-    scratch.take(rows, padded(places) * widths.stride);
-    pairs = rows;
-    pair_stride = widths.stride;
-    if constexpr (A::kNumbers > 1) {
-      scratch.take(pairs, padded(places) / A::kNumbers * widths.numbers);
-      pair_stride = widths.numbers;
-    }
-  }
-  template <class T>
-  void pack_rows(const Vectors<T>& x, int64_t places, int64_t size, float* memory,
-                 const Widths<A>& widths) {
-    pack_vectors<A>(x, places, size, memory, rows, widths.stride);
-  }
-  void pack_pairs([[maybe_unused]] int64_t places, [[maybe_unused]] const Widths<A>& widths) {
-    if constexpr (A::kNumbers > 1)
-      A::pair_rows(rows, widths.stride, padded(places), widths.numbers, pairs);
-  }
-  Left<typename A::Unit> row(int64_t place, const Widths<A>& widths) const {
-    return {rows + place * widths.stride, widths.stride, 1};
-  }
-  const typename A::Unit* pair(int64_t place) const {
-    return pairs + place / A::kNumbers * pair_stride;
-  }
-};
-
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Vectors of heads that are used later, fetched beside products: they lie in memory as a processor
-// does not foresee.
-template <class T>
-class Ahead {
- public:
-  explicit Ahead(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
-  // Vectors of the places up to `last`, from `first` on.
-  void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
-    x.data += first * x.place_stride;
-    parts_[count_++] = {x, heads, last - first};
-    lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
-  }
-  // Spreads them over so many calls.
-  void spread(int64_t calls) {
-    share_ = (lines_in_all_ + calls - 1) / calls;
-    while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;
-  }
-  [[gnu::always_inline]] void operator()() {
-    if ((++call_ & (apart_ - 1)) != 0) return;
-    for (int64_t i = 0; i < share_; ++i) {
-      if (lines_.empty()) {
-        if (part_ == count_) return;
-        next_head();
-      }
-      lines_.fetch_next();
-    }
-  }
-
- private:
-  struct Part {
-    HeadVectors<const T> x;
-    int64_t heads, places;
-  };
-  static constexpr int kMost = 8;
-
-  void next_head() {
-    const Part& part = parts_[part_];
-    lines_ = {part.x.at(head_, 0), bytes_, part.x.place_stride * int64_t{sizeof(T)}, part.places};
-    if (++head_ < part.heads) return;
-    head_ = 0;
-    ++part_;
-  }
-
-  Part parts_[kMost];
-  int count_ = 0;
-  int64_t bytes_, lines_in_all_ = 0;
-  int64_t share_ = 0, apart_ = 1, call_ = 0;
-  Lines lines_;
-  int part_ = 0;
-  int64_t head_ = 0;
-};
-
-// Calls that `products` of each square of scores make, of queries [first, last) and the keys up to
-// them, which sum over or have `size` columns.
-inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
-                            int64_t size) {
-  const auto squares = [](int64_t places) {
-    const int64_t blocks = (places + kBlock - 1) / kBlock;
-    return blocks * (blocks + 1) / 2;
-  };
-  constexpr int64_t kTile = int64_t{kTileRows} * kTileVectors * kLanes;
-  return (squares(last) - squares(first)) * heads * products * (kBlock * kBlock / kTile) *
-         (padded(size) / kUnitsTogether);
-}
-
-template <class T>
-HeadVectors<const T> read_only(HeadVectors<T> x) {
-  return {x.data, x.place_stride, x.head_stride};
-}
 
 // Lanes of the vector at `column` that are before `limit`.
 inline Mask before(int64_t limit, int64_t column) {
@@ -329,14 +140,15 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
   const int64_t places = padded(last - first);
   for (int64_t head = 0; head < task.heads; ++head) {
-    pack_vectors<A>(rotated_vectors(task, task.q, head, first), last - first, task.size, s.rotated,
-                    s.q.rows + head * places * widths.stride, widths.stride);
+    pack_rotated<A>(Vectors<T>(task.q, head, first), Angles(task, first), last - first, task.size,
+                    s.rotated, s.q.rows + head * places * widths.stride, widths.stride);
   }
   for (int64_t key = 0; key < last; key += kBlock) {
     const int64_t keys = smaller(kBlock, last - key);
-    s.k.pack_rows(rotated_vectors(task, task.k, 0, key), keys, task.size, s.rotated, widths);
+    s.k.pack_rotated(Vectors<T>(task.k, 0, key), Angles(task, key), keys, task.size, s.rotated,
+                     widths);
     transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
-    s.v.pack_rows(vectors(task.v, 0, key), keys, task.size, s.rotated, widths);
+    s.v.pack_rows(Vectors<T>(task.v, 0, key), keys, task.size, widths);
     s.v.pack_pairs(keys, widths);
     for (int64_t head = 0; head < task.heads; ++head) {
       for (int64_t query = key > first ? key : first; query < last; query += kBlock) {
@@ -421,10 +233,10 @@ void softmax_backward(float* weights, float* slopes, int64_t queries, int64_t ke
 }
 
 template <class T>
-void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int64_t head,
-                int64_t places, int64_t size) {
+void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int64_t places,
+                int64_t size) {
   for (int64_t place = 0; place < places; ++place, x += x_stride) {
-    T* to = out.at(head, place);
+    T* to = out.at(0, place);
 #pragma omp simd
     for (int64_t i = 0; i < size; ++i) store(to + i, x[i]);
   }
@@ -434,13 +246,8 @@ void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int
 template <class T>
 void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_stride,
                         const HeadVectors<T>& out, int64_t head) {
-  if (task.cos == nullptr) {
-    store_rows(x, x_stride, out, head, task.length, task.size);
-    return;
-  }
   for (int64_t place = 0; place < task.length; ++place, x += x_stride) {
-    const int64_t angles = place * (task.size / 2);
-    rotate(x, task.cos + angles, task.sin + angles, -1.0F, task.size, out.at(head, place));
+    rotate(x, Angles(task, place), -1.0F, task.size, out.at(head, place));
   }
 }
 
@@ -464,10 +271,10 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
   Scratch scratch(memory);
   BackwardScratch<A> s(scratch, widths, task.length);
   for (int64_t head = 0; head < task.heads; ++head) {
-    s.q.pack_rows(rotated_vectors(task, task.q, head, 0), task.length, task.size, s.rotated,
-                  widths);
+    s.q.pack_rotated(Vectors<T>(task.q, head, 0), Angles(task, 0), task.length, task.size,
+                     s.rotated, widths);
     s.q.pack_pairs(task.length, widths);
-    s.dy.pack_rows(vectors(task.dy, head, 0), task.length, task.size, s.rotated, widths);
+    s.dy.pack_rows(Vectors<T>(task.dy, head, 0), task.length, task.size, widths);
     s.dy.pack_pairs(task.length, widths);
     for (int64_t place = 0; place < task.length; ++place) {
       const T* y = task.y.at(head, place);
@@ -483,10 +290,11 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     const float* logsumexp = task.logsumexp + head * task.logsumexp_stride;
     for (int64_t key = 0; key < task.length; key += kBlock) {
       const int64_t keys = smaller(kBlock, task.length - key);
-      s.k.pack_rows(rotated_vectors(task, task.k, 0, key), keys, task.size, s.rotated, widths);
+      s.k.pack_rotated(Vectors<T>(task.k, 0, key), Angles(task, key), keys, task.size, s.rotated,
+                       widths);
       s.k.pack_pairs(keys, widths);
       transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
-      s.v.pack_rows(vectors(task.v, 0, key), keys, task.size, s.rotated, widths);
+      s.v.pack_rows(Vectors<T>(task.v, 0, key), keys, task.size, widths);
       transpose(s.v.rows, widths.stride, padded(keys), widths.stride, s.v_columns, kBlock);
       for (int64_t query = key; query < task.length; query += kBlock) {
         const int64_t queries = smaller(kBlock, task.length - query);
@@ -518,7 +326,7 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     store_rotated_back(task, s.dq, width, task.dq, head);
   }
   store_rotated_back(task, s.dk, width, task.dk, 0);
-  store_rows(s.dv, width, task.dv, 0, task.length, task.size);
+  store_rows(s.dv, width, task.dv, task.length, task.size);
 }
 
 template <class T>

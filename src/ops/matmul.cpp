@@ -67,12 +67,13 @@ void add_beside(const FusedMatrix<T>& fused, const MatrixPart& there, LinesList&
   }
 }
 
-// A left operand: in memory, or computed where it is multiplied.
+// A left operand, from `first_term` on: in memory, or computed where it is multiplied.
 template <class T>
 struct LeftOperand {
   int64_t rows;
   GemmMatrix<T> matrix;
   const FusedMatrix<T>* fused = nullptr;
+  int64_t first_term = 0;
 };
 
 // A result: in memory, or consumed where it is computed.
@@ -112,6 +113,11 @@ void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
   });
 }
 
+// Of columns, so that every thread has several pieces of so many tiles of rows.
+int64_t groups_for_threads(int64_t tiles) {
+  return parts(int64_t{4} * at::get_num_threads(), tiles);
+}
+
 // Memory of a thread's own for the numbers of a piece.
 template <class T>
 class OwnRows {
@@ -137,9 +143,8 @@ void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_
   // threads, columns are divided too.
   const int64_t tiles = parts(a.rows, gemm.tile_rows);
   const int64_t rows_at_once = a.matrix.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns;
-  const int64_t groups =
-      std::max(parts(b.columns, kSums / rows_at_once),
-               std::min(b.num_panels(), parts(int64_t{4} * at::get_num_threads(), tiles)));
+  const int64_t groups = std::max(parts(b.columns, kSums / rows_at_once),
+                                  std::min(b.num_panels(), groups_for_threads(tiles)));
   const int64_t group = parts(b.num_panels(), groups);
   const int64_t pieces = parts(b.num_panels(), group) * tiles;
   const int64_t tiles_at_once = rows_at_once / gemm.tile_rows;
@@ -150,9 +155,9 @@ void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_
   SharedWork work(pieces);
   work.run(1, [&] {
     const int64_t wide = group * gemm.panel_columns;
-    constexpr int64_t kGap = 16;  // so that rows of 32 and more are not kFarApart
+    constexpr int64_t kOdd = 16;  // an odd multiple of which is no distance of kFarApart
     const at::Tensor scratch = floats(gemm.scratch);
-    const OwnRows<T> own_left(rows_at_once, parts(b.terms, 2 * kGap) * 2 * kGap + kGap,
+    const OwnRows<T> own_left(rows_at_once, (2 * parts(b.terms, 2 * kOdd) + 1) * kOdd,
                               a.fused != nullptr);
     const OwnRows<float> own_sums(rows_at_once, wide, sums.data == nullptr);
     const OwnRows<T> own_result(rows_at_once, wide, kRounds<T> && c.fused != nullptr);
@@ -169,7 +174,7 @@ void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_
       GemmMatrix<T> rows = part(a.matrix, piece.row, 0);
       if (a.fused != nullptr) {
         const GemmRows<T> own = own_left.get();
-        a.fused->visit({piece.row, 0, piece.rows, b.terms}, own.data, own.stride);
+        a.fused->visit({piece.row, a.first_term, piece.rows, b.terms}, own.data, own.stride);
         rows = {own.data, own.stride, 1};
       }
       const GemmRows<float> piece_sums =
@@ -184,7 +189,7 @@ void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_
         LinesList next;
         if (c.fused != nullptr) add_beside(*c.fused, share_of(piece, term, depth, b.terms), next);
         if (a.fused != nullptr) {
-          add_beside(*a.fused, {next_row, term, next_rows, depth}, next);
+          add_beside(*a.fused, {next_row, a.first_term + term, next_rows, depth}, next);
         } else if (!last) {
           next.add(lines(part(rows, 0, term + depth), piece.rows, b.depth_at(term + depth)));
         } else if (next_rows > 0) {
@@ -207,25 +212,29 @@ void multiply_packed(const LeftOperand<T>& a, const Packed<T>& b, int64_t first_
 }
 
 // How the right operand is divided: `depth` terms are summed at a time, and of `wide` columns
-// `deep` terms are packed.
+// `deep` terms are packed, or all.
 template <class T>
 struct Blocks {
   int64_t depth, wide, deep;
-  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns) {
+  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns, bool all_terms) {
     const int64_t panel = gemm.panel_columns, unit = gemm.unit;
     depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
     const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
     wide = std::min(most, parts(columns, panel) * panel);
     deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
+    if (all_terms && deep < terms) {
+      deep = parts(terms, depth) * depth;
+      wide = std::max<int64_t>(1, kPackedUnits * unit / (panel * deep)) * panel;
+    }
   }
 };
 
-// a b_KN into c.
+// a b_KN into c. A result that is consumed is whole when it is: then all terms are taken at once.
 template <class T>
 void multiply(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
               const Result<T>& c) {
   const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
-  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns);
+  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns, c.fused != nullptr);
   const at::Tensor packed = floats(parts(std::min(deep, terms), gemm.unit) * wide);
   const at::Tensor sums = floats(kRounds<T> && terms > deep ? a.rows * wide : 0);
   for (int64_t column = 0; column < columns; column += wide) {
@@ -233,7 +242,9 @@ void multiply(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor&
       const Packed<T> b = {gemm, packed.data_ptr<float>(), std::min(deep, terms - term),
                            std::min(wide, columns - column), depth};
       pack(part(matrix<T>(b_KN), term, column), b);
-      const LeftOperand<T> left = {a.rows, part(a.matrix, 0, term), a.fused};
+      LeftOperand<T> left = a;
+      left.first_term = term;
+      if (a.fused == nullptr) left.matrix = part(a.matrix, 0, term);
       Result<T> result = c;
       if (c.fused == nullptr) result.rows = part(c.rows, 0, column);
       if constexpr (kRounds<T>) {
@@ -280,26 +291,24 @@ bool has_a_contiguous_side(const at::Tensor& x) {
   return is_contiguous(-2, -1) || is_contiguous(-1, -2);
 }
 
+// Whether our product is the one to take, by the right operand and the rows of the left one.
+bool is_worth_packing(int64_t rows, const at::Tensor& b) {
+  return std::min(rows, b.size(-1)) >= kFew && has_a_contiguous_side(b);
+}
+
 // f(our product for a's elements), where that is the one to take. Matrices are the last dimensions.
 template <class F>
 void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
-  if (!has_cpu_kernel(a) || std::min(a.size(-2), b.size(-1)) < kFew) return;
-  if (!has_a_contiguous_side(a) || !has_a_contiguous_side(b)) return;
+  if (!has_cpu_kernel(a) || !is_worth_packing(a.size(-2), b) || !has_a_contiguous_side(a)) return;
   on_cpu(a, [&]<class T>(T) {
     if (const CpuGemm<T>* gemm = fastest_cpu_gemm<T>()) f(*gemm);
   });
 }
 
-// Our product, where it is the one to take and sums all terms in one pass, so that a part is
-// computed once and consumed when it is whole; else null.
+// Our product, where it is the one to take; else null.
 template <class T>
 const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
-  const CpuGemm<T>* gemm = fastest_cpu_gemm<T>();
-  const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
-  if (gemm == nullptr || std::min(rows, columns) < kFew || !has_a_contiguous_side(b_KN)) {
-    return nullptr;
-  }
-  return terms > 0 && terms <= Blocks<T>(*gemm, terms, columns).deep ? gemm : nullptr;
+  return is_worth_packing(rows, b_KN) && b_KN.size(0) > 0 ? fastest_cpu_gemm<T>() : nullptr;
 }
 
 }  // namespace
@@ -323,7 +332,10 @@ void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x) {
 
 template <class T>
 at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN) {
-  if (const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN)) {
+  const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN);
+  // Rows that are few for the threads would be computed for each of many groups of columns.
+  constexpr int64_t kMostGroups = 2;
+  if (gemm != nullptr && groups_for_threads(parts(rows, gemm->tile_rows)) <= kMostGroups) {
     const at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
     multiply<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN, {{elements<T>(c_MN), c_MN.stride(0)}});
     return c_MN;

@@ -15,14 +15,10 @@
 
 namespace lmtrain {
 
-// RMSNorm (Zhang & Sennrich, 1910.07467): x / sqrt(mean(x^2) + eps) * w over the last dimension;
-// statistics in fp32.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps);
-
-// h = x + residual, rounded to the working dtype, and y = rms_norm(h), whose statistics are of the
-// rounded h: (h, y). Without a residual h is x; either way the gradients of h and of what the norm
-// reads are summed in the norm's backward, before they are rounded.
+// h = x + residual, rounded to the working dtype, and its RMSNorm (Zhang & Sennrich, 1910.07467)
+// y = h / sqrt(mean(h^2) + eps) * w over the last dimension, statistics in fp32: (h, y). Without a
+// residual h is x; either way the gradient of h and that through the norm are summed in the norm's
+// backward, before they are rounded.
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
                                                 const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps);
@@ -55,16 +51,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 // q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
 // N flattened positions begins, then N, again for every segment that is empty; attention stays
 // inside a segment, and every row begins one. Without it a row is one segment. The cost is the sum
-// of the squares of the segments' lengths on a CPU (cpu_attention.h), and on a GPU in bf16 and
-// fp16; elsewhere segments cost a mask of [B, T, T].
+// of the squares of the segments' lengths on a GPU in bf16 and fp16, and in rope_attention on a
+// CPU; elsewhere segments cost a mask of [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const std::optional<at::Tensor>& segments);
 
-// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTD, D = HE. On a CPU vectors are rotated as
-// attention reads them, and gradients rotated back as it writes them, in fp32 before they are
-// rounded.
+// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU (cpu_attention.h) vectors
+// are rotated as they are read, and gradients rotated back as they are written, in fp32 before they
+// are rounded.
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments);
@@ -77,8 +73,8 @@ at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
 // linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is not kept but computed again in
-// the backward; on a CPU it and its gradient pass from product to product in the cache, where the
-// product is ours (ops/matmul.h).
+// the backward; on a CPU it and its gradient pass from product to product in the cache, where those
+// are ours (ops/matmul.h).
 at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
 // fp8_linear(swiglu(gate_up), weight_DF).

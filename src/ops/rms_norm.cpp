@@ -71,83 +71,62 @@ std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::
   return {dx, dw};
 }
 
-using Variables = torch::autograd::variable_list;
-using Context = torch::autograd::AutogradContext;
-
-void keep(Context* context, const at::Tensor& h, const at::Tensor& weight, const at::Tensor& rstd) {
-  context->save_for_backward({h, weight, rstd});
-  context->set_materialize_grads(false);
-}
-
-// Those of what was normalized and of the weight, from those of (h, y): of an output that nobody
-// used there is none.
-std::pair<at::Tensor, at::Tensor> gradients(Context* context, const Variables& grads) {
-  const at::Tensor &dh = grads[0], &dy = grads[1];
-  if (!dy.defined()) return {dh, at::Tensor()};
-  const auto saved = context->get_saved_variables();
-  return backward_rows(dy.contiguous(), dh.defined() ? dh.contiguous() : dh, saved[0], saved[1],
-                       saved[2]);
-}
-
-class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
- public:
-  static Variables forward(Context* context, const at::Tensor& input,
-                           const at::Tensor& input_weight, double eps) {
-    const at::Tensor x = input.contiguous(), weight = input_weight.contiguous();
-    const auto [y, rstd] = forward_rows(x, {}, weight, {}, eps);
-    keep(context, x, weight, rstd);
-    return {x, y};
-  }
-
-  static Variables backward(Context* context, const Variables& grads) {
-    const auto [d, dw] = gradients(context, grads);
-    return {d, dw, at::Tensor()};
-  }
-};
-
 class AddRmsNormFunction : public torch::autograd::Function<AddRmsNormFunction> {
  public:
-  static Variables forward(Context* context, const at::Tensor& x, const at::Tensor& residual,
-                           const at::Tensor& input_weight, double eps) {
-    const at::Tensor weight = input_weight.contiguous();
-    const at::Tensor h = at::empty(x.sizes(), x.options());
-    const auto [y, rstd] = forward_rows(x.contiguous(), residual.contiguous(), weight, h, eps);
-    keep(context, h, weight, rstd);
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const at::Tensor& input,
+                                                const std::optional<at::Tensor>& residual,
+                                                const at::Tensor& input_weight, double eps) {
+    const at::Tensor x = input.contiguous(), weight = input_weight.contiguous();
+    at::Tensor h = x, added, sum;
+    if (residual) {
+      added = residual->contiguous();
+      h = sum = at::empty_like(x);
+    }
+    const auto [y, rstd] = forward_rows(x, added, weight, sum, eps);
+    context->save_for_backward({h, weight, rstd});
+    context->saved_data["adds"] = residual.has_value();
+    context->set_materialize_grads(false);
     return {h, y};
   }
 
-  static Variables backward(Context* context, const Variables& grads) {
-    const auto [d, dw] = gradients(context, grads);
-    return {d, d, dw, at::Tensor()};
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    // An output that nobody used has no gradient.
+    const at::Tensor &dh = grads[0], &dy = grads[1];
+    at::Tensor d = dh, dw;
+    if (dy.defined()) {
+      const auto saved = context->get_saved_variables();
+      std::tie(d, dw) = backward_rows(dy.contiguous(), dh.defined() ? dh.contiguous() : dh,
+                                      saved[0], saved[1], saved[2]);
+    }
+    const bool adds = context->saved_data["adds"].toBool();
+    return {d, adds ? d : at::Tensor(), dw, at::Tensor()};
   }
 };
 
-}  // namespace
-
-at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps) {
+// In ATen.
+at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const at::ScalarType accurate = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor wide = x.to(accurate);
-  const at::Tensor normed = wide * at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps);
-  return (normed * weight.to(accurate)).to(x.scalar_type());
+  const at::Tensor y = wide * at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps);
+  return (y * weight.to(accurate)).to(x.scalar_type());
 }
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return std::get<1>(add_rms_norm(x, std::nullopt, weight, eps));
-}
+}  // namespace
 
 std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
                                                           const std::optional<at::Tensor>& residual,
                                                           const at::Tensor& weight, double eps) {
   const at::Tensor h = residual ? x + *residual : x;
-  return {h, rms_norm_reference(h, weight, eps)};
+  return {h, normed(h, weight, eps)};
 }
 
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
                                                 const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps) {
   if (!has_kernel(x)) return add_rms_norm_reference(x, residual, weight, eps);
-  const auto outputs = residual ? AddRmsNormFunction::apply(x, *residual, weight, eps)
-                                : RmsNormFunction::apply(x, weight, eps);
+  const auto outputs = AddRmsNormFunction::apply(x, residual, weight, eps);
   return {outputs[0], outputs[1]};
 }
 

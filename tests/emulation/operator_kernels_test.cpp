@@ -12,7 +12,8 @@ TYPED_TEST_SUITE(OperatorKernels, ElementTypes);
 
 // Forward and backward, checked; all results.
 template <class T>
-std::vector<double> rms_norm_results(int64_t rows, int64_t dim, bool with_residual, int64_t shift) {
+std::vector<double> rms_norm_results(int64_t rows, int64_t dim, bool with_residual, bool with_dh,
+                                     int64_t shift) {
   constexpr double kEps = 1e-3;
   const int64_t size = rows * dim;
   Array<T> x(size, shift), residual(size, shift), weight(dim, shift), h(size, shift);
@@ -37,7 +38,7 @@ std::vector<double> rms_norm_results(int64_t rows, int64_t dim, bool with_residu
       const int64_t i = row * dim + j;
       const double v = expected_h[static_cast<size_t>(i)];
       expected_y.push_back(v * r * weight.at(j));
-      expected_dx.push_back((with_residual ? dh.at(i) : 0) + dy.at(i) * weight.at(j) * r -
+      expected_dx.push_back((with_dh ? dh.at(i) : 0) + dy.at(i) * weight.at(j) * r -
                             v * dot * r * r * r / static_cast<double>(dim));
       expected_dw[static_cast<size_t>(j)] += dy.at(i) * v * r;
     }
@@ -47,7 +48,7 @@ std::vector<double> rms_norm_results(int64_t rows, int64_t dim, bool with_residu
                          with_residual ? h.data() : nullptr, y.data(), rstd.data(), rows, dim,
                          static_cast<float>(kEps));
   Array<T>& normed = with_residual ? h : x;
-  cuda::rms_norm_backward(call, dy.data(), with_residual ? dh.data() : nullptr, normed.data(),
+  cuda::rms_norm_backward(call, dy.data(), with_dh ? dh.data() : nullptr, normed.data(),
                           weight.data(), rstd.data(), dx.data(), dw.data(), partial.data(), rows,
                           dim);
   expect_near(normed.values(), expected_h, 0, "h");
@@ -62,10 +63,10 @@ TYPED_TEST(OperatorKernels, RmsNorm) {
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {1, 1}, {3, 7}, {9, 64}, {2, 129}, {5, 48}, {2, 2056}, {1, 12296}, {1030, 8}};
   for (const auto& [rows, dim] : shapes) {
-    for (const bool with_residual : {false, true}) {
-      SCOPED_TRACE(::testing::Message() << rows << " rows of " << dim << ' ' << with_residual);
+    for (const int way : {0, 1, 2, 3}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows of " << dim << ", way " << way);
       in_every_way([&, rows = rows, dim = dim](int64_t shift) {
-        return rms_norm_results<TypeParam>(rows, dim, with_residual, shift);
+        return rms_norm_results<TypeParam>(rows, dim, (way & 1) != 0, (way & 2) != 0, shift);
       });
     }
   }
@@ -76,7 +77,7 @@ TEST(RmsNormKernels, ABlockTakesSeveralRows) {
   std::vector<std::vector<double>> results;
   for (const bool descending : {false, true}) {
     emulation::set_descending(descending);
-    results.push_back(rms_norm_results<float>(1100, 256, false, 0));
+    results.push_back(rms_norm_results<float>(1100, 256, false, false, 0));
   }
   emulation::set_descending(false);
   EXPECT_EQ(results[0], results[1]);

@@ -72,20 +72,30 @@ TEST(GpuDevice, HostBuffersArePageLocked) {
   EXPECT_TRUE(same_bits(locked.to(*device, /*non_blocking=*/true).cpu(), buffer));
 }
 
-TEST(GpuOperators, RmsNorm) {
+TEST(GpuOperators, AddRmsNorm) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
+  // Of x and a weight, or of both and a residual.
   const auto of = [](auto function) {
     return [function](const std::vector<at::Tensor>& in) {
-      return std::vector<at::Tensor>{function(in[0], in[1], 1e-5)};
+      std::optional<at::Tensor> residual;
+      if (in.size() == 3) residual = in[2];
+      const auto [h, y] = function(in[0], residual, in[1], 1e-5);
+      return std::vector<at::Tensor>{h * 1, y};
     };
   };
   const std::vector<std::vector<int64_t>> shapes = {
       {1, 1, 1}, {3, 5, 7}, {2, 1, 129}, {4, 300, 64}, {2, 70, 768}, {3, 2, 4096}, {2, 2, 12297}};
   for (size_t i = 0; i < shapes.size(); ++i) {
     SCOPED_TRACE(at::str(at::IntArrayRef(shapes[i])));
-    check_on_gpu(*device, of(rms_norm), of(rms_norm_reference),
-                 {random_tensor(shapes[i], i), random_tensor({shapes[i].back()}, 100 + i)});
+    const at::Tensor weight = random_tensor({shapes[i].back()}, 100 + i);
+    // Multiples of a quarter, whose sums bf16 holds: the oracle in double does not round them.
+    const auto quarters = [&](uint64_t seed) {
+      return (4 * random_tensor(shapes[i], seed)).round() / 4;
+    };
+    check_on_gpu(*device, of(add_rms_norm), of(add_rms_norm_reference), {quarters(i), weight});
+    check_on_gpu(*device, of(add_rms_norm), of(add_rms_norm_reference),
+                 {quarters(i), weight, quarters(50 + i)});
   }
 }
 
@@ -112,8 +122,16 @@ TEST(GpuOperators, QkvRope) {
         };
       };
       const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.size;
-      check_on_gpu(*device, of(qkv_rope), of(qkv_rope_reference),
-                   {random_tensor({shape.batch, shape.length, width}, i)});
+      const at::Tensor qkv = random_tensor({shape.batch, shape.length, width}, i);
+      check_on_gpu(*device, of(qkv_rope), of(qkv_rope_reference), {qkv});
+      const auto attend = [&](auto function) {
+        return [=](const std::vector<at::Tensor>& in) {
+          return std::vector<at::Tensor>{function(in[0], angle.cos().to(in[0].device()),
+                                                  angle.sin().to(in[0].device()), shape.heads,
+                                                  shape.kv_heads, std::nullopt)};
+        };
+      };
+      check_on_gpu(*device, attend(rope_attention), attend(rope_attention_reference), {qkv / 2});
     }
   }
 }

@@ -97,10 +97,11 @@ TEST(Product, TakesAndWritesRowsThatLieApart) {
   }
 }
 
-// Rows, terms, columns: a product that fuses; several groups of columns; too few rows; more terms
-// than are packed at a time.
+// Rows, terms, columns: terms summed at a time, and more; several groups of columns, and several
+// blocks; too few rows, for our product and for the threads; more terms than are packed at a time.
 const std::vector<std::array<int64_t, 3>> kFusedShapes = {
-    {100, 60, 70}, {50, 40, 1700}, {70, 33, 5000}, {3, 20, 40}, {40, 600, 4096}};
+    {100, 60, 70}, {130, 700, 90}, {150, 40, 1700}, {170, 33, 5000},
+    {3, 20, 40},   {20, 70, 100},  {140, 600, 4096}};
 
 template <class T>
 void check_fused(at::ScalarType dtype) {

@@ -12,6 +12,14 @@ using testing::random_tensor;
 
 constexpr double kEps = 1e-5;
 
+// The norm alone.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return std::get<1>(add_rms_norm(x, std::nullopt, weight, eps));
+}
+at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return std::get<1>(add_rms_norm_reference(x, std::nullopt, weight, eps));
+}
+
 Operator of(at::Tensor (*function)(const at::Tensor&, const at::Tensor&, double),
             double eps = kEps) {
   return [function, eps](const std::vector<at::Tensor>& in) {

@@ -85,10 +85,10 @@ std::vector<at::Tensor> swiglu_linear_inputs(int64_t positions, int64_t dim, int
 }
 
 // Positions, F, D: one of each; too few positions or columns for our product; rows and columns that
-// fill no tile; more terms than are summed at a time, or packed, where nothing is fused.
+// fill no tile; more terms than are summed at a time, or packed.
 const std::vector<std::array<int64_t, 3>> kSwigluLinearShapes = {
-    {1, 1, 1},      {5, 40, 32},    {40, 24, 8},     {47, 35, 33},   {100, 704, 64},
-    {130, 90, 200}, {49, 2100, 70}, {20, 600, 4096}, {20, 4100, 600}};
+    {1, 1, 1},      {5, 40, 32},     {40, 24, 8},      {47, 35, 33},    {100, 704, 64},
+    {130, 90, 700}, {149, 2100, 70}, {120, 600, 4096}, {120, 4100, 600}};
 
 TEST(SwigluLinear, EqualsItsReferenceOverShapes) {
   for (const auto& [positions, dim, hidden] : kSwigluLinearShapes) {
@@ -111,6 +111,25 @@ TEST(SwigluLinear, HasTheBitsOfSwigluAndThenLinear) {
       }
     }
   }
+}
+
+TEST(SwigluLinear, ReadsInputsThatAreNotContiguous) {
+  const auto transposed = [](Function function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{
+          function(in[0].transpose(0, 1), in[1].t()).transpose(0, 1).contiguous()};
+    };
+  };
+  check_operator(transposed(swiglu_linear), transposed(swiglu_linear_reference),
+                 {random_tensor({60, 2, 30}, 32) / 4, random_tensor({15, 20}, 33) / 4});
+}
+
+TEST(SwigluLinear, TakesNoPositions) {
+  const auto outcome = testing::run_operator(
+      of(swiglu_linear), {at::zeros({0, 64}), random_tensor({40, 32}, 34)}, at::kFloat);
+  EXPECT_EQ(outcome.outputs[0].sizes(), at::IntArrayRef({0, 40}));
+  EXPECT_EQ(outcome.gradients[0].sizes(), at::IntArrayRef({0, 64}));
+  EXPECT_TRUE((outcome.gradients[1] == 0).all().item<bool>());
 }
 
 TEST(SwigluLinear, ReferenceHasTheGradientOfItsValue) {
