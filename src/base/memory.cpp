@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/control_group.h"
+
 namespace lmtrain {
 namespace {
 
@@ -57,24 +59,10 @@ std::optional<uint64_t> left_in_group(const fs::path& group, const GroupFiles& f
   return difference(*limit, difference(*usage, caches));
 }
 
-// Limits hold for all groups from one's own up to the root. In a container the path may be one of
-// the host's: then the root of what is mounted is the group.
 std::optional<uint64_t> left_in_groups(const fs::path& root) {
   std::optional<uint64_t> least;
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool version_2 = controllers == ",,";
-    if (!version_2 && controllers.find(",memory,") == std::string::npos) continue;
-    const fs::path mount = root / (version_2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    fs::path group = fs::path(line.substr(second + 1)).relative_path();
-    for (;; group = group.parent_path()) {
-      lower(least, left_in_group(mount / group, version_2 ? kVersion2 : kVersion1));
-      if (group.empty()) break;
-    }
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    lower(least, left_in_group(group.folder, group.version == 2 ? kVersion2 : kVersion1));
   }
   return least;
 }

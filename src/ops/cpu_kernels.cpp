@@ -1,7 +1,5 @@
 #include "ops/cpu_kernels.h"
 
-#include <cpuid.h>
-
 #include "ops/cpu_tables.h"
 
 namespace lmtrain {
@@ -38,11 +36,8 @@ bool multiplies_pairs_fast() {
   return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0;
 }
 
-// amx_bf16: leaf 7.0 EDX bit 22.
-bool has_matrix_units() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
-}
+// Intel's, if the system has enabled them too.
+bool has_matrix_units() { return __builtin_cpu_supports("amx-bf16") != 0; }
 
 }  // namespace
 
@@ -77,6 +72,8 @@ const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>() {
   if (best_isa() != Isa::kAvx512Bf16 || has_matrix_units()) return nullptr;
   return multiplies_pairs_fast() ? &avx512bf16::kGemmPairs : &avx512bf16::kGemmWidened;
 }
+
+bool cpu_multiplies_bf16() { return best_isa() == Isa::kAvx512Bf16 || has_matrix_units(); }
 
 const char* cpu_kernels_isa() {
   switch (best_isa()) {

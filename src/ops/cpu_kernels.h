@@ -81,6 +81,10 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
+// Whether the processor has instructions for products in bf16 (avx512_bf16 or amx_bf16), and the
+// system enables them.
+bool cpu_multiplies_bf16();
+
 // What the processor has: "avx512_bf16" (the tables of "avx512" and, for products in bf16, and
 // attention where it is fast at pairs, of its own), "avx512", "avx2" or "baseline".
 const char* cpu_kernels_isa();

@@ -4,10 +4,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
-#include <cpuid.h>
 #include <dlfcn.h>
 #include <malloc.h>
-#include <sched.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -46,14 +44,6 @@ std::string load_cuda() {
     return "";
   }();
   return problem;
-}
-
-// The processor's bf16 instructions: avx512_bf16 is leaf 7.1 EAX bit 5, amx_bf16 leaf 7.0 EDX
-// bit 22.
-bool processor_has_bf16() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 5)) != 0) return true;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
 }
 
 std::string processor_name() {
@@ -124,7 +114,7 @@ at::Device resolve_device(const std::string& name) {
 }
 
 Precision resolve_precision(const std::string& name, const at::Device& device) {
-  const bool has_bf16 = !device.is_cpu() || processor_has_bf16();
+  const bool has_bf16 = !device.is_cpu() || cpu_multiplies_bf16();
   if (name == "auto") return {has_bf16 ? at::kBFloat16 : at::kFloat};
   if (name == "fp32") return {at::kFloat};
   if (name == "bf16") {
@@ -185,13 +175,6 @@ std::string library_versions() {
 
 at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::Device& device) {
   return at::empty(shape, at::TensorOptions().dtype(dtype).pinned_memory(device.is_cuda()));
-}
-
-int available_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 void configure_runtime(int num_threads) {

@@ -39,8 +39,6 @@ std::string library_versions();
 // (non_blocking): page-locked where that is a GPU. It may be let go at once after sending.
 at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::Device& device);
 
-// The processors this process may use.
-int available_processors();
 // Sets libtorch's threads, seeds nothing; tunes malloc so that large activations are reused instead
 // of unmapped. Call once, before the first operator.
 void configure_runtime(int num_threads);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/text.h"
 #include "formats/manifest.h"
 #include "model/hf_folder.h"

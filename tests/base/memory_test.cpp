@@ -14,7 +14,7 @@ namespace lmtrain {
 namespace {
 
 using testing::exit_code_of;
-using testing::TemporaryFolder;
+using testing::FileSystemRoot;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
@@ -59,55 +59,46 @@ TEST(Memory, HugePagesArePreferredForWhatTheHeapHandsOutNext) {
   EXPECT_FALSE(prefer_huge_pages(~uint64_t{0} / 2)) << "more than there is";
 }
 
-// A file system root with only what is written there.
-class Root {
- public:
-  void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((folder_ / path).parent_path());
-    std::ofstream(folder_ / path) << text;
-  }
-  std::optional<uint64_t> available() const { return available_bytes(folder_ / ""); }
+std::optional<uint64_t> available(const FileSystemRoot& root) {
+  return available_bytes(root.folder());
+}
 
- private:
-  TemporaryFolder folder_;
-};
-
-TEST(Memory, AvailableIsNothingWhereNothingIsKnown) { EXPECT_EQ(Root().available(), std::nullopt); }
+TEST(Memory, AvailableIsNothingWhereNothingIsKnown) { EXPECT_EQ(available(FileSystemRoot()), std::nullopt); }
 
 TEST(Memory, AvailableOfTheMachine) {
-  Root root;
+  FileSystemRoot root;
   root.write("proc/meminfo", "MemTotal:  4096 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB\n");
-  EXPECT_EQ(root.available(), 2 * kMiB);
+  EXPECT_EQ(available(root), 2 * kMiB);
   EXPECT_GT(available_bytes().value_or(0), kMiB);  // of this one
 }
 
 // Version 2: the least of all groups up to the root counts; caches are free.
 TEST(Memory, AvailableInAGroup) {
-  Root root;
+  FileSystemRoot root;
   root.write("proc/meminfo", "MemAvailable: 1048576 kB\n");
   root.write("proc/self/cgroup", "0::/job/step\n");
   root.write("sys/fs/cgroup/job/step/memory.max", "max\n");
   root.write("sys/fs/cgroup/job/step/memory.current", "100\n");
-  EXPECT_EQ(root.available(), 1024 * kMiB);
+  EXPECT_EQ(available(root), 1024 * kMiB);
   root.write("sys/fs/cgroup/job/memory.max", "1000\n");
   root.write("sys/fs/cgroup/job/memory.current", "700\n");
-  EXPECT_EQ(root.available(), 300U);
+  EXPECT_EQ(available(root), 300U);
   root.write("sys/fs/cgroup/job/memory.stat", "anon 500\ninactive_file 200\nactive_file 1\n");
-  EXPECT_EQ(root.available(), 500U);
+  EXPECT_EQ(available(root), 500U);
   root.write("sys/fs/cgroup/job/step/memory.max", "140\n");
-  EXPECT_EQ(root.available(), 40U);
+  EXPECT_EQ(available(root), 40U);
   root.write("sys/fs/cgroup/job/step/memory.current", "150\n");  // over it, for a moment
-  EXPECT_EQ(root.available(), 0U);
+  EXPECT_EQ(available(root), 0U);
 }
 
 // Version 1; and a path of the host's that is not mounted here.
 TEST(Memory, AvailableInAGroupOfVersion1) {
-  Root root;
+  FileSystemRoot root;
   root.write("proc/self/cgroup", "5:cpu:/\n4:hugetlb,memory:/docker/abc\n0::/\n");
   root.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "5000\n");
   root.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "3000\n");
   root.write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 500\n");
-  EXPECT_EQ(root.available(), 2500U);
+  EXPECT_EQ(available(root), 2500U);
 }
 
 TEST(Memory, AvailableUnderAnAddressSpaceLimit) {

@@ -1,5 +1,5 @@
-// What tests of files share: a folder that is gone afterwards, the Error of a call, a child
-// process.
+// What tests of files share: a folder that is gone afterwards, a root of a file system, the Error of
+// a call, a child process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,6 +23,20 @@ inline void replace_file(const std::filesystem::path& path, std::string_view byt
   std::filesystem::remove(path);
   FileWriter(path).write(bytes);
 }
+
+// A root of a file system with only what is written there.
+class FileSystemRoot {
+ public:
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    replace_file(file, text);
+  }
+  std::filesystem::path folder() const { return folder_ / ""; }
+
+ private:
+  TemporaryFolder folder_;
+};
 
 // Runs `action`, which must throw Error of `kind`; returns its message.
 template <class Action>

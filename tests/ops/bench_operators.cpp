@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/processors.h"
 #include "ops/device.h"
 #include "ops/operators.h"
 #include "support/operator_check.h"

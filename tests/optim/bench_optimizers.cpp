@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/processors.h"
 #include "ops/cpu_kernels.h"
 #include "ops/device.h"
 #include "optim/newton_schulz.h"
