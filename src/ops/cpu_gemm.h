@@ -6,7 +6,7 @@
 // fp32; each is taken in the order of its terms, kGemmDepth at a time, so a result depends on
 // nothing but the operands.
 // Compiled per instruction set like the kernels of cpu_kernels.h, for Bf16 only where the processor
-// has instructions for it; ops/matmul.cpp shares the work among threads.
+// has instructions for it; ops/shared_product.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,316 @@
+#include "ops/shared_product.h"
+
+#include "ops/shared_work.h"
+#include "ops/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// Of the right operand, columns and units that are packed at a time: 4 MB, which stay in the cache.
+// Units that are widened numbers are twice as many, so columns are half: else sums of few terms
+// would have to be kept for every column.
+constexpr int64_t kPackedColumns = 4096;
+constexpr int64_t kPackedUnits = int64_t{1} << 20;
+// Sums that a thread works on at a time, which stay in its own cache.
+constexpr int64_t kSums = int64_t{72} << 10;
+
+// Whether results are rounded sums; else they are sums themselves, and hold their own.
+template <class T>
+constexpr bool kRounds = !std::is_same_v<T, float>;
+
+int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Scratch of the calling thread, or of those that it waits for.
+at::Tensor floats(int64_t count) { return at::detail::empty_cpu({count}, at::kFloat); }
+
+template <class T>
+GemmMatrix<T> part(const GemmMatrix<T>& x, int64_t row, int64_t column) {
+  return {x.at(row, column), x.row_stride, x.column_stride};
+}
+
+template <class T>
+GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
+  return {x.data + row * x.stride + column, x.stride};
+}
+
+// Of a part of a matrix, along its rows or columns, whichever are contiguous.
+template <class T>
+Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
+  constexpr int64_t kMisaligned = 60;  // a strip's last line begins up to so many bytes later
+  const auto bytes = [](int64_t numbers) { return numbers * int64_t{sizeof(T)}; };
+  return x.column_stride == 1
+             ? Lines(x.data, bytes(columns) + kMisaligned, bytes(x.row_stride), rows)
+             : Lines(x.data, bytes(rows) + kMisaligned, bytes(x.column_stride), columns);
+}
+
+// Of a part, the rows that are the share of terms [term, term + depth) of all.
+MatrixPart share_of(const MatrixPart& part, int64_t term, int64_t depth, int64_t terms) {
+  const int64_t first = part.rows * term / terms, end = part.rows * (term + depth) / terms;
+  return {part.row + first, part.column, end - first, part.columns};
+}
+
+// The matrices beside a fused one, there.
+template <class T>
+void add_beside(const FusedMatrix<T>& fused, const MatrixPart& there, LinesList& list) {
+  if (there.rows <= 0) return;
+  for (const at::Tensor& x : fused.beside) {
+    list.add(lines(part(gemm_matrix<T>(x), there.row, there.column), there.rows, there.columns));
+  }
+}
+
+// A block of the right operand, `depth` terms after `depth` terms, each in panels.
+template <class T>
+struct Packed {
+  const CpuGemm<T>& gemm;
+  float* data;
+  int64_t first_term, first_column;  // in the operand
+  int64_t terms, columns;
+  int64_t depth;  // of all but the last; whole units
+
+  int64_t num_panels() const { return parts(columns, gemm.panel_columns); }
+  int64_t depth_at(int64_t term) const { return std::min(depth, terms - term); }
+  float* panel(int64_t term, int64_t panel) const {
+    return data + gemm.panel_columns *
+                      (term / gemm.unit * num_panels() + panel * parts(depth_at(term), gemm.unit));
+  }
+};
+
+template <class T>
+void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
+  const int64_t wide = packed.gemm.panel_columns;
+  share_work(packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t column = panel * wide;
+      for (int64_t term = 0; term < packed.terms; term += packed.depth) {
+        packed.gemm.pack_panel(
+            part(b, packed.first_term + term, packed.first_column + column), packed.depth_at(term),
+            std::min(wide, packed.columns - column), packed.panel(term, panel));
+      }
+    }
+  });
+}
+
+// How the result of a packed block is divided: pieces are a tile high and some panels wide,
+// numbered downwards in the first columns, then in the next.
+class Division {
+ public:
+  template <class T>
+  Division(const LeftOperand<T>& a, const Packed<T>& b)
+      : rows_(a.rows),
+        columns_(b.columns),
+        tile_rows_(b.gemm.tile_rows),
+        tiles_(parts(rows_, tile_rows_)),
+        rows_at_once_(a.matrix.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns) {
+    // Where rows alone are too few for the threads, columns are divided too.
+    const int64_t groups =
+        std::max(parts(columns_, kSums / rows_at_once_),
+                 std::min(b.num_panels(), groups_for_threads(rows_, tile_rows_)));
+    wide_ = parts(b.num_panels(), groups) * b.gemm.panel_columns;
+  }
+
+  int64_t count() const { return parts(columns_, wide_) * tiles_; }
+  // Of what a thread works on at once, at most.
+  int64_t rows_at_once() const { return rows_at_once_; }
+  int64_t columns_at_once() const { return wide_; }
+
+  // The next pieces for a thread.
+  Pieces take(SharedWork& from) const {
+    constexpr int64_t kSmallestPart = 3;
+    const int64_t together = rows_at_once_ / tile_rows_;
+    return from.take_some(std::max<int64_t>(1, together / kSmallestPart), together);
+  }
+  // The part of the result that the first of them are, of the same columns, taken off.
+  MatrixPart cut(Pieces& pieces) const {
+    const int64_t tile = pieces.begin % tiles_, row = tile * tile_rows_;
+    const int64_t column = pieces.begin / tiles_ * wide_;
+    const int64_t count =
+        std::min({pieces.end - pieces.begin, tiles_ - tile, rows_at_once_ / tile_rows_});
+    pieces.begin += count;
+    return {row, column, std::min(rows_ - row, count * tile_rows_),
+            std::min(columns_ - column, wide_)};
+  }
+
+ private:
+  int64_t rows_, columns_;
+  int64_t tile_rows_, tiles_, rows_at_once_;
+  int64_t wide_ = 0;
+};
+
+// Memory of a thread's own for the numbers of a piece.
+template <class T>
+class OwnRows {
+ public:
+  OwnRows(int64_t rows, int64_t columns, bool wanted)
+      : memory_(floats(wanted ? parts(rows * columns * int64_t{sizeof(T)}, sizeof(float)) : 0)),
+        columns_(columns) {}
+  GemmRows<T> get() const { return {static_cast<T*>(memory_.data_ptr()), columns_}; }
+
+ private:
+  at::Tensor memory_;
+  int64_t columns_;
+};
+
+// a b, or sums + a b, for the block of b that is packed: into `c` with the last of b's terms, where
+// that has room, else into `sums`. Without sums, a thread keeps those of its piece.
+template <class T>
+class PackedProduct {
+ public:
+  PackedProduct(const LeftOperand<T>& a, const Packed<T>& b, GemmRows<float> sums, bool add,
+                const ProductResult<T>& c)
+      : a_(a), b_(b), sums_(sums), add_(add), c_(c), division_(a, b) {}
+
+  void run() const {
+    SharedWork work(division_.count());
+    work.run(1, [&] {
+      const Memory memory(*this);
+      while (Pieces pieces = division_.take(work)) {
+        while (pieces) multiply(division_.cut(pieces), memory);
+      }
+    });
+  }
+
+ private:
+  // A thread's own.
+  struct Memory {
+    explicit Memory(const PackedProduct& product)
+        : scratch(floats(product.b_.gemm.scratch)),
+          left(product.division_.rows_at_once(), odd_distance(product.b_.terms),
+               product.a_.fused != nullptr),
+          sums(product.division_.rows_at_once(), product.division_.columns_at_once(),
+               product.sums_.data == nullptr),
+          result(product.division_.rows_at_once(), product.division_.columns_at_once(),
+                 kRounds<T> && product.c_.fused != nullptr) {}
+    // At least so many numbers, and no distance of kFarApart.
+    static int64_t odd_distance(int64_t numbers) {
+      constexpr int64_t kOdd = 16;
+      return (2 * parts(numbers, 2 * kOdd) + 1) * kOdd;
+    }
+
+    at::Tensor scratch;
+    OwnRows<T> left;
+    OwnRows<float> sums;
+    OwnRows<T> result;
+  };
+
+  void multiply(const MatrixPart& piece, const Memory& memory) const {
+    const GemmMatrix<T> rows = left_rows(piece, memory);
+    const GemmRows<float> sums =
+        sums_.data == nullptr ? memory.sums.get() : part(sums_, piece.row, piece.column);
+    GemmRows<T> rounded = {};
+    if (kRounds<T> && c_.fused != nullptr) rounded = memory.result.get();
+    if (kRounds<T> && c_.rows.data != nullptr) rounded = part(c_.rows, piece.row, piece.column);
+    // All terms of a few rows, so that their sums stay in the cache.
+    for (int64_t term = 0; term < b_.terms; term += b_.depth) {
+      const bool last = term + b_.depth >= b_.terms;
+      LinesList next = wanted_next(piece, term);
+      b_.gemm.multiply({part(rows, 0, term), piece.rows, b_.depth_at(term)}, next,
+                       b_.panel(term, piece.column / b_.gemm.panel_columns), piece.columns, sums,
+                       add_ || term > 0, last ? rounded : GemmRows<T>{},
+                       memory.scratch.template data_ptr<float>());
+    }
+    if (c_.fused == nullptr) return;
+    if constexpr (kRounds<T>) {
+      c_.fused->visit(of_result(piece), rounded.data, rounded.stride);
+    } else {
+      c_.fused->visit(of_result(piece), sums.data, sums.stride);
+    }
+  }
+
+  MatrixPart of_result(const MatrixPart& piece) const {
+    return {piece.row, b_.first_column + piece.column, piece.rows, piece.columns};
+  }
+
+  // The left operand's, from the block's first term on.
+  GemmMatrix<T> left_rows(const MatrixPart& piece, const Memory& memory) const {
+    if (a_.fused == nullptr) return part(a_.matrix, piece.row, b_.first_term);
+    const GemmRows<T> own = memory.left.get();
+    a_.fused->visit({piece.row, b_.first_term, piece.rows, b_.terms}, own.data, own.stride);
+    return {own.data, own.stride, 1};
+  }
+
+  // What is fetched beside a piece's product of the terms from `term` on: what a fused result will
+  // be consumed with, and what the left operand's next terms or rows are read or computed from.
+  LinesList wanted_next(const MatrixPart& piece, int64_t term) const {
+    const int64_t depth = b_.depth_at(term), next_term = term + depth;
+    const int64_t next_row = piece.row + piece.rows;
+    const int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
+    LinesList list;
+    if (c_.fused != nullptr) {
+      add_beside(*c_.fused, share_of(of_result(piece), term, depth, b_.terms), list);
+    }
+    if (a_.fused != nullptr) {
+      add_beside(*a_.fused, {next_row, b_.first_term + term, next_rows, depth}, list);
+    } else if (next_term < b_.terms) {
+      list.add(lines(part(a_.matrix, piece.row, b_.first_term + next_term), piece.rows,
+                     b_.depth_at(next_term)));
+    } else if (next_rows > 0) {
+      list.add(lines(part(a_.matrix, next_row, b_.first_term), next_rows, b_.depth_at(0)));
+    }
+    return list;
+  }
+
+  const LeftOperand<T>& a_;
+  const Packed<T>& b_;
+  const GemmRows<float> sums_;
+  const bool add_;
+  const ProductResult<T>& c_;
+  const Division division_;
+};
+
+// How the right operand is divided: `depth` terms are summed at a time, and of `wide` columns
+// `deep` terms are packed, or all.
+template <class T>
+struct Blocks {
+  int64_t depth, wide, deep;
+  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns, bool all_terms) {
+    const int64_t panel = gemm.panel_columns, unit = gemm.unit;
+    depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
+    const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
+    wide = std::min(most, parts(columns, panel) * panel);
+    deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
+    if (all_terms && deep < terms) {
+      deep = parts(terms, depth) * depth;
+      wide = std::max<int64_t>(1, kPackedUnits * unit / (panel * deep)) * panel;
+    }
+  }
+};
+
+}  // namespace
+
+int64_t groups_for_threads(int64_t rows, int64_t tile_rows) {
+  constexpr int64_t kPiecesOfThread = 4;  // at least
+  return parts(kPiecesOfThread * at::get_num_threads(), parts(rows, tile_rows));
+}
+
+template <class T>
+void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
+                    const ProductResult<T>& c) {
+  const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
+  // A result that is consumed is whole when it is: then all terms are taken at once.
+  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns, c.fused != nullptr);
+  const at::Tensor memory = floats(parts(std::min(deep, terms), gemm.unit) * wide);
+  const bool keeps_sums = kRounds<T> && terms > deep;
+  const at::Tensor sums = floats(keeps_sums ? a.rows * wide : 0);
+  for (int64_t column = 0; column < columns; column += wide) {
+    for (int64_t term = 0; term < terms; term += deep) {
+      const Packed<T> block = {gemm,   memory.data_ptr<float>(),      term,
+                               column, std::min(deep, terms - term), std::min(wide, columns - column),
+                               depth};
+      pack(gemm_matrix<T>(b_KN), block);
+      const bool last = term + deep >= terms;
+      ProductResult<T> result = c;
+      if (c.fused == nullptr) result.rows = part(c.rows, 0, column);
+      GemmRows<float> result_sums = {keeps_sums ? sums.data_ptr<float>() : nullptr, wide};
+      if constexpr (!kRounds<T>) result_sums = result.rows;
+      if (!last) result.rows = {};
+      PackedProduct<T>(a, block, result_sums, /*add=*/term > 0, result).run();
+    }
+  }
+}
+
+template void shared_product(const CpuGemm<float>&, const LeftOperand<float>&, const at::Tensor&,
+                             const ProductResult<float>&);
+template void shared_product(const CpuGemm<Bf16>&, const LeftOperand<Bf16>&, const at::Tensor&,
+                             const ProductResult<Bf16>&);
+
+}  // namespace lmtrain
