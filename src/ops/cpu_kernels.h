@@ -52,11 +52,12 @@ struct CpuKernels {
   // Writes y again too.
   void (*swiglu_backward)(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, T* y,
                           int64_t count);
-  // losses[r] = logsumexp(row) - row[target]; with `grad_scale` not 0 the row becomes its gradient
-  // and that of z_loss * logsumexp(row)^2, (softmax * (1 + 2 z_loss logsumexp) - onehot) *
-  // grad_scale. A negative target gives loss 0 and gradient 0.
-  void (*cross_entropy)(T* logits, const int64_t* targets, float* losses, int64_t rows,
-                        int64_t vocab, float grad_scale, float z_loss);
+  // logsumexp(logits) - logits[target] of one row; with `grad_scale` not 0 the row becomes its
+  // gradient and that of z_loss * logsumexp^2, (softmax * (1 + 2 z_loss logsumexp) - onehot) *
+  // grad_scale. A negative target gives loss 0 and gradient 0. For a gradient in bf16 `scratch` has
+  // room for `vocab` numbers.
+  float (*cross_entropy)(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,
+                         float* scratch);
   // AdamW (Loshchilov & Hutter, 1711.05101) as torch.optim.AdamW computes it; writes the working
   // weights too.
   void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,

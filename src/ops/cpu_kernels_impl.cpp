@@ -82,37 +82,43 @@ void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up
 }
 
 template <class T>
-void cross_entropy(T* logits, const int64_t* targets, float* losses, int64_t rows, int64_t vocab,
-                   float grad_scale, float z_loss) {
-  for (int64_t row = 0; row < rows; ++row, logits += vocab) {
-    const int64_t target = targets[row];
-    if (target < 0) {
-      losses[row] = 0;
-      if (grad_scale != 0) {
-        for (int64_t i = 0; i < vocab; ++i) store(logits + i, 0.0F);
-      }
-      continue;
+float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,
+                    float* scratch) {
+  const bool wants_gradient = grad_scale != 0;
+  if (target < 0) {
+    if (wants_gradient) {
+      for (int64_t i = 0; i < vocab; ++i) store(logits + i, 0.0F);
     }
-    float largest = load(logits);
+    return 0;
+  }
+  float largest = load(logits);
 #pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < vocab; ++i) {
-      const float value = load(logits + i);
-      largest = value > largest ? value : largest;
-    }
-    float sum = 0;
+  for (int64_t i = 0; i < vocab; ++i) {
+    const float value = load(logits + i);
+    largest = value > largest ? value : largest;
+  }
+  const float at_target = load(logits + target);
+  float sum = 0;
+  if (!wants_gradient) {
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < vocab; ++i) sum += exp_approx(load(logits + i) - largest);
-    const float at_target = load(logits + target);
-    const float log_sum = __builtin_logf(sum) + largest;
-    losses[row] = log_sum - at_target;
-    if (grad_scale == 0) continue;
-    const float z_factor = 1.0F + 2.0F * z_loss * log_sum;
-    const float scale = grad_scale / sum * z_factor;
-#pragma omp simd
-    for (int64_t i = 0; i < vocab; ++i)
-      store(logits + i, exp_approx(load(logits + i) - largest) * scale);
-    store(logits + target, (exp_approx(at_target - largest) / sum * z_factor - 1.0F) * grad_scale);
+    return __builtin_logf(sum) + largest - at_target;
   }
+  float* exps = scratch;
+  if constexpr (sizeof(T) == sizeof(float)) exps = logits;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < vocab; ++i) {
+    const float value = exp_approx(load(logits + i) - largest);
+    exps[i] = value;
+    sum += value;
+  }
+  const float log_sum = __builtin_logf(sum) + largest;
+  const float z_factor = 1.0F + 2.0F * z_loss * log_sum;
+  const float scale = grad_scale / sum * z_factor;
+#pragma omp simd
+  for (int64_t i = 0; i < vocab; ++i) store(logits + i, exps[i] * scale);
+  store(logits + target, (exp_approx(at_target - largest) / sum * z_factor - 1.0F) * grad_scale);
+  return log_sum - at_target;
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "ops/cross_entropy.h"
 
 #include "ops/dispatch.h"
+#include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/shared_work.h"
 #include "ops/torch_headers.h"
@@ -31,34 +32,74 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
   }
 };
 
+// On a CPU, of rows [begin, end).
+template <class T>
+class RowLosses {
+ public:
+  RowLosses(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& losses,
+            const std::optional<at::Tensor>& grad_scale, double z_loss)
+      : logits_(logits),
+        targets_(elements<int64_t>(targets)),
+        losses_(elements<float>(losses)),
+        wants_gradient_(grad_scale.has_value()),
+        scale_(grad_scale ? static_cast<float>(*elements<double>(*grad_scale)) : 0.0F),
+        z_loss_(static_cast<float>(z_loss)) {
+    const int64_t vocab = logits.size(1);
+    for (const int64_t* target = targets_; target != targets_ + logits.size(0); ++target) {
+      TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
+                        vocab);
+    }
+  }
+
+  void operator()(int64_t begin, int64_t end) const {
+    const int64_t vocab = logits_.size(1);
+    const at::Tensor scratch = at::detail::empty_cpu({vocab}, at::kFloat);
+    for (int64_t row = begin; row < end; ++row) {
+      T* const logits = elements<T>(logits_) + row * logits_.stride(0);
+      losses_[row] = cpu_kernels<T>().cross_entropy(logits, vocab, targets_[row], scale_, z_loss_,
+                                                    elements<float>(scratch));
+      // 0 is no gradient wanted to the kernel.
+      if (wants_gradient_ && scale_ == 0) std::fill_n(logits, vocab, T{});
+    }
+  }
+
+ private:
+  at::Tensor logits_;
+  const int64_t* targets_;
+  float* losses_;
+  bool wants_gradient_;
+  float scale_, z_loss_;
+};
+
 }  // namespace
 
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
                         const at::Tensor& losses, const std::optional<at::Tensor>& grad_scale,
                         double z_loss) {
-  const int64_t rows = logits.size(0);
-  const int64_t vocab = logits.size(1);
   on_cpu(logits, [&]<class T>(T) {
-    // 0 is no gradient wanted to the kernel.
-    const auto scale = grad_scale ? static_cast<float>(*elements<double>(*grad_scale)) : 0.0F;
-    for (const int64_t* target = elements<int64_t>(targets);
-         target != elements<int64_t>(targets) + rows; ++target) {
-      TORCH_CHECK_INDEX(*target < vocab, "cross_entropy: target ", *target, " in a vocabulary of ",
-                        vocab);
-    }
-    share_work(rows, grain_rows(vocab), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        cpu_kernels<T>().cross_entropy(
-            elements<T>(logits) + row * logits.stride(0), elements<int64_t>(targets) + row,
-            elements<float>(losses) + row, 1, vocab, scale, static_cast<float>(z_loss));
-      }
-    });
-    if (grad_scale && scale == 0) logits.zero_();
+    const RowLosses<T> row_losses(logits, targets, losses, grad_scale, z_loss);
+    share_work(logits.size(0), grain_rows(logits.size(1)), row_losses);
   });
   on_cuda(logits, [&](const auto& call) {
-    cuda::cross_entropy(
-        call, logits.data_ptr(), elements<int64_t>(targets), elements<float>(losses), rows, vocab,
-        grad_scale ? elements<double>(*grad_scale) : nullptr, static_cast<float>(z_loss));
+    cuda::cross_entropy(call, logits.data_ptr(), elements<int64_t>(targets),
+                        elements<float>(losses), logits.size(0), logits.size(1),
+                        grad_scale ? elements<double>(*grad_scale) : nullptr,
+                        static_cast<float>(z_loss));
+  });
+}
+
+void linear_cross_entropy_rows(const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& logits, const at::Tensor& targets,
+                               const at::Tensor& losses,
+                               const std::optional<at::Tensor>& grad_scale, double z_loss) {
+  if (!logits.is_cpu()) {
+    product_into(x, weight.t(), logits);
+    cross_entropy_rows(logits, targets, losses, grad_scale, z_loss);
+    return;
+  }
+  on_cpu(logits, [&]<class T>(T) {
+    product_into(x, weight.t(), logits,
+                 RowLosses<T>(logits, targets, losses, grad_scale, z_loss));
   });
 }
 

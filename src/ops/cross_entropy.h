@@ -15,6 +15,12 @@ namespace lmtrain {
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
                         const at::Tensor& losses, const std::optional<at::Tensor>& grad_scale,
                         double z_loss);
+// The same of the logits x_ND weight_VD^T, which are written to logits_NV; on a CPU, if possible,
+// some rows at a time while a thread has them in its cache.
+void linear_cross_entropy_rows(const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& logits, const at::Tensor& targets,
+                               const at::Tensor& losses,
+                               const std::optional<at::Tensor>& grad_scale, double z_loss);
 
 // Their sum in fp64 and in a fixed order, times `scale`, a scalar in fp64: a scalar, fp32.
 at::Tensor sum_row_losses(const at::Tensor& losses, const at::Tensor& scale);

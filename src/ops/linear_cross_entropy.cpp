@@ -19,18 +19,21 @@ at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
   return at::empty({rows, stride}, x.options()).narrow(1, 0, columns);
 }
 
-// f(first position, x, targets, logits, losses) chunk by chunk; the sum of the losses.
+// The sum of the losses, chunk by chunk; f(first position, x, logits) of each, where the logits are
+// their gradient if there is a `grad_scale`.
 template <class F>
 at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const at::Tensor& targets,
-                     const at::Tensor& scale, int64_t chunk, const F& f) {
+                     const at::Tensor& scale, const std::optional<at::Tensor>& grad_scale,
+                     double z_loss, int64_t chunk, const F& f) {
   const int64_t positions = x_ND.size(0);
   const at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
   for (int64_t first = 0; first < positions; first += chunk) {
     const int64_t count = std::min(chunk, positions - first);
     const at::Tensor x = x_ND.narrow(0, first, count);
     const at::Tensor logits = logits_like(x, count, weight_VD.size(0));
-    product_into(x, weight_VD.t(), logits);
-    f(first, x, targets.narrow(0, first, count), logits, losses.narrow(0, first, count));
+    linear_cross_entropy_rows(x, weight_VD, logits, targets.narrow(0, first, count),
+                              losses.narrow(0, first, count), grad_scale, z_loss);
+    f(first, x, logits);
   }
   return sum_row_losses(losses, scale);
 }
@@ -45,12 +48,10 @@ class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossE
     const at::Tensor weight_VD = input_weight.contiguous();
     at::Tensor dx, dw, sum;
     const at::Tensor loss =
-        by_chunks(x_ND, weight_VD, targets.contiguous(), scale, chunk,
-                  [&](int64_t first, const at::Tensor& x, const at::Tensor& chunk_targets,
-                      const at::Tensor& logits, const at::Tensor& losses) {
-                    cross_entropy_rows(logits, chunk_targets, losses, scale, z_loss);
-                    const at::Tensor chunk_dx = product(logits, weight_VD);
-                    const at::Tensor chunk_dw = product(logits.t(), x);
+        by_chunks(x_ND, weight_VD, targets.contiguous(), scale, scale, z_loss, chunk,
+                  [&](int64_t first, const at::Tensor& x, const at::Tensor& d_logits) {
+                    const at::Tensor chunk_dx = product(d_logits, weight_VD);
+                    const at::Tensor chunk_dw = product(d_logits.t(), x);
                     if (x.size(0) == x_ND.size(0)) {
                       dx = chunk_dx;
                       dw = chunk_dw;
@@ -105,11 +106,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
   if (at::GradMode::is_enabled() && (x.requires_grad() || weight.requires_grad())) {
     return LinearCrossEntropyFunction::apply(x, weight, targets, scale, z_loss, chunk);
   }
-  return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), scale, chunk,
-                   [&](int64_t, const at::Tensor&, const at::Tensor& chunk_targets,
-                       const at::Tensor& logits, const at::Tensor& losses) {
-                     cross_entropy_rows(logits, chunk_targets, losses, {}, 0.0);
-                   });
+  return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), scale, {}, 0.0, chunk,
+                   [](int64_t, const at::Tensor&, const at::Tensor&) {});
 }
 
 }  // namespace lmtrain

@@ -124,6 +124,20 @@ void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_M
   if (!done) at::mm_out(c_MN, a_MK, b_KN);
 }
 
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN,
+                  const VisitRows& visit) {
+  bool done = false;
+  with_gemm(a_MK, b_KN, [&]<class T>(const CpuGemm<T>& gemm) {
+    if (b_KN.size(0) == 0 || !is_one_block(gemm, b_KN)) return;
+    shared_product<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
+                      {{elements<T>(c_MN), c_MN.stride(0)}, nullptr, &visit});
+    done = true;
+  });
+  if (done) return;
+  product_into(a_MK, b_KN, c_MN);
+  share_work(c_MN.size(0), grain_rows(c_MN.size(1)), visit);
+}
+
 at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {
   at::Tensor c_BMN;
   with_gemm(a_BMK, b_BKN, [&](const auto& gemm) {

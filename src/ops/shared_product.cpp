@@ -11,6 +11,8 @@ namespace {
 // would have to be kept for every column.
 constexpr int64_t kPackedColumns = 4096;
 constexpr int64_t kPackedUnits = int64_t{1} << 20;
+// The same where all of it must be, for a result that is visited: in the cache that threads share.
+constexpr int64_t kUnitsOfOneBlock = int64_t{4} << 20;
 // Sums that a thread works on at a time, which stay in its own cache.
 constexpr int64_t kSums = int64_t{72} << 10;
 
@@ -90,12 +92,12 @@ void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
   });
 }
 
-// How the result of a packed block is divided: pieces are a tile high and some panels wide,
-// numbered downwards in the first columns, then in the next.
+// How the result of a packed block is divided: pieces are a tile high and some panels wide, or as
+// wide as the result, numbered downwards in the first columns, then in the next.
 class Division {
  public:
   template <class T>
-  Division(const LeftOperand<T>& a, const Packed<T>& b)
+  Division(const LeftOperand<T>& a, const Packed<T>& b, bool whole_rows)
       : rows_(a.rows),
         columns_(b.columns),
         tile_rows_(b.gemm.tile_rows),
@@ -105,13 +107,14 @@ class Division {
     const int64_t groups =
         std::max(parts(columns_, kSums / rows_at_once_),
                  std::min(b.num_panels(), groups_for_threads(rows_, tile_rows_)));
-    wide_ = parts(b.num_panels(), groups) * b.gemm.panel_columns;
+    columns_at_once_ = parts(b.num_panels(), groups) * b.gemm.panel_columns;
+    wide_ = whole_rows ? columns_ : columns_at_once_;
   }
 
   int64_t count() const { return parts(columns_, wide_) * tiles_; }
   // Of what a thread works on at once, at most.
   int64_t rows_at_once() const { return rows_at_once_; }
-  int64_t columns_at_once() const { return wide_; }
+  int64_t columns_at_once() const { return columns_at_once_; }
 
   // The next pieces for a thread.
   Pieces take(SharedWork& from) const {
@@ -133,7 +136,7 @@ class Division {
  private:
   int64_t rows_, columns_;
   int64_t tile_rows_, tiles_, rows_at_once_;
-  int64_t wide_ = 0;
+  int64_t columns_at_once_ = 0, wide_ = 0;
 };
 
 // Memory of a thread's own for the numbers of a piece.
@@ -157,14 +160,21 @@ class PackedProduct {
  public:
   PackedProduct(const LeftOperand<T>& a, const Packed<T>& b, GemmRows<float> sums, bool add,
                 const ProductResult<T>& c)
-      : a_(a), b_(b), sums_(sums), add_(add), c_(c), division_(a, b) {}
+      : a_(a), b_(b), sums_(sums), add_(add), c_(c), division_(a, b, /*whole_rows=*/c.visit != nullptr) {}
 
   void run() const {
     SharedWork work(division_.count());
     work.run(1, [&] {
       const Memory memory(*this);
       while (Pieces pieces = division_.take(work)) {
-        while (pieces) multiply(division_.cut(pieces), memory);
+        while (pieces) {
+          const MatrixPart piece = division_.cut(pieces);
+          const int64_t end = piece.column + piece.columns, wide = division_.columns_at_once();
+          for (int64_t column = piece.column; column < end; column += wide) {
+            multiply({piece.row, column, piece.rows, std::min(wide, end - column)}, memory);
+          }
+          if (c_.visit != nullptr) (*c_.visit)(piece.row, piece.row + piece.rows);
+        }
       }
     });
   }
@@ -258,17 +268,20 @@ class PackedProduct {
 };
 
 // How the right operand is divided: `depth` terms are summed at a time, and of `wide` columns
-// `deep` terms are packed, or all.
+// `deep` terms are packed, or all, or all of all columns.
 template <class T>
 struct Blocks {
   int64_t depth, wide, deep;
-  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns, bool all_terms) {
+  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns, const ProductResult<T>& c) {
     const int64_t panel = gemm.panel_columns, unit = gemm.unit;
     depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
     const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
     wide = std::min(most, parts(columns, panel) * panel);
     deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
-    if (all_terms && deep < terms) {
+    if (c.visit != nullptr) {
+      deep = parts(terms, depth) * depth;
+      wide = parts(columns, panel) * panel;
+    } else if (c.fused != nullptr && deep < terms) {  // it is whole when it is consumed
       deep = parts(terms, depth) * depth;
       wide = std::max<int64_t>(1, kPackedUnits * unit / (panel * deep)) * panel;
     }
@@ -283,11 +296,15 @@ int64_t groups_for_threads(int64_t rows, int64_t tile_rows) {
 }
 
 template <class T>
+bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN) {
+  return parts(b_KN.size(0), gemm.unit) * b_KN.size(1) <= kUnitsOfOneBlock;
+}
+
+template <class T>
 void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
                     const ProductResult<T>& c) {
   const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
-  // A result that is consumed is whole when it is: then all terms are taken at once.
-  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns, c.fused != nullptr);
+  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns, c);
   const at::Tensor memory = floats(parts(std::min(deep, terms), gemm.unit) * wide);
   const bool keeps_sums = kRounds<T> && terms > deep;
   const at::Tensor sums = floats(keeps_sums ? a.rows * wide : 0);
@@ -308,6 +325,8 @@ void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::T
   }
 }
 
+template bool is_one_block(const CpuGemm<float>&, const at::Tensor&);
+template bool is_one_block(const CpuGemm<Bf16>&, const at::Tensor&);
 template void shared_product(const CpuGemm<float>&, const LeftOperand<float>&, const at::Tensor&,
                              const ProductResult<float>&);
 template void shared_product(const CpuGemm<Bf16>&, const LeftOperand<Bf16>&, const at::Tensor&,

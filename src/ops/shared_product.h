@@ -26,13 +26,18 @@ struct LeftOperand {
   const FusedMatrix<T>* fused = nullptr;
 };
 
-// A result: in memory, or consumed where it is computed.
+// A result: in memory, or consumed where it is computed. One in memory may be visited, some whole
+// rows at a time, by the thread that wrote them.
 template <class T>
 struct ProductResult {
   GemmRows<T> rows;
   const FusedMatrix<T>* fused = nullptr;
+  const VisitRows* visit = nullptr;
 };
 
+// Whether the right operand is packed at once, as a result that is visited requires.
+template <class T>
+bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN);
 // a b_KN into c, for K > 0. Of b, rows or columns are contiguous. T is float or Bf16.
 template <class T>
 void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,

@@ -138,5 +138,27 @@ TEST(FusedProduct, ComputesItsOperandAndHandsOutItsResult) {
   check_fused<Bf16>(at::kBFloat16);
 }
 
+TEST(VisitedProduct, HandsOutWholeRowsOnce) {
+  std::vector<std::array<int64_t, 3>> shapes = kFusedShapes;
+  shapes.push_back({20, 130, 70000});  // the right operand is not packed at once
+  shapes.push_back({20, 0, 70});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    for (const auto& [rows, terms, columns] : shapes) {
+      SCOPED_TRACE(::testing::Message() << rows << " x " << terms << " x " << columns);
+      const at::Tensor a = random_tensor({rows, terms}, 11).to(dtype);
+      const at::Tensor b = random_tensor({terms, columns}, 12).to(dtype);
+      const at::Tensor c = at::full({rows, columns}, 7, a.options());
+      const at::Tensor seen = at::zeros_like(c), visits = at::zeros({rows}, at::kInt);
+      product_into(a, b, c, [&](int64_t begin, int64_t end) {
+        seen.narrow(0, begin, end - begin).copy_(c.narrow(0, begin, end - begin));
+        for (int64_t row = begin; row < end; ++row) ++visits.data_ptr<int>()[row];
+      });
+      EXPECT_TRUE(testing::same_bits(c, product(a, b)));
+      EXPECT_TRUE(testing::same_bits(seen, c));
+      EXPECT_TRUE((visits == 1).all().item<bool>());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain
