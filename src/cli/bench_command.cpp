@@ -71,6 +71,8 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
           {"batch_tokens", config.batch.tokens},
           {"steps", options.steps},
           {"matmul_flops_per_second", result.matmul_rate},
+          {"data_sheet_flops_per_second",
+           result.data_sheet_rate ? Json(*result.data_sheet_rate) : Json(nullptr)},
           {"lengths", std::move(lengths)}};
 }
 

@@ -198,6 +198,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   const MicroFit fit = fitted(config, run, lengths);
   BenchResult result;
   result.num_parameters = run.layout().num_parameters();
+  result.data_sheet_rate = known_peak_flops(run.device(), precision_of(config).dtype);
   const auto note_matmul_rate = [&] {
     const double rate = best_matmul_rate(run.device(), precision_of(config).dtype);
     result.matmul_rate = std::max(result.matmul_rate, rate);

@@ -36,7 +36,8 @@ struct LengthBench {
 struct BenchResult {
   int64_t num_parameters = 0;
   double matmul_rate = 0;  // FLOP/s of the best matrix product, measured between the lengths
-  std::vector<LengthBench> lengths;  // ascending
+  std::optional<double> data_sheet_rate;  // FLOP/s of the device in this precision, where known
+  std::vector<LengthBench> lengths;       // ascending
 };
 
 struct BenchOptions {
