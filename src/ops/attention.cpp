@@ -223,6 +223,11 @@ at::Tensor segment_mask(const at::Tensor& segments, int64_t batch, int64_t lengt
   return (owner.unsqueeze(2) == owner.unsqueeze(1)).tril().unsqueeze(1);
 }
 
+// Heads x_BKTE, each `times` times: [B, K times, T, E].
+at::Tensor repeated(const at::Tensor& x, int64_t times) {
+  return x.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
+}
+
 }  // namespace
 
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -237,6 +242,12 @@ at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const a
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments) {
   if (segments && has_flash_attention(q, k, v)) return flash_attention(q, k, v, *segments);
+  // libtorch's kernel for fp32 knows no groups of queries, and without one there would be plain
+  // matrices [B, H, T, T].
+  const int64_t group = q.size(1) / k.size(1);
+  if (q.is_cuda() && q.scalar_type() == at::kFloat && group > 1) {
+    return attention_reference(q, repeated(k, group), repeated(v, group), segments);
+  }
   return attention_reference(q, k, v, segments);
 }
 

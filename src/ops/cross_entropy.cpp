@@ -98,8 +98,7 @@ void linear_cross_entropy_rows(const at::Tensor& x, const at::Tensor& weight,
     return;
   }
   on_cpu(logits, [&]<class T>(T) {
-    product_into(x, weight.t(), logits,
-                 RowLosses<T>(logits, targets, losses, grad_scale, z_loss));
+    product_into(x, weight.t(), logits, RowLosses<T>(logits, targets, losses, grad_scale, z_loss));
   });
 }
 

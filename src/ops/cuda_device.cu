@@ -25,4 +25,12 @@ int compute_capability() {
   return 10 * major + minor;
 }
 
+std::string device_name() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaGetDeviceProperties(&properties, device) == cudaSuccess;
+  return known ? properties.name : "";
+}
+
 }  // namespace lmtrain::cuda

@@ -120,10 +120,13 @@ class CudaGraphRecorder : public GraphRecorder {
   void on_own_stream(const Work& work) {
     const c10::Stream current = device_interface().getStream(stream_.device());
     wait_for(stream_, current);
-    {
+    try {
       const c10::StreamGuard guard(stream_);
       const Pool::Use from_pool(pool_);
       work();
+    } catch (...) {
+      wait_for(current, stream_);  // what it had begun may still write
+      throw;
     }
     wait_for(current, stream_);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "ops/cpu_kernels.h"
 
@@ -25,6 +26,8 @@ struct Call {
 bool serves_current_device();
 // Its compute capability: 89 is 8.9.
 int compute_capability();
+// Its name; empty if CUDA does not say.
+std::string device_name();
 
 // h = x, or x + residual rounded where `residual` is not null, then written to `h`.
 // y = h * rstd * w per row of `dim`; rstd is kept for the backward.

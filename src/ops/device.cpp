@@ -39,6 +39,11 @@ std::string load_cuda() {
       return str("libtorch_cuda.so does not load (", dlerror(),
                  "); run scripts/setup.sh with LMTRAIN_CUDA=on");
     }
+    // cuDNN compiles its attention when it is first called, and asks for the compiler by name
+    // alone.
+    for (const char* compiler : {"libnvrtc.so.13", "libnvrtc-builtins.so.13.0"}) {
+      dlopen(compiler, RTLD_NOW | RTLD_GLOBAL);
+    }
     if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0)
       return "the driver reports no usable GPU";
     return "";
@@ -54,8 +59,10 @@ std::string processor_name() {
   return "CPU";
 }
 
-// From the driver's own files, so that no CUDA header is needed.
+// From the driver's own files where the program has no CUDA kernels, and with them no such
+// question.
 std::string gpu_name(const at::Device& device) {
+  if (const std::string name = cuda_name(device); !name.empty()) return name;
   std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end;

@@ -50,6 +50,15 @@ int compute_capability([[maybe_unused]] const at::Device& device) {
 #endif
 }
 
+std::string cuda_name([[maybe_unused]] const at::Device& device) {
+#ifdef LMTRAIN_CUDA_ARCHITECTURES
+  const c10::DeviceGuard guard(device);
+  return cuda::device_name();
+#else
+  return "";
+#endif
+}
+
 cuda::Call cuda_call(const at::Tensor& x) {
   const cuda::ElementType type = x.scalar_type() == at::kFloat      ? cuda::ElementType::kFloat
                                  : x.scalar_type() == at::kBFloat16 ? cuda::ElementType::kBf16

@@ -8,6 +8,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <string>
+
 #include "ops/cpu_kernels.h"
 #include "ops/cuda_kernels.h"
 
@@ -25,6 +27,8 @@ inline constexpr bool kHasCudaKernels = false;
 bool cuda_kernels_serve(const at::Device& device);
 // Of a GPU that they serve: 89 is 8.9.
 int compute_capability(const at::Device& device);
+// "NVIDIA H200"; empty in a program without the kernels.
+std::string cuda_name(const at::Device& device);
 
 // fp32 and bf16 on a CPU.
 inline bool has_cpu_kernel(const at::Tensor& x) {

@@ -16,8 +16,8 @@ using VisitRows = std::function<void(int64_t begin, int64_t end)>;
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 // The same into c_MN, whose rows are contiguous.
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN);
-// The same, and visit(begin, end) with rows of c_MN that are whole, each once; where it can be, while
-// they are in the cache of the thread that calls. On a CPU.
+// The same, and visit(begin, end) with rows of c_MN that are whole, each once; where it can be,
+// while they are in the cache of the thread that calls. On a CPU.
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN,
                   const VisitRows& visit);
 // c_BMN of a_BMK and b_BKN, matrix by matrix.

@@ -9,7 +9,9 @@
 namespace lmtrain {
 namespace {
 
-thread_local PhaseTimes* listener = nullptr;  // callbacks are plain functions
+// Callbacks are plain functions. On a GPU those of the backward come from a thread of autograd's,
+// which has them of the one that waits for it.
+PhaseTimes* listener = nullptr;
 
 }  // namespace
 

@@ -84,9 +84,9 @@ void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t column = panel * wide;
       for (int64_t term = 0; term < packed.terms; term += packed.depth) {
-        packed.gemm.pack_panel(
-            part(b, packed.first_term + term, packed.first_column + column), packed.depth_at(term),
-            std::min(wide, packed.columns - column), packed.panel(term, panel));
+        packed.gemm.pack_panel(part(b, packed.first_term + term, packed.first_column + column),
+                               packed.depth_at(term), std::min(wide, packed.columns - column),
+                               packed.panel(term, panel));
       }
     }
   });
@@ -160,7 +160,12 @@ class PackedProduct {
  public:
   PackedProduct(const LeftOperand<T>& a, const Packed<T>& b, GemmRows<float> sums, bool add,
                 const ProductResult<T>& c)
-      : a_(a), b_(b), sums_(sums), add_(add), c_(c), division_(a, b, /*whole_rows=*/c.visit != nullptr) {}
+      : a_(a),
+        b_(b),
+        sums_(sums),
+        add_(add),
+        c_(c),
+        division_(a, b, /*whole_rows=*/c.visit != nullptr) {}
 
   void run() const {
     SharedWork work(division_.count());
@@ -310,9 +315,10 @@ void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::T
   const at::Tensor sums = floats(keeps_sums ? a.rows * wide : 0);
   for (int64_t column = 0; column < columns; column += wide) {
     for (int64_t term = 0; term < terms; term += deep) {
-      const Packed<T> block = {gemm,   memory.data_ptr<float>(),      term,
-                               column, std::min(deep, terms - term), std::min(wide, columns - column),
-                               depth};
+      const Packed<T> block = {
+          gemm,   memory.data_ptr<float>(),     term,
+          column, std::min(deep, terms - term), std::min(wide, columns - column),
+          depth};
       pack(gemm_matrix<T>(b_KN), block);
       const bool last = term + deep >= terms;
       ProductResult<T> result = c;

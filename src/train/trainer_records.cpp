@@ -83,8 +83,10 @@ void Trainer::evaluate_now() {
   }
   if (state_.eval_step == state_.step) return;
   const int64_t length = config_.sequence.max_length;
-  const EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
-                            config_.eval.tokens};
+  EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
+                      config_.eval.tokens};
+  // In fp32 a micro-batch that was fitted to bf16 may not fit.
+  options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   const auto result = evaluate(fp32_model_ ? *fp32_model_ : model_, *eval_shard_, options,
                                [] { return stop_signal() == 0; });
   state_.eval_pending = !result;

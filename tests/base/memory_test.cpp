@@ -63,7 +63,9 @@ std::optional<uint64_t> available(const FileSystemRoot& root) {
   return available_bytes(root.folder());
 }
 
-TEST(Memory, AvailableIsNothingWhereNothingIsKnown) { EXPECT_EQ(available(FileSystemRoot()), std::nullopt); }
+TEST(Memory, AvailableIsNothingWhereNothingIsKnown) {
+  EXPECT_EQ(available(FileSystemRoot()), std::nullopt);
+}
 
 TEST(Memory, AvailableOfTheMachine) {
   FileSystemRoot root;

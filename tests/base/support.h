@@ -1,5 +1,5 @@
-// What tests of files share: a folder that is gone afterwards, a root of a file system, the Error of
-// a call, a child process.
+// What tests of files share: a folder that is gone afterwards, a root of a file system, the Error
+// of a call, a child process.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -61,6 +61,14 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
   return cudaSuccess;
 }
 
+struct cudaDeviceProp {
+  char name[256];
+};
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"emulated GPU"};
+  return cudaSuccess;
+}
+
 // Kernels with their arguments, as they were when they were recorded.
 struct EmulatedGraph;
 using cudaGraph_t = EmulatedGraph*;

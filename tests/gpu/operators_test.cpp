@@ -84,8 +84,9 @@ TEST(GpuOperators, AddRmsNorm) {
       return std::vector<at::Tensor>{h * 1, y};
     };
   };
-  const std::vector<std::vector<int64_t>> shapes = {
-      {1, 1, 1}, {3, 5, 7}, {2, 1, 129}, {4, 300, 64}, {2, 70, 768}, {3, 2, 4096}, {2, 2, 12297}};
+  const std::vector<std::vector<int64_t>> shapes = {{1, 1, 1},     {3, 5, 7},    {2, 1, 129},
+                                                    {4, 300, 64},  {2, 70, 768}, {3, 2, 4096},
+                                                    {2, 2, 12288}, {2, 2, 12297}};
   for (size_t i = 0; i < shapes.size(); ++i) {
     SCOPED_TRACE(at::str(at::IntArrayRef(shapes[i])));
     const at::Tensor weight = random_tensor({shapes[i].back()}, 100 + i);

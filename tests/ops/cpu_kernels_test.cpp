@@ -384,8 +384,8 @@ TEST_P(CpuKernelsTest, NaNIsNotLost) {
     kernels.accumulate(x.data(), sum.data(), 37, false);
     EXPECT_TRUE(std::isnan(sum[place]));
     std::vector<float> logits = x;
-    EXPECT_TRUE(std::isnan(
-        kernels.cross_entropy(logits.data(), 37, /*target=*/10, 1.0F, 0.0F, nullptr)));
+    EXPECT_TRUE(
+        std::isnan(kernels.cross_entropy(logits.data(), 37, /*target=*/10, 1.0F, 0.0F, nullptr)));
     AdamWConstants c{};
     c.lr = c.bias_correction1 = c.sqrt_bias_correction2 = c.eps = c.grad_scale = 1;
     std::vector<float> master(37), exp_avg(37), exp_avg_sq(37), working(37);

@@ -1,5 +1,6 @@
 #include "ops/phase_times.h"
 
+#include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
@@ -27,6 +28,17 @@ TEST(PhaseTimes, SumsByNameWhileItListens) {
   EXPECT_GE(times.seconds().at("a"), 0.040);
   EXPECT_GE(times.seconds().at("b"), 0.001);
   EXPECT_LT(times.seconds().at("b"), times.seconds().at("a"));
+}
+
+// As autograd does it on a GPU, whose backward has a thread of its own.
+TEST(PhaseTimes, ListensToAThreadThatWorksForIt) {
+  const PhaseTimes times(at::kCPU);
+  const at::ThreadLocalState state;
+  std::thread([&state] {
+    const at::ThreadLocalStateGuard guard(state);
+    phase("there", 1);
+  }).join();
+  EXPECT_EQ(times.seconds().count("there"), 1U);
 }
 
 TEST(PhaseTimes, OneAfterAnother) {
