@@ -1,10 +1,17 @@
 #!/usr/bin/env python3
 """The checks of scripts/gpu_check.sh, which finds the GPU, torch and the program. Standard library only.
 
-The device tests run by themselves and under compute-sanitizer. The same fifty steps, of plain rows and of packed ones, are
-trained on the CPU in fp32 and on the GPU in fp32, bf16, fp16 and, where it has it, fp8; losses are compared step by step,
-as |difference| / max(1, loss). Tolerances: the first step sees equal weights, so only rounding; later ones drift. By captured
-graphs the GPU must give the bits that it gives without, where it gives the same bits twice. At last the kernels are timed.
+tests       the device tests, a process for each suite
+training    the same fifty steps, of plain rows and of packed ones, on the CPU in fp32 and on the GPU in fp32, bf16, fp16 and,
+            where it has it, fp8; losses are compared step by step, as |difference| / max(1, loss). Tolerances: the first
+            step sees equal weights, so only rounding; later ones drift. By captured graphs the GPU must give the bits
+            that it gives without, where it gives the same bits twice. In bf16 also without `deterministic`, as runs are.
+sanitizer   the device tests of our own kernels under compute-sanitizer
+kernels     each operator and update beside the ATen composition it replaces
+growth      tokens/s of a 1.1B model at 8192 beside what FLOPs predict from 1024
+bench-...   steps beside HF Trainer, a plain PyTorch loop and torch.compile (scripts/bench_vs_pytorch.py), with targets
+
+The report is written after every check. What an earlier report of the same commit has of other sections stays in it.
 """
 
 import argparse
@@ -15,6 +22,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -23,21 +31,49 @@ STEPS = 50
 FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2, "fp16": 5e-3, "fp8": 4e-2}
 LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2, "fp16": 2e-2, "fp8": 1e-1}
 EVAL_TOLERANCE = 1e-4
+# Size, length; the MFU (6N + 12LDT against the data sheet) and the speed against torch.compile that are wanted.
+BENCHMARKS = {
+    "bench-124m-1024": ("124m", 1024, 0.45, 1.05),
+    "bench-350m-2048": ("350m", 2048, 0.50, 1.05),
+    "bench-1.1b-2048": ("1.1b", 2048, 0.52, 1.0),
+    "bench-1.1b-8192": ("1.1b", 8192, 0.52, 1.0),
+}
+AGAINST_TRAINER, FIRST_STEP_SECONDS, GROWTH = 1.5, 3.0, 0.95
+SECTIONS = ("tests", "training", "sanitizer", "kernels", "growth", *BENCHMARKS)
 
 
 class Report:
-    def __init__(self):
-        self.checks = []
+    """Checks, in a file that is complete after each."""
+
+    def __init__(self, path, machine):
+        self.path, self.machine, self.checks, self.section = path, machine, [], ""
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                earlier = json.load(file)
+            if machine["commit"] and earlier.get("commit") == machine["commit"]:
+                self.checks = earlier["checks"]
+
+    def begin(self, section):
+        self.section = section
+        self.checks = [check for check in self.checks if check["section"] != section]
 
     def add(self, name, passed, **numbers):
         """passed: True, False, or None for a check that could not be made."""
         result = {True: "pass", False: "fail", None: "skip"}[passed]
-        self.checks.append({"name": name, "result": result, **numbers})
-        details = ", ".join(f"{key} {value}" for key, value in numbers.items() if value is not None)
+        self.checks.append({"section": self.section, "name": name, "result": result, **numbers})
+        details = ", ".join(f"{key} {value}" for key, value in numbers.items() if value is not None and not isinstance(value, (dict, list)))
         print(result.upper(), name + (": " + details if details else ""), flush=True)
+        self.write()
 
     def failed(self):
         return any(check["result"] == "fail" for check in self.checks)
+
+    def write(self):
+        document = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "result": "fail" if self.failed() else "pass"}
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            json.dump(document | self.machine | {"checks": self.checks}, file, indent=1)
+            file.write("\n")
+        os.replace(self.path + ".new", self.path)
 
 
 def run(command, **kwargs):
@@ -52,18 +88,23 @@ def first_line(command):
 
 
 def device_tests(report, build):
-    if not os.path.exists(os.path.join(build, "CTestTestfile.cmake")) or not shutil.which("ctest"):
-        report.add("device tests", None, reason="no build tree, or no ctest")
+    program = os.path.join(build, "test_gpu")
+    if not os.path.exists(program):
+        report.add("device tests", None, reason=f"no {program}")
         return
-    started = time.time()
-    done = run(["ctest", "--test-dir", build, "-L", "^gpu$", "--output-on-failure"])
-    if "No tests were found" in done.stdout + done.stderr:
-        report.add("device tests", None, reason="no test has the label gpu")
-        return
-    summary = [line for line in done.stdout.split("\n") if "tests passed" in line]
-    report.add("device tests", done.returncode == 0, summary=summary[0] if summary else None, seconds=round(time.time() - started, 1))
-    if done.returncode != 0:
-        print(done.stdout[-5000:])
+    listed = run([program, "--gtest_list_tests"])
+    suites = [line.split("#")[0].strip() for line in listed.stdout.split("\n") if line and not line.startswith(" ") and line.rstrip().endswith(".")]
+    if not suites:
+        report.add("device tests", False, message=(listed.stdout + listed.stderr)[-300:])
+    for suite in suites:
+        started = time.time()
+        done = run([program, f"--gtest_filter={suite}*"], cwd=build)
+        count = {word: done.stdout.count(f"[{mark}] ") for word, mark in (("ran", "       OK "), ("skipped", "  SKIPPED "))}
+        # Where there is a GPU a suite that skips all its tests has not been run.
+        passed = done.returncode == 0 and count["ran"] > 0
+        report.add("device tests " + suite.rstrip("."), passed, **count, exit_code=done.returncode, seconds=round(time.time() - started, 1))
+        if not passed:
+            print(done.stdout[-5000:] + done.stderr[-2000:])
 
 
 def kernels_compiled_in(report, lmtrain):
@@ -136,19 +177,76 @@ def write_config(path, work, batching):
         json.dump(config, file, indent=1)
 
 
+def growth(report, lmtrain):
+    """Model FLOPs a second at the longest length beside those at 1024."""
+    config = {
+        "name": "growth", "tokenizer": {"train": {"vocab_size": 32000}}, "device": "cuda", "precision": "bf16", "compile": "graph",
+        "data": {"train": [{"path": os.path.join(REPO, "README.md")}]},
+        "sequence": {"max_length": 8192, "min_length": 1024, "batching": "pack", "schedule": {"type": "linear"}},
+        "model": {
+            "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22, "num_attention_heads": 32,
+            "num_key_value_heads": 4, "vocab_size": 32000, "tie_word_embeddings": False,
+        },
+        "batch": {"tokens": 131072},
+        "train": {"steps": 10},
+    }
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "growth.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        done = run([lmtrain, "bench", path, "--json"])
+    if done.returncode != 0:
+        report.add("growth", False, exit_code=done.returncode, message=done.stderr.strip()[-300:])
+        return
+    measured = json.loads(done.stdout)
+    rates = {length["length"]: length["flops_per_second"] for length in measured["lengths"]}
+    kept = rates[8192] / rates[1024]
+    report.add("growth", kept >= GROWTH, of_predicted=round(kept, 3), wanted=GROWTH, bench=measured)
+
+
+def benchmark(report, section, lmtrain):
+    """The same model in lmtrain and PyTorch; lmtrain's time is the best of its contestants in bf16."""
+    size, length, wanted_mfu, wanted_against_compile = BENCHMARKS[section]
+    with tempfile.TemporaryDirectory() as work:
+        result = os.path.join(work, "bench.json")
+        command = [
+            sys.executable, os.path.join(REPO, "scripts", "bench_vs_pytorch.py"), "--device", "cuda", "--size", size, "--length",
+            str(length), "--steps", "12", "--rounds", "3", "--lmtrain", lmtrain, "--work", work, "--json", result,
+        ]
+        done = run(command)
+        if done.returncode != 0:
+            report.add(section, False, exit_code=done.returncode, message=(done.stdout + done.stderr).strip()[-1500:])
+            return
+        print(done.stdout, flush=True)
+        with open(result, encoding="utf-8") as file:
+            measured = json.load(file)
+    contestants = measured["contestants"]
+    seconds = {name: entry["step_seconds"]["median"] for name, entry in contestants.items()}
+    best = min(("lmtrain", "lmtrain-graph"), key=seconds.get)
+    mfu = contestants[best].get("mfu", {}).get("median")
+    against = {name: seconds[name] / seconds[best] for name in ("trainer", "loop", "compile")}
+    first_step = contestants[best]["first_step_seconds"]["median"]
+    report.add(f"{section} measured", True, best=best, against_loop=round(against["loop"], 3), bench=measured)
+    report.add(f"{section} MFU", None if mfu is None else mfu >= wanted_mfu, mfu=mfu, wanted=wanted_mfu)
+    report.add(f"{section} against torch.compile", against["compile"] >= wanted_against_compile,
+               ratio=round(against["compile"], 3), wanted=wanted_against_compile)
+    report.add(f"{section} against HF Trainer", against["trainer"] >= AGAINST_TRAINER, ratio=round(against["trainer"], 3), wanted=AGAINST_TRAINER)
+    report.add(f"{section} first step", first_step <= FIRST_STEP_SECONDS, seconds=round(first_step, 2), wanted=FIRST_STEP_SECONDS)
+
+
 def has_fp8(compiled_in):
     """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
     capability = first_line(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
     return compiled_in and float(capability or 0) >= 8.9
 
 
-def train(report, lmtrain, config, work, device, precision, batching, compile_mode="script", again=""):
+def train(report, lmtrain, config, work, device, precision, batching, compile_mode="script", again="", settings=()):
     """Losses of all steps, or None when it failed."""
     how = "" if compile_mode == "script" else " " + compile_mode
     name = f"{device}_{precision}_{batching}" + how.replace(" ", "_") + again.replace(" ", "_")
     folder = os.path.join(work, name)
     command = [lmtrain, "train", config, "--run-dir", folder, "--set", f"device={device}", "--set", f"precision={precision}",
-               "--set", f"compile={compile_mode}"]
+               "--set", f"compile={compile_mode}", *(word for setting in settings for word in ("--set", setting))]
     started = time.time()
     done = run(command)
     seconds = round(time.time() - started, 1)
@@ -224,44 +322,58 @@ def compare_evaluations(report, lmtrain, work):
     report.add(name, difference <= EVAL_TOLERANCE, **losses, difference=difference, tolerance=EVAL_TOLERANCE)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--lmtrain", "--build", "--torch-version", "--report"):
-        parser.add_argument(option, required=True)
-    arguments = parser.parse_args()
-    report = Report()
-    captures = kernels_compiled_in(report, arguments.lmtrain)
-    device_tests(report, arguments.build)
+def train_everything(report, lmtrain):
+    captures = kernels_compiled_in(report, lmtrain)
     with tempfile.TemporaryDirectory() as work:
         config = os.path.join(work, "gpu_check.json")
         for batching in ("bucket", "pack"):
             write_config(config, work, batching)
-            reference = train(report, arguments.lmtrain, config, work, "cpu", "fp32", batching)
+            reference = train(report, lmtrain, config, work, "cpu", "fp32", batching)
             for precision in ("fp32", "bf16", "fp16") + (("fp8",) if has_fp8(captures) else ()):
-                losses = train(report, arguments.lmtrain, config, work, "cuda", precision, batching)
+                losses = train(report, lmtrain, config, work, "cuda", precision, batching)
                 compare_losses(report, f"losses cuda {precision} {batching} against cpu fp32", precision, losses, reference)
                 if captures:
-                    compare_graphs(report, arguments.lmtrain, config, work, precision, batching, losses)
-        compare_evaluations(report, arguments.lmtrain, work)
-    sanitize(report, arguments.build)
-    time_kernels(report, arguments.build)
+                    compare_graphs(report, lmtrain, config, work, precision, batching, losses)
+            # As runs are by default, with whatever attention is the fastest.
+            for compile_mode in ("script", "graph") if captures else ("script",):
+                losses = train(report, lmtrain, config, work, "cuda", "bf16", batching, compile_mode, " not deterministic", ["deterministic=false"])
+                name = f"losses cuda bf16 {batching} {compile_mode} not deterministic against cpu fp32"
+                compare_losses(report, name, "bf16", losses, reference)
+        compare_evaluations(report, lmtrain, work)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for option in ("--lmtrain", "--build", "--torch-version", "--report"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="default: all")
+    arguments = parser.parse_args()
+    arguments.build, arguments.lmtrain = os.path.abspath(arguments.build), os.path.abspath(arguments.lmtrain)
+    sections = arguments.sections or SECTIONS
+    for section in sections:
+        if section not in SECTIONS:
+            parser.error(f"no section {section}; there are {', '.join(SECTIONS)}")
 
     query = "name,compute_cap,memory.total,driver_version"
-    document = {
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "result": "fail" if report.failed() else "pass",
+    report = Report(arguments.report, {
         "gpus": run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]).stdout.strip().split("\n"),
         "gpu_fields": query,
         "machine": {"system": platform.platform(), "processors": os.cpu_count()},
         "torch": arguments.torch_version,
         "lmtrain": run([arguments.lmtrain, "--version"]).stdout.strip().split("\n"),
         "commit": first_line(["git", "-C", REPO, "rev-parse", "HEAD"]),
-        "checks": report.checks,
+    })
+    actions = {
+        "tests": lambda: device_tests(report, arguments.build),
+        "training": lambda: train_everything(report, arguments.lmtrain),
+        "sanitizer": lambda: sanitize(report, arguments.build),
+        "kernels": lambda: time_kernels(report, arguments.build),
+        "growth": lambda: growth(report, arguments.lmtrain),
     }
-    with open(arguments.report, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
-        file.write("\n")
-    print(f"{document['result'].upper()}; report: {arguments.report}")
+    for section in sections:
+        report.begin(section)
+        actions.get(section, lambda: benchmark(report, section, arguments.lmtrain))()
+    print(f"{'FAIL' if report.failed() else 'PASS'}; report: {arguments.report}")
     raise SystemExit(report.failed())
 
 

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Does lmtrain train on this machine's GPU, and like the CPU does? Needs a GPU, a Python with torch 2.11, and to build nvcc.
-#   scripts/gpu_check.sh [REPORT.json]    default: gpu_check.json
+#   scripts/gpu_check.sh [REPORT.json [SECTION...]]    default: gpu_check.json, all sections
 #   LMTRAIN_BINARY=FILE       this program instead of a build
-#   LMTRAIN_BUILD=DIR         build tree whose ctest label `gpu` is run; default build, or the folder of LMTRAIN_BINARY
+#   LMTRAIN_BUILD=DIR         folder of test_gpu and bench_gpu_kernels; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 #   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
-# Runs the device tests, by themselves and under compute-sanitizer, then fifty steps in fp32 on the CPU and in fp32, bf16,
-# fp16 and fp8 on the GPU, of plain and of packed rows, with and without captured graphs, and compares losses; at last it times the kernels.
-# Prints PASS, FAIL and SKIP lines and writes one JSON report. Exit code 0 only when a GPU is there and nothing failed.
+# Sections: tests training sanitizer kernels growth bench-124m-1024 bench-350m-2048 bench-1.1b-2048 bench-1.1b-8192
+# (scripts/gpu_check.py says what each is). The benchmarks want transformers and accelerate beside torch; all together take about an hour.
+# Some of the tests read tests/reference where the program was built. Prints PASS, FAIL and SKIP lines and writes one JSON report,
+# in which sections of several calls come together. Exit code 0 only when a GPU is there and nothing failed.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,10{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) sed -n '2,12{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
 report=$(realpath -m "${1:-gpu_check.json}")
+[ $# -eq 0 ] || shift
 python=${PYTHON:-python3}
 binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
 cd "$repo_root"
@@ -36,11 +38,11 @@ if [ -z "$binary" ]; then
 fi
 build=${LMTRAIN_BUILD:-$(dirname "$binary")}
 
-# A program built elsewhere looks for its libraries where it was built: show it those that are here.
-libraries=$torch/lib
+# A program built elsewhere looks for its libraries where it was built: show it those that are here, or beside it.
+libraries=$torch/lib:$(dirname "$binary")
 if arrow=$(scripts/setup.sh --print-arrow-root 2>/dev/null); then libraries+=:$arrow; fi
 for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || libraries+=:$folder; done
 if ! "$binary" --version >/dev/null 2>&1; then export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
 "$binary" --version || fail "$binary does not start (see above)"
 
-exec "$python" scripts/gpu_check.py --lmtrain "$binary" --build "$build" --torch-version "$version" --report "$report"
+exec "$python" scripts/gpu_check.py --lmtrain "$binary" --build "$build" --torch-version "$version" --report "$report" "$@"
