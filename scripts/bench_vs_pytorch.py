@@ -22,7 +22,7 @@ Ratios are contestant / lmtrain within one round: above 1 lmtrain is faster (or 
 Every round also measures the best matrix product (`lmtrain bench`, the same dtype and device); "of matmul" is the model's
 FLOPs (6N + 6LDT a token, causal) at the contestant's speed, in percent of it; "MFU" counts 6N + 12LDT against the GPU's
 data sheet. Memory is the largest resident size of the process, the libraries' own pages included, or on a GPU the peak of
-its tensors. torch.compile needs g++ and Python's headers (Debian: python3-dev). Run it on an idle machine: threads that
+its tensors, lmtrain's as `lmtrain bench` measures it. torch.compile needs g++ and Python's headers (Debian: python3-dev). Run it on an idle machine: threads that
 spin on busy processors take ten times as long, and the range shows it.
 """
 
@@ -66,15 +66,15 @@ DEFAULT_CONTESTANTS = {
 TOKENS = {"cpu": (4096, 4096), "cuda": (131072, 32768)}
 
 
-def run_process(command, threads, log):
-    """(exit status, largest resident size in bytes)"""
+def run_process(command, threads, log, output=None):
+    """(exit status, largest resident size in bytes); standard output goes to `output`, or to the log too"""
     environment = os.environ | {
         "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false",
-        "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0"),  # Trainer would take all
+        "CUDA_VISIBLE_DEVICES": visible_gpu(),  # Trainer would take all
     }
-    with open(log, "wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    with open(log, "wb") as messages, open(output or os.devnull, "wb") as printed:
+        process = subprocess.Popen(command, stdout=printed if output else messages, stderr=messages, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_maxrss * 1024
@@ -134,11 +134,15 @@ def run_lmtrain(name, spec, binary):
         lines = [line for line in map(json.loads, file) if "elapsed" in line and "loss" in line]
     shutil.rmtree(run)  # with a checkpoint
     elapsed = [0.0] + [line["elapsed"] for line in lines]
-    bench = subprocess.run([binary, "bench", path, "--steps", "1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    measured = json.loads(bench.stdout)
-    of_length = measured["lengths"][0]
     with open(log, encoding="utf-8", errors="replace") as file:
         warnings = [line.strip() for line in file if line.startswith("warning:")]
+    bench = os.path.join(work, "lmtrain-bench.json")
+    status, _ = run_process([binary, "bench", path, "--steps", "1", "--json"], spec["threads"], log, bench)
+    if status != 0:
+        sys.exit(f"{name} bench ended with {status}; the end of {log}:\n{tail(log)}")
+    with open(bench, encoding="utf-8") as file:
+        measured = json.load(file)
+    of_length = measured["lengths"][0]
     return {
         "matmul_rate": measured["matmul_flops_per_second"],
         "data_sheet_rate": measured["data_sheet_flops_per_second"],
@@ -157,9 +161,14 @@ def processor_name():
     return fields.get("model name", platform.machine()), fields.get("flags", "").split()
 
 
+def visible_gpu():
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+
+
 def gpu_name():
+    query = ["nvidia-smi", "-i", visible_gpu(), "--query-gpu=name", "--format=csv,noheader"]
     try:
-        listed = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], stdout=subprocess.PIPE, text=True, check=True)
+        listed = subprocess.run(query, stdout=subprocess.PIPE, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         sys.exit("no GPU: nvidia-smi finds none")
     return listed.stdout.strip().split("\n")[0]

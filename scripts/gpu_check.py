@@ -11,11 +11,13 @@ kernels     each operator and update beside the ATen composition it replaces
 growth      tokens/s of a 1.1B model at 8192 beside what FLOPs predict from 1024
 bench-...   steps beside HF Trainer, a plain PyTorch loop and torch.compile (scripts/bench_vs_pytorch.py), with targets
 
-The report is written after every check. What an earlier report of the same commit has of other sections stays in it.
+The report is written after every check. What an earlier report of the same program on the same machine has of other
+sections stays in it.
 """
 
 import argparse
 import glob
+import hashlib
 import json
 import os
 import platform
@@ -50,7 +52,7 @@ class Report:
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 earlier = json.load(file)
-            if machine["commit"] and earlier.get("commit") == machine["commit"]:
+            if all(earlier.get(key) == value for key, value in machine.items()):
                 self.checks = earlier["checks"]
 
     def begin(self, section):
@@ -80,6 +82,11 @@ def run(command, **kwargs):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **kwargs)
 
 
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def first_line(command):
     try:
         return run(command).stdout.strip().split("\n")[0]
@@ -107,13 +114,10 @@ def device_tests(report, build):
             print(done.stdout[-5000:] + done.stderr[-2000:])
 
 
-def kernels_compiled_in(report, lmtrain):
-    version = run([lmtrain, "--version"]).stdout
-    found = re.search(r"GPU architectures compiled in: ([^;)]*)", version)
-    architectures = found.group(1) if found else "unknown"
-    compiled_in = architectures not in ("none", "unknown")
-    report.add("kernels of our own", True if compiled_in else None, architectures=architectures)
-    return compiled_in
+def architectures_compiled_in(lmtrain):
+    """What the program has kernels for; None for nothing."""
+    found = re.search(r"GPU architectures compiled in: ([^;)]*)", run([lmtrain, "--version"]).stdout)
+    return found.group(1) if found and found.group(1) != "none" else None
 
 
 def sanitize(report, build):
@@ -207,11 +211,18 @@ def growth(report, lmtrain):
 def benchmark(report, section, lmtrain):
     """The same model in lmtrain and PyTorch; lmtrain's time is the best of its contestants in bf16."""
     size, length, wanted_mfu, wanted_against_compile = BENCHMARKS[section]
+    missing = run([sys.executable, "-c", "import torch, transformers, accelerate"])
+    if missing.returncode != 0:
+        report.add(section, None, reason=f"{sys.executable}: {missing.stderr.strip().split(chr(10))[-1]}")
+        return
+    ours = ["lmtrain", "lmtrain-graph"]
+    contestants = ours + (["lmtrain-fp8"] if has_fp8(lmtrain) else []) + ["trainer", "loop", "compile"]
     with tempfile.TemporaryDirectory() as work:
         result = os.path.join(work, "bench.json")
         command = [
             sys.executable, os.path.join(REPO, "scripts", "bench_vs_pytorch.py"), "--device", "cuda", "--size", size, "--length",
-            str(length), "--steps", "12", "--rounds", "3", "--lmtrain", lmtrain, "--work", work, "--json", result,
+            str(length), "--steps", "12", "--rounds", "3", "--contestants", ",".join(contestants), "--lmtrain", lmtrain, "--work", work,
+            "--json", result,
         ]
         done = run(command)
         if done.returncode != 0:
@@ -220,12 +231,12 @@ def benchmark(report, section, lmtrain):
         print(done.stdout, flush=True)
         with open(result, encoding="utf-8") as file:
             measured = json.load(file)
-    contestants = measured["contestants"]
-    seconds = {name: entry["step_seconds"]["median"] for name, entry in contestants.items()}
-    best = min(("lmtrain", "lmtrain-graph"), key=seconds.get)
-    mfu = contestants[best].get("mfu", {}).get("median")
+    entries = measured["contestants"]
+    seconds = {name: entry["step_seconds"]["median"] for name, entry in entries.items()}
+    best = min(ours, key=seconds.get)
+    mfu = entries[best].get("mfu", {}).get("median")
     against = {name: seconds[name] / seconds[best] for name in ("trainer", "loop", "compile")}
-    first_step = contestants[best]["first_step_seconds"]["median"]
+    first_step = entries[best]["first_step_seconds"]["median"]
     report.add(f"{section} measured", True, best=best, against_loop=round(against["loop"], 3), bench=measured)
     report.add(f"{section} MFU", None if mfu is None else mfu >= wanted_mfu, mfu=mfu, wanted=wanted_mfu)
     report.add(f"{section} against torch.compile", against["compile"] >= wanted_against_compile,
@@ -234,10 +245,10 @@ def benchmark(report, section, lmtrain):
     report.add(f"{section} first step", first_step <= FIRST_STEP_SECONDS, seconds=round(first_step, 2), wanted=FIRST_STEP_SECONDS)
 
 
-def has_fp8(compiled_in):
+def has_fp8(lmtrain):
     """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
     capability = first_line(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
-    return compiled_in and float(capability or 0) >= 8.9
+    return architectures_compiled_in(lmtrain) is not None and float(capability or 0) >= 8.9
 
 
 def train(report, lmtrain, config, work, device, precision, batching, compile_mode="script", again="", settings=()):
@@ -323,13 +334,15 @@ def compare_evaluations(report, lmtrain, work):
 
 
 def train_everything(report, lmtrain):
-    captures = kernels_compiled_in(report, lmtrain)
+    architectures = architectures_compiled_in(lmtrain)
+    captures = architectures is not None
+    report.add("kernels of our own", True if captures else None, architectures=architectures)
     with tempfile.TemporaryDirectory() as work:
         config = os.path.join(work, "gpu_check.json")
         for batching in ("bucket", "pack"):
             write_config(config, work, batching)
             reference = train(report, lmtrain, config, work, "cpu", "fp32", batching)
-            for precision in ("fp32", "bf16", "fp16") + (("fp8",) if has_fp8(captures) else ()):
+            for precision in ("fp32", "bf16", "fp16") + (("fp8",) if has_fp8(lmtrain) else ()):
                 losses = train(report, lmtrain, config, work, "cuda", precision, batching)
                 compare_losses(report, f"losses cuda {precision} {batching} against cpu fp32", precision, losses, reference)
                 if captures:
@@ -362,6 +375,7 @@ def main():
         "torch": arguments.torch_version,
         "lmtrain": run([arguments.lmtrain, "--version"]).stdout.strip().split("\n"),
         "commit": first_line(["git", "-C", REPO, "rev-parse", "HEAD"]),
+        "program": sha256(arguments.lmtrain),
     })
     actions = {
         "tests": lambda: device_tests(report, arguments.build),

@@ -1,5 +1,7 @@
 // The control groups (version 1 or 2) that this process is in, by which a system or a container
 // limits what it may have.
+//
+// Which files say so is a matter of who asks: base/memory.h, base/processors.h.
 #pragma once
 
 #include <filesystem>

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the threads that may run at once.
+// More than any machine has.
 constexpr double kUnlimited = 1e9;
 
 double processors_of_affinity() {

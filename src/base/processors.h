@@ -1,4 +1,7 @@
-// The processors that this process may use.
+// The processors that this process may use: what `threads: "auto"` stands for.
+//
+// A machine may have many more. Threads beyond what a container is given do not run faster, they
+// wait for each other.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,7 @@
 #include "ops/cpu_kernels.h"
 
+#include <cpuid.h>
+
 #include "ops/cpu_tables.h"
 
 namespace lmtrain {
@@ -36,8 +38,18 @@ bool multiplies_pairs_fast() {
   return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0;
 }
 
-// Intel's, if the system has enabled them too.
-bool has_matrix_units() { return __builtin_cpu_supports("amx-bf16") != 0; }
+// Intel's (amx_bf16, leaf 7.0 EDX bit 22), if the system has enabled their tiles too: bits 17 and
+// 18 of XCR0, which can be read where it has enabled AVX-512.
+bool has_matrix_units() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_units = best_isa() >= Isa::kAvx512 &&
+                         __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
+  if (!has_units) return false;
+  constexpr unsigned kTiles = 3U << 17;
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTiles) == kTiles;
+}
 
 }  // namespace
 

@@ -53,7 +53,8 @@ class RowLosses {
 
   void operator()(int64_t begin, int64_t end) const {
     const int64_t vocab = logits_.size(1);
-    const at::Tensor scratch = at::detail::empty_cpu({vocab}, at::kFloat);
+    const bool needs_scratch = wants_gradient_ && !std::is_same_v<T, float>;
+    const at::Tensor scratch = at::detail::empty_cpu({needs_scratch ? vocab : 0}, at::kFloat);
     for (int64_t row = begin; row < end; ++row) {
       T* const logits = elements<T>(logits_) + row * logits_.stride(0);
       losses_[row] = cpu_kernels<T>().cross_entropy(logits, vocab, targets_[row], scale_, z_loss_,

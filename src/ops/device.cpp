@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -31,6 +32,19 @@ constexpr const char* kArchitectures = "none";
 
 bool has_driver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
 
+// cuDNN compiles its attention when that is first called, and asks for the compiler and what that
+// has built in by name alone, so both must be there already. Where they lie, a library of libtorch
+// knows.
+void load_run_time_compiler() {
+  constexpr int kMode = RTLD_NOW | RTLD_GLOBAL;
+  dlopen("libcaffe2_nvrtc.so", kMode);
+  void* const compiler = dlopen("libnvrtc.so.13", kMode);
+  std::array<char, PATH_MAX> folder{};
+  if (compiler != nullptr && dlinfo(compiler, RTLD_DI_ORIGIN, folder.data()) == 0) {
+    dlopen(str(folder.data(), "/libnvrtc-builtins.so.13.0").c_str(), kMode);
+  }
+}
+
 // Empty on success, else why CUDA cannot be used.
 std::string load_cuda() {
   static const std::string problem = []() -> std::string {
@@ -39,11 +53,7 @@ std::string load_cuda() {
       return str("libtorch_cuda.so does not load (", dlerror(),
                  "); run scripts/setup.sh with LMTRAIN_CUDA=on");
     }
-    // cuDNN compiles its attention when it is first called, and asks for the compiler by name
-    // alone.
-    for (const char* compiler : {"libnvrtc.so.13", "libnvrtc-builtins.so.13.0"}) {
-      dlopen(compiler, RTLD_NOW | RTLD_GLOBAL);
-    }
+    load_run_time_compiler();
     if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0)
       return "the driver reports no usable GPU";
     return "";

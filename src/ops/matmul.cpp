@@ -57,6 +57,13 @@ void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
   });
 }
 
+// Whether rows need hardly be divided by columns for all threads to have some.
+template <class T>
+bool has_rows_for_threads(const CpuGemm<T>& gemm, int64_t rows) {
+  constexpr int64_t kMostGroups = 2;
+  return groups_for_threads(rows, gemm.tile_rows) <= kMostGroups;
+}
+
 // Our product, where it is the one to take; else null.
 template <class T>
 const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
@@ -85,9 +92,8 @@ void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x) {
 template <class T>
 at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN) {
   const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN);
-  // Rows that are few for the threads would be computed for each of many groups of columns.
-  constexpr int64_t kMostGroups = 2;
-  if (gemm != nullptr && groups_for_threads(rows, gemm->tile_rows) <= kMostGroups) {
+  // Else they would be computed for each of many groups of columns.
+  if (gemm != nullptr && has_rows_for_threads(*gemm, rows)) {
     const at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
     shared_product<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN,
                       {{elements<T>(c_MN), c_MN.stride(0)}});
@@ -129,6 +135,7 @@ void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_M
   bool done = false;
   with_gemm(a_MK, b_KN, [&]<class T>(const CpuGemm<T>& gemm) {
     if (b_KN.size(0) == 0 || !is_one_block(gemm, b_KN)) return;
+    if (!has_rows_for_threads(gemm, a_MK.size(0))) return;
     shared_product<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
                       {{elements<T>(c_MN), c_MN.stride(0)}, nullptr, &visit});
     done = true;

@@ -9,7 +9,7 @@
 
 namespace lmtrain {
 
-// Called with rows [begin, end) of a matrix.
+// Called with rows [begin, end) of a matrix, by several threads at once.
 using VisitRows = std::function<void(int64_t begin, int64_t end)>;
 
 // a_MK b_KN -> c_MN, in their dtype. No gradient. Of either, rows or columns are contiguous.

@@ -103,10 +103,11 @@ class Division {
         tile_rows_(b.gemm.tile_rows),
         tiles_(parts(rows_, tile_rows_)),
         rows_at_once_(a.matrix.column_stride == 1 ? kGemmRows : kGemmRowsOfColumns) {
+    int64_t groups = parts(columns_, kSums / rows_at_once_);
     // Where rows alone are too few for the threads, columns are divided too.
-    const int64_t groups =
-        std::max(parts(columns_, kSums / rows_at_once_),
-                 std::min(b.num_panels(), groups_for_threads(rows_, tile_rows_)));
+    if (!whole_rows) {
+      groups = std::max(groups, std::min(b.num_panels(), groups_for_threads(rows_, tile_rows_)));
+    }
     columns_at_once_ = parts(b.num_panels(), groups) * b.gemm.panel_columns;
     wide_ = whole_rows ? columns_ : columns_at_once_;
   }
@@ -248,7 +249,9 @@ class PackedProduct {
   LinesList wanted_next(const MatrixPart& piece, int64_t term) const {
     const int64_t depth = b_.depth_at(term), next_term = term + depth;
     const int64_t next_row = piece.row + piece.rows;
-    const int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
+    int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
+    // Of whole rows the other columns come before the next ones.
+    if (c_.visit != nullptr && piece.column + piece.columns < b_.columns) next_rows = 0;
     LinesList list;
     if (c_.fused != nullptr) {
       add_beside(*c_.fused, share_of(of_result(piece), term, depth, b_.terms), list);
@@ -272,8 +275,9 @@ class PackedProduct {
   const Division division_;
 };
 
-// How the right operand is divided: `depth` terms are summed at a time, and of `wide` columns
-// `deep` terms are packed, or all, or all of all columns.
+// How the right operand is divided: `depth` terms are summed at a time, and `deep` terms of `wide`
+// columns are packed. A result that is consumed wants all terms at once, and one that is visited
+// all columns too.
 template <class T>
 struct Blocks {
   int64_t depth, wide, deep;
@@ -286,7 +290,7 @@ struct Blocks {
     if (c.visit != nullptr) {
       deep = parts(terms, depth) * depth;
       wide = parts(columns, panel) * panel;
-    } else if (c.fused != nullptr && deep < terms) {  // it is whole when it is consumed
+    } else if (c.fused != nullptr && deep < terms) {
       deep = parts(terms, depth) * depth;
       wide = std::max<int64_t>(1, kPackedUnits * unit / (panel * deep)) * panel;
     }

@@ -1,5 +1,8 @@
 // A product of ours (ops/cpu_gemm.h) on all threads: the right operand is packed block by block,
 // the result divided into pieces that threads take as they come free.
+//
+// The bits of a result depend on the operands alone, whoever computes which piece. ops/matmul.cpp
+// says when such a product is the one to take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +30,7 @@ struct LeftOperand {
 };
 
 // A result: in memory, or consumed where it is computed. One in memory may be visited, some whole
-// rows at a time, by the thread that wrote them.
+// rows at a time, by the thread that wrote them, if the right operand is one block.
 template <class T>
 struct ProductResult {
   GemmRows<T> rows;

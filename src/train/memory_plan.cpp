@@ -11,11 +11,14 @@ namespace {
 // What the backward of one position needs of a layer (model/llama_source.h), in bytes: the inputs
 // of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
 // matrices, of which one is that output and one is computed again, unless they are kept in fp8.
-int64_t saved_by_layer(const ModelConfig& model, const Precision& precision) {
+int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
+                       const at::Device& device) {
   const int64_t d = model.hidden_size;
   const int64_t f = model.intermediate_size;
   const int64_t q = model.num_attention_heads * model.resolved_head_dim();
-  const int64_t kv = model.num_key_value_heads * model.resolved_head_dim();
+  // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp).
+  const bool repeats = device.is_cuda() && precision.dtype == at::kFloat;
+  const int64_t kv = repeats ? q : model.num_key_value_heads * model.resolved_head_dim();
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const int64_t kept = element * (2 * d + (q + 2 * kv) + q + 2 * f);
   return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
@@ -37,7 +40,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   plan.gradient = plan.weights;
   for (const OptimizerBuffer& buffer : optimizer->buffers())
     plan.optimizer += static_cast<int64_t>(buffer.values.nbytes());
-  const int64_t of_layer = saved_by_layer(model, precision);
+  const int64_t of_layer = saved_by_layer(model, precision, device_of(config));
   const int64_t input = element * model.hidden_size;
   // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
   const int64_t layers = model.activation_checkpointing ? model.num_hidden_layers * input + of_layer

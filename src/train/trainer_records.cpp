@@ -85,7 +85,7 @@ void Trainer::evaluate_now() {
   const int64_t length = config_.sequence.max_length;
   EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
                       config_.eval.tokens};
-  // In fp32 a micro-batch that was fitted to bf16 may not fit.
+  // Micro-batches are fitted to the precision of the run, and this is in fp32.
   options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   const auto result = evaluate(fp32_model_ ? *fp32_model_ : model_, *eval_shard_, options,
                                [] { return stop_signal() == 0; });

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
@@ -10,7 +11,10 @@
 
 namespace lmtrain::testing {
 
+// cuBLAS reads its workspaces' sizes when it is first used: those of deterministic runs, since a
+// later test may be one.
 inline std::optional<at::Device> gpu() {
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   try {
     return resolve_device("cuda");
   } catch (const Error&) {

@@ -17,6 +17,7 @@ class Deterministic {
   ~Deterministic() {
     at::Context& context = at::globalContext();
     context.setDeterministicAlgorithms(false, /*warn_only=*/false);
+    context.setDeterministicFillUninitializedMemory(true);
     context.setDeterministicCuDNN(false);
     context.setSDPUseMemEfficient(true);
     context.setSDPUseCuDNN(true);
