@@ -175,12 +175,13 @@ def plain_llama(config, weights):
             for block in self.blocks:
                 x = block(x, cos, sin)
             logits = F.linear(F.rms_norm(x, (hidden,), self.norm, eps), self.head)
-            return F.cross_entropy(logits.float().flatten(0, 1), targets_BT.flatten())
+            wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            return F.cross_entropy(wide.flatten(0, 1), targets_BT.flatten())
 
     return Llama()
 
 
-def loop(spec, compiled=False, pure=False, transformers_model=False):
+def loop(spec, compiled=False, dtype=None, transformers_model=False):
     import torch
     from safetensors.torch import load_file
 
@@ -196,8 +197,8 @@ def loop(spec, compiled=False, pure=False, transformers_model=False):
         model = plain_llama(config, load_file(os.path.join(start, "model.safetensors")))
         forward = model
     model.to(spec["device"])
-    if pure:
-        model.bfloat16()
+    if dtype:
+        model.to(getattr(torch, dtype))
     if compiled:
         forward = torch.compile(forward)
     matrices = [p for p in model.parameters() if p.dim() >= 2]
@@ -207,7 +208,7 @@ def loop(spec, compiled=False, pure=False, transformers_model=False):
         lr=rule["lr"], betas=tuple(rule["betas"]), eps=rule["eps"], fused=True,
     )
     tokens = torch.load(os.path.join(spec["work"], "tokens.pt"))
-    autocast = spec["precision"] == "bf16" and not pure
+    autocast = spec["precision"] == "bf16" and dtype is None
     ends, losses = [now(spec)], []
     for step in range(spec["steps"]):
         loss_of_step = 0.0
@@ -277,8 +278,9 @@ CONTESTANTS = {
     "loop": loop,
     "compile": lambda spec: loop(spec, compiled=True),
     "hf-loop": lambda spec: loop(spec, transformers_model=True),
-    "pure-bf16": lambda spec: loop(spec, pure=True),
-    "pure-bf16-compile": lambda spec: loop(spec, pure=True, compiled=True),
+    "double": lambda spec: loop(spec, dtype="float64"),
+    "pure-bf16": lambda spec: loop(spec, dtype="bfloat16"),
+    "pure-bf16-compile": lambda spec: loop(spec, dtype="bfloat16", compiled=True),
 }
 
 

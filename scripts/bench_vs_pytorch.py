@@ -16,6 +16,7 @@ of the same micro-batches.
     loop       a plain PyTorch Llama and loop: SDPA, fused AdamW, clip_grad_norm_, eager; bf16: autocast
     compile    the same with torch.compile
     hf-loop    the same loop around LlamaForCausalLM (not in the default set)
+    double     the plain loop in double: what the losses would be without rounding (not in the default set)
     pure-bf16, pure-bf16-compile   the loops with bf16 weights and bf16 AdamW states (less than lmtrain keeps: fp32 masters); bf16 only
 
 Ratios are contestant / lmtrain within one round: above 1 lmtrain is faster (or smaller). Median and range over rounds.
@@ -55,7 +56,7 @@ CLIP = 1.0
 DROPPED_STEPS = 3
 # Settings of lmtrain's contestants, and which Python ones there are by default.
 LMTRAIN = {"lmtrain": {}, "lmtrain-graph": {"compile": "graph"}, "lmtrain-fp8": {"compile": "graph", "precision": "fp8"}}
-PYTHON = ["trainer", "loop", "compile", "hf-loop", "pure-bf16", "pure-bf16-compile"]
+PYTHON = ["trainer", "loop", "compile", "hf-loop", "double", "pure-bf16", "pure-bf16-compile"]
 DEFAULT_CONTESTANTS = {
     ("cpu", "fp32"): ["lmtrain", "trainer", "loop", "compile"],
     ("cpu", "bf16"): ["lmtrain", "trainer", "loop", "compile", "pure-bf16", "pure-bf16-compile"],
