@@ -49,11 +49,15 @@ class Report:
 
     def __init__(self, path, machine):
         self.path, self.machine, self.checks, self.section = path, machine, [], ""
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                earlier = json.load(file)
-            if all(earlier.get(key) == value for key, value in machine.items()):
-                self.checks = earlier["checks"]
+        try:
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    earlier = json.load(file)
+                if all(earlier.get(key) == value for key, value in machine.items()):
+                    self.checks = earlier["checks"]
+            self.write()  # before an hour of checks
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            sys.exit(f"{path} cannot be the report: {error}; move it away or give another name")
 
     def begin(self, section):
         self.section = section
@@ -186,7 +190,7 @@ def growth(report, lmtrain):
     config = {
         "name": "growth", "tokenizer": {"train": {"vocab_size": 32000}}, "device": "cuda", "precision": "bf16", "compile": "graph",
         "data": {"train": [{"path": os.path.join(REPO, "README.md")}]},
-        "sequence": {"max_length": 8192, "min_length": 1024, "batching": "pack", "schedule": {"type": "linear"}},
+        "sequence": {"max_length": 8192, "min_length": 1024, "batching": "concat", "schedule": {"type": "linear"}},
         "model": {
             "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22, "num_attention_heads": 32,
             "num_key_value_heads": 4, "vocab_size": 32000, "tie_word_embeddings": False,
