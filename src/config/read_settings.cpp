@@ -39,6 +39,13 @@ std::string join_key(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + "." + key;
 }
 
+// As JSON text, without those that are empty.
+std::vector<std::string> quoted(std::vector<std::string> words) {
+  std::erase(words, "");
+  for (std::string& word : words) word = "\"" + word + "\"";
+  return words;
+}
+
 }  // namespace
 
 std::optional<std::string> expand_variables(const std::string& text, std::string* problem) {
@@ -74,11 +81,11 @@ void SettingReader::problem(const std::string& where, const std::string& pointer
 }
 
 void SettingReader::wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
-                          const std::string& what, const std::string& hint) {
+                          const std::string& what, const std::vector<std::string>& meant) {
   bad_.insert(setting.key);
   problem(node.where, pointer,
           quote_json(node) + " " + what + "; allowed: " + describe_allowed(setting) +
-              (hint.empty() ? "" : "; did you mean \"" + hint + "\"?"));
+              (meant.empty() ? "" : "; did you mean " + join(meant, " or ") + "?"));
 }
 
 void SettingReader::read_section(const JsonNode& object, const SettingTable& table,
@@ -188,7 +195,14 @@ bool SettingReader::read_null(const JsonNode& node, const Setting& setting) {
 
 void SettingReader::read_integer(const JsonNode& node, const Setting& setting,
                                  const std::string& pointer) {
-  if (!node.is(Type::kNumber)) return wrong(node, setting, pointer, "is not an integer");
+  if (!node.is(Type::kNumber)) {
+    // "10K" where a plain count is wanted.
+    const std::optional<int64_t> count =
+        node.is(Type::kString) ? parse_tokens(node.text) : std::nullopt;
+    return wrong(
+        node, setting, pointer, "is not an integer",
+        count ? std::vector<std::string>{std::to_string(*count)} : std::vector<std::string>());
+  }
   if (!node.integer) {
     const bool fraction = std::isfinite(node.number) && node.number != std::trunc(node.number);
     return wrong(node, setting, pointer, fraction ? "is not an integer" : "is too large");
@@ -220,11 +234,12 @@ void SettingReader::read_text(const JsonNode& node, const Setting& setting,
   std::string text = node.text;
   if (setting.kind == SettingKind::kChoice &&
       std::find(setting.choices.begin(), setting.choices.end(), text) == setting.choices.end()) {
-    return wrong(node, setting, pointer, "is not known", nearest_word(text, setting.choices));
+    return wrong(node, setting, pointer, "is not known",
+                 quoted({nearest_choice(text, setting.choices)}));
   }
   if (setting.kind == SettingKind::kDevice && !is_device(text)) {
     return wrong(node, setting, pointer, "is not a device",
-                 nearest_word(text, {"auto", "cpu", "cuda", "cuda:0"}));
+                 quoted({nearest_choice(text, {"auto", "cpu", "cuda", "cuda:0"})}));
   }
   if (setting.kind == SettingKind::kName && !is_name(text)) {
     return wrong(node, setting, pointer, "cannot name a folder");
@@ -265,14 +280,17 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
   if (!node.is(Type::kString)) return wrong(node, setting, pointer, what);
   if (duration) {
     const std::optional<double> seconds = parse_duration(node.text);
-    if (!seconds) return wrong(node, setting, pointer, what);
+    if (!seconds) return wrong(node, setting, pointer, what, quoted(similar_durations(node.text)));
     if (!setting.bounds.contains(*seconds)) {
       return wrong(node, setting, pointer, "is out of range");
     }
     return store(setting.slot, *seconds);
   }
   const std::optional<int64_t> count = tokens ? parse_tokens(node.text) : parse_bytes(node.text);
-  if (!count) return wrong(node, setting, pointer, what);
+  if (!count) {
+    return wrong(node, setting, pointer, what,
+                 quoted(tokens ? similar_tokens(node.text) : similar_bytes(node.text)));
+  }
   if (!setting.bounds.contains(static_cast<double>(*count))) {
     return wrong(node, setting, pointer, "is out of range");
   }
@@ -292,7 +310,9 @@ bool SettingReader::parse_span_node(const JsonNode& node, const Setting& setting
   const std::optional<Span> parsed =
       node.is(Type::kString) ? parse_span(node.text) : std::optional<Span>();
   if (!parsed) {
-    wrong(node, setting, pointer, "is not an amount with a unit");
+    wrong(node, setting, pointer, "is not an amount with a unit",
+          node.is(Type::kString) ? quoted(similar_spans(node.text, setting.units))
+                                 : std::vector<std::string>());
     return false;
   }
   if (std::find(setting.units.begin(), setting.units.end(), parsed->unit) == setting.units.end()) {

@@ -52,8 +52,9 @@ class SettingReader {
   bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
   void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
                    const std::string& pointer);
+  // `meant`: what was probably meant, each as JSON.
   void wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
-             const std::string& what, const std::string& hint = "");
+             const std::string& what, const std::vector<std::string>& meant = {});
 
   UnknownKeys unknown_;
   std::vector<std::string> problems_;

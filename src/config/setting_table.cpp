@@ -185,6 +185,17 @@ constexpr std::pair<const char*, const char*> kForeignNames[] = {
     {"data_seed", "data.seed"},
 };
 
+// The same for values.
+constexpr std::pair<const char*, const char*> kForeignChoices[] = {
+    {"float16", "fp16"},  {"half", "fp16"},
+    {"f16", "fp16"},      {"float32", "fp32"},
+    {"float", "fp32"},    {"single", "fp32"},
+    {"f32", "fp32"},      {"full", "fp32"},
+    {"bfloat16", "bf16"}, {"bfloat", "bf16"},
+    {"float8", "fp8"},    {"gpu", "cuda"},
+    {"adam", "adamw"},    {"warmup_stable_decay", "wsd"},
+};
+
 }  // namespace
 
 bool SettingRange::contains(double value) const {
@@ -324,6 +335,15 @@ std::string nearest_key(const std::string& unknown, const std::string& section,
     if (last_component(setting.key) == near) return setting.key;
   }
   return {};
+}
+
+std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices) {
+  const std::string lower = lower_snake(word);
+  for (const auto& [name, choice] : kForeignChoices) {
+    if (lower == name && std::find(choices.begin(), choices.end(), choice) != choices.end())
+      return choice;
+  }
+  return nearest_word(lower, choices);
 }
 
 std::string pointer_of(const std::string& key) {

@@ -135,6 +135,9 @@ std::string why_unused(const Setting& setting, const SettingTable& table);
 // unknown key stands.
 std::string nearest_key(const std::string& unknown, const std::string& section,
                         const SettingTable& table);
+// The choice a person probably meant, by another program's name for it ("float16" is "fp16") or by
+// its spelling; empty when there is none.
+std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
 // "optimizer.lr" -> "/optimizer/lr".
 std::string pointer_of(const std::string& key);
 

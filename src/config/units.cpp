@@ -1,8 +1,10 @@
 #include "config/units.h"
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 
@@ -33,6 +35,15 @@ constexpr std::array<UnitName, 9> kByteUnits = {{{"B", 1},
                                                  {"GiB", 0x1p30},
                                                  {"TiB", 0x1p40}}};
 constexpr std::array<UnitName, 3> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}}};
+// Units as other programs write them, in lower case, beside those that differ from ours in case
+// alone.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOtherUnitNames = {
+    {{"m", "min"},     {"mins", "min"},  {"minute", "min"}, {"minutes", "min"}, {"sec", "s"},
+     {"secs", "s"},    {"second", "s"},  {"seconds", "s"},  {"hr", "h"},        {"hrs", "h"},
+     {"hour", "h"},    {"hours", "h"},   {"percent", "%"},  {"pct", "%"},       {"thousand", "K"},
+     {"million", "M"}, {"billion", "B"}, {"g", "B"},        {"kb", "K"},        {"mb", "M"},
+     {"k", "KB"},      {"m", "MB"},      {"g", "GB"},       {"t", "TB"},        {"byte", "B"},
+     {"bytes", "B"}}};
 constexpr double kLargestWhole = 0x1p53;
 
 struct Amount {
@@ -82,6 +93,44 @@ std::string shortest(double value) {
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
   return {buffer.data(), end.ptr};
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+template <size_t kCount>
+void add_names(const std::array<UnitName, kCount>& units, std::vector<std::string>& names) {
+  for (const UnitName& unit : units) {
+    if (!unit.name.empty()) names.emplace_back(unit.name);
+  }
+}
+
+// The number of `text` with each of `names` that its unit may stand for.
+std::vector<std::string> similar(std::string_view text, const std::vector<std::string>& names) {
+  const std::optional<Amount> amount = split_amount(text);
+  if (!amount || amount->unit.empty()) return {};
+  const std::string unit = lower_case(amount->unit);
+  std::vector<std::string> meant;
+  for (const std::string& name : names) {
+    bool same = lower_case(name) == unit;
+    for (const auto& [other, ours] : kOtherUnitNames)
+      same = same || (other == unit && ours == name);
+    if (same) meant.push_back(name);
+  }
+  constexpr size_t kLongEnough = 3;  // among shorter words everything is near
+  if (meant.empty() && unit.size() >= kLongEnough) {
+    if (std::string near = nearest_word(unit, names); !near.empty()) meant.push_back(near);
+  }
+  std::string number(text.substr(0, text.size() - amount->unit.size()));
+  while (number.ends_with(' ')) number.pop_back();
+  for (std::string& name : meant) {
+    const bool word = name == "steps" || name == "epochs" || name == "tokens";
+    name.insert(0, number + (word ? " " : ""));
+  }
+  return meant;
 }
 
 std::string write_tokens(double tokens) {
@@ -135,6 +184,50 @@ std::optional<Span> parse_span(std::string_view text) {
     return Span{static_cast<double>(*tokens), Span::Unit::kTokens};
   }
   return std::nullopt;
+}
+
+std::vector<std::string> similar_tokens(std::string_view text) {
+  std::vector<std::string> names = {"tokens"};
+  add_names(kTokenUnits, names);
+  return similar(text, names);
+}
+
+std::vector<std::string> similar_bytes(std::string_view text) {
+  std::vector<std::string> names;
+  add_names(kByteUnits, names);
+  return similar(text, names);
+}
+
+std::vector<std::string> similar_durations(std::string_view text) {
+  std::vector<std::string> names;
+  add_names(kTimeUnits, names);
+  return similar(text, names);
+}
+
+std::vector<std::string> similar_spans(std::string_view text,
+                                       const std::vector<Span::Unit>& units) {
+  std::vector<std::string> names;
+  for (const Span::Unit unit : units) {
+    switch (unit) {
+      case Span::Unit::kSteps:
+        names.emplace_back("steps");
+        break;
+      case Span::Unit::kTokens:
+        names.emplace_back("tokens");
+        add_names(kTokenUnits, names);
+        break;
+      case Span::Unit::kPercent:
+        names.emplace_back("%");
+        break;
+      case Span::Unit::kSeconds:
+        add_names(kTimeUnits, names);
+        break;
+      case Span::Unit::kEpochs:
+        names.emplace_back("epochs");
+        break;
+    }
+  }
+  return similar(text, names);
 }
 
 std::string tokens_pattern() { return kNumberPattern + alternatives(kTokenUnits) + "( ?tokens)?$"; }

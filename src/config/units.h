@@ -25,6 +25,13 @@ std::optional<double> parse_duration(std::string_view text);
 // word, as a bare number's unit is the key's affair.
 std::optional<Span> parse_span(std::string_view text);
 
+// The amounts that text which is none was probably meant to be, each as it should be written: for
+// "10m" in a span of tokens or time "10M" and "10min". Empty: nothing is near.
+std::vector<std::string> similar_tokens(std::string_view text);
+std::vector<std::string> similar_bytes(std::string_view text);
+std::vector<std::string> similar_durations(std::string_view text);
+std::vector<std::string> similar_spans(std::string_view text, const std::vector<Span::Unit>& units);
+
 // Regular expressions (ECMA 262) of what the parsers take, for the JSON Schema.
 std::string tokens_pattern();
 std::string bytes_pattern();

@@ -50,6 +50,31 @@ TEST(Units, Spans) {
   }
 }
 
+// Every suggestion is an amount that the key takes.
+TEST(Units, WhatAnAmountWasProbablyMeantToBe) {
+  using Words = std::vector<std::string>;
+  const std::vector<Unit> all = {Unit::kSteps, Unit::kTokens, Unit::kPercent, Unit::kSeconds,
+                                 Unit::kEpochs};
+  EXPECT_EQ(similar_spans("10m", all), (Words{"10M", "10min"}));
+  EXPECT_EQ(similar_spans("10m", {Unit::kSteps, Unit::kSeconds}), Words{"10min"});
+  EXPECT_EQ(similar_spans("5 stepz", all), Words{"5 steps"});
+  EXPECT_EQ(similar_spans("2 percent", all), Words{"2%"});
+  EXPECT_EQ(similar_spans("1.5 epoch s", all), Words{"1.5 epochs"});
+  EXPECT_EQ(similar_spans("3 hours", all), Words{"3h"});
+  EXPECT_EQ(similar_tokens("10m"), Words{"10M"});
+  EXPECT_EQ(similar_tokens("64ki"), Words{"64Ki"});
+  EXPECT_EQ(similar_tokens("1.5 billion"), Words{"1.5B"});
+  EXPECT_EQ(similar_tokens("10 MB"), Words{"10M"});
+  EXPECT_EQ(similar_bytes("100mb"), Words{"100MB"});
+  EXPECT_EQ(similar_bytes("10M"), Words{"10MB"});
+  EXPECT_EQ(similar_durations("10m"), Words{"10min"});
+  EXPECT_EQ(similar_durations("10M"), Words{"10min"});
+  EXPECT_EQ(similar_durations("90 sec"), Words{"90s"});
+  for (const char* text : {"", "m", "10", "10 x", "2 days", "ten minutes"}) {
+    EXPECT_EQ(similar_spans(text, all), Words{}) << text;
+  }
+}
+
 TEST(Units, WhatIsWrittenParsesBackToTheSameValue) {
   for (uint64_t i = 0; i < 4000; ++i) {
     const auto draw = [&](uint64_t n) {
