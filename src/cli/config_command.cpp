@@ -13,7 +13,18 @@ struct Options {
   std::string key;
   std::string config;
   std::vector<std::string> overrides;
+  bool json = false;
 };
+
+int show(const Options& options) {
+  const Config config = load_config(options.config, options.overrides);
+  if (options.json) {
+    std::cout << config_to_json(config).dump() << std::endl;
+  } else {
+    std::cout << show_config(config) << std::flush;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -40,15 +51,11 @@ void add_config_command(CLI::App& app, Action& action) {
     };
   });
 
-  CLI::App* show =
+  CLI::App* show_app =
       command->add_subcommand("show", "Check a configuration and print it with every default");
-  add_config_options(*show, options->config, options->overrides);
-  show->callback([options, &action] {
-    action = [options] {
-      std::cout << show_config(load_config(options->config, options->overrides)) << std::flush;
-      return 0;
-    };
-  });
+  add_config_options(*show_app, options->config, options->overrides);
+  show_app->add_flag("--json", options->json, "Print one JSON document, without notes");
+  show_app->callback([options, &action] { action = [options] { return show(*options); }; });
 }
 
 }  // namespace lmtrain

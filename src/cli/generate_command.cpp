@@ -16,11 +16,13 @@ struct Options {
   std::string prompt;
   std::string precision = "fp32";
   std::string device = "auto";
+  std::string tokenizer;
   GenerateOptions sampling;
 };
 
 int generate_text(Options options) {
-  ModelTarget loaded(open_target(options.target), {options.device, options.precision, 0, ""});
+  ModelTarget loaded(open_target(options.target),
+                     {options.device, options.precision, 0, options.tokenizer});
   const Tokenizer& tokenizer = loaded.tokenizer();
   std::vector<int32_t> ids =
       tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);
@@ -79,6 +81,8 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(device_name())
       ->capture_default_str();
+  command->add_option("--tokenizer", options->tokenizer,
+                      "A sentencepiece model (default: tokenizer.model of the folder)");
   command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
 }
 

@@ -1,14 +1,20 @@
 // lmtrain: reads the command line, runs one command, and turns what went wrong into a message and
 // an exit code.
-#include <algorithm>
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "ops/device.h"
 #include "train/failure.h"
@@ -22,12 +28,24 @@ int report(ErrorKind kind, const std::string& message) {
   return exit_code(kind);
 }
 
+// Whether standard output is a pipe that nobody reads any more.
+bool reader_is_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+// The exit code, once what was printed is out. `head` that has read enough is no error of ours: the
+// command ends as one does that SIGPIPE ends, without a word.
+int finish_output(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  if (reader_is_gone()) return code != 0 ? code : 128 + SIGPIPE;
+  return report(ErrorKind::kIo, "cannot write to standard output");
+}
+
 int run_action(const Action& action) {
   try {
-    const int code = action();
-    std::cout.flush();
-    if (!std::cout) return report(ErrorKind::kIo, "cannot write to standard output");
-    return code;
+    return finish_output(action());
   } catch (const StopRequested& stop) {
     log_progress_done();
     std::cerr << "lmtrain: stopped by signal " << stop.signal << std::endl;
@@ -36,18 +54,6 @@ int run_action(const Action& action) {
     const Failure failure = describe_failure(error);
     return report(failure.kind, failure.message);
   }
-}
-
-// CLI11 would only say that a command is missing.
-std::string unknown_command(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end())
-    return "";
-  const std::string nearest = nearest_word(word, names);
-  return str("there is no command \"", word, "\"",
-             nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"), " The commands are ",
-             join(names, ", "), "; run lmtrain --help");
 }
 
 }  // namespace
@@ -73,12 +79,17 @@ int main(int argc, char** argv) {
   lmtrain::add_plan_command(app, action);
   lmtrain::add_bench_command(app, action);
   lmtrain::add_config_command(app, action);
-  const std::string problem = argc > 1 ? lmtrain::unknown_command(app, argv[1]) : "";
+  const std::vector<std::string> arguments = lmtrain::arguments_of(argc, argv);
+  std::string problem = lmtrain::unknown_command(app, arguments);
   if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);
   try {
-    app.parse(argc, argv);
+    // CLI11 takes them from the back.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : lmtrain::exit_code(lmtrain::ErrorKind::kUsage);
+    if (error.get_exit_code() != 0) problem = lmtrain::unknown_word(app, arguments);
+    if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);
+    const bool asked_for = app.exit(error) == 0;  // --help and --version end here
+    return lmtrain::finish_output(asked_for ? 0 : lmtrain::exit_code(lmtrain::ErrorKind::kUsage));
   }
   return lmtrain::run_action(action);
 }

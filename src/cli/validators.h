@@ -3,12 +3,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
+#include "config/settings.h"
 
 namespace lmtrain {
 
@@ -54,9 +57,15 @@ inline CLI::Validator fraction() {
 }
 // Of evaluation and sampling: in fp8 a result would depend on what else is in its batch.
 inline CLI::Validator precision_of_weights() {
-  return allowed("auto, fp32, bf16 or fp16", [](const std::string& text) {
-    return text == "auto" || text == "fp32" || text == "bf16" || text == "fp16";
-  });
+  return CLI::Validator(
+      [](std::string& text) {
+        const std::vector<std::string> names = {"auto", "fp32", "bf16", "fp16"};
+        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+        const std::string nearest = nearest_choice(text, names);
+        return str("\"", text, "\" is not allowed; give auto, fp32, bf16 or fp16",
+                   nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"));
+      },
+      "");
 }
 inline CLI::Validator device_name() {
   return allowed("auto, cpu, cuda or cuda:N", [](const std::string& text) {
