@@ -15,7 +15,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,14{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 harness=${LMTRAIN_BUILD:-$repo_root/build}/bench_tokenizer
 [ -x "$harness" ] || fail "no $harness: build it with scripts/build.sh"
 arguments=("$@")

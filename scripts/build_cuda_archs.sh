@@ -5,7 +5,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-case "${1:-}" in -h | --help) sed -n '2,4{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 cd "$repo_root"
 
 [ $# -gt 0 ] || set -- 80 90a 100

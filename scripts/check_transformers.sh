@@ -14,7 +14,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,12{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 
 cache=${LMTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lmtrain}
 requirements=$repo_root/tests/reference/requirements.txt

@@ -13,7 +13,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case "${1:-}" in -h | --help) sed -n '2,11{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 report=$(realpath -m "${1:-gpu_check.json}")
 [ $# -eq 0 ] || shift
 python=${PYTHON:-python3}

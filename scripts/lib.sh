@@ -8,6 +8,9 @@ repo_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$@" >&2; }  # each argument a line
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# print_help FILE: the comment at the head of a script, which is its help.
+print_help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$1"; }
+
 # step "2/4 build": prints a heading, and the time the previous step took. `step` alone closes the last one.
 step_name='' step_started=0
 step() {

@@ -16,7 +16,7 @@ for argument in "$@"; do
   case $argument in
     --install) install=yes ;;
     --all | --format | --fix) mode=${argument#--} ;;
-    -h | --help) sed -n '2,8{s/^# \{0,1\}//;p}' "$0"; exit ;;
+    -h | --help) print_help "$0"; exit ;;
     *) fail "unknown argument '$argument'; see scripts/lint.sh --help" ;;
   esac
 done

@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$repo_root"
-case "${1:-}" in -h | --help) sed -n '2,6{s/^# \{0,1\}//;p}' "$0"; exit ;; esac
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 
 readonly run=runs/quickstart
 readonly prompt=$'def forward(self, x):\n'

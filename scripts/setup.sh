@@ -247,6 +247,6 @@ case "${1:-}" in
     setup_arrow
     ;;
   --packages) setup_packages ;;
-  -h | --help) sed -n '2,13{s/^# \{0,1\}//;p}' "$0" ;;
+  -h | --help) print_help "$0" ;;
   *) fail "unknown argument '$1'; see scripts/setup.sh --help" ;;
 esac

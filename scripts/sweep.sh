@@ -17,7 +17,7 @@ config='' out='' points='' seeds='' time_limit='' table_only=false
 vary=() common=()
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,12{s/^# \{0,1\}//;p}' "$0"; exit ;;
+    -h | --help) print_help "$0"; exit ;;
     --table) table_only=true; shift; continue ;;
     --) shift; common=("$@"); break ;;
     --*) [ $# -ge 2 ] || fail "$1 needs a value" ;;&

@@ -12,7 +12,7 @@ cd "$repo_root"
 
 preset=${LMTRAIN_PRESET:-release}
 case "${1:-}" in
-  -h | --help) sed -n '2,7{s/^# \{0,1\}//;p}' "$0"; exit ;;
+  -h | --help) print_help "$0"; exit ;;
   '' | -*) selection=("$@") ;;
   *) selection=(--label-regex "^($(IFS='|'; echo "$*"))\$") ;;
 esac
