@@ -1,4 +1,5 @@
-// The settings themselves; the model's are in model_settings.cpp.
+// The settings themselves; the model's are in model_settings.cpp, those of what a run leaves behind
+// in output_settings.cpp.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -8,7 +9,6 @@ using Kind = SettingKind;
 constexpr Span::Unit kSteps = Span::Unit::kSteps;
 constexpr Span::Unit kTokens = Span::Unit::kTokens;
 constexpr Span::Unit kPercent = Span::Unit::kPercent;
-constexpr Span::Unit kSeconds = Span::Unit::kSeconds;
 constexpr Span::Unit kEpochs = Span::Unit::kEpochs;
 constexpr double kMaxLength = 1 << 24;
 constexpr double kMaxTokens = 0x1p53;
@@ -327,27 +327,6 @@ void add_guard(SettingTable& t, Config& config) {
       .used_if("restart.on_divergence", {"true"});
 }
 
-void add_outputs(SettingTable& t, Config& c) {
-  const std::vector<Span::Unit> all = {kSteps, kTokens, kPercent, kSeconds};
-  t.section("eval", "Evaluation during training; one always comes at the start and the end.");
-  t.add("eval.every", &c.eval.every, "How often; 0: never in between.").in_units(all, kSteps);
-  t.add("eval.tokens", &c.eval.tokens, "How much of the held-out text, in whole documents.")
-      .as(Kind::kTokens)
-      .range(1, kMaxTokens);
-  t.section("checkpoint", "Saves; one always comes at the end.");
-  t.add("checkpoint.every", &c.checkpoint.every, "How often; 0: never in between.")
-      .in_units(all, kSteps);
-  t.add("checkpoint.keep", &c.checkpoint.keep, "How many of the newest to keep.")
-      .range(1, 1'000'000);
-  t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
-  t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
-        "When a save fails, the disk full for example.")
-      .one_of({"stop", "continue"});
-  t.section("log", "What a run says.");
-  t.add("log.every", &c.log.every, "How often a line of progress; 0: never.").in_units(all, kSteps);
-  t.add("log.tensorboard", &c.log.tensorboard, "Write event files for TensorBoard.");
-}
-
 }  // namespace
 
 SettingTable config_settings(Config& config) {
@@ -364,7 +343,7 @@ SettingTable config_settings(Config& config) {
   add_schedules(table, config);
   add_run_length(table, config.train);
   add_guard(table, config);
-  add_outputs(table, config);
+  add_output_settings(table, config);
   return table;
 }
 

@@ -118,6 +118,8 @@ SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
 // `prefix`: "model." or empty (transformers' config.json). model_settings.cpp.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
+// eval, checkpoint, log. output_settings.cpp.
+void add_output_settings(SettingTable& table, Config& config);
 
 // betas of an optimizer, when none are given.
 std::vector<double> default_betas(const std::string& optimizer_type);

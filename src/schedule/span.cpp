@@ -48,6 +48,11 @@ double resolve_span(const Span& span, double total, bool counts_steps, double to
   throw Error(ErrorKind::kInternal, "a span has a unit that does not count steps of a run");
 }
 
+Span epochs_in_tokens(const Span& span, double tokens_per_epoch) {
+  if (span.unit != Span::Unit::kEpochs) return span;
+  return {span.value * tokens_per_epoch, Span::Unit::kTokens};
+}
+
 bool Cadence::due(const Progress& before, const Progress& after) const {
   if (every_.value <= 0) return false;
   return num_completed(in_unit(after, every_.unit), every_.value) >

@@ -15,6 +15,9 @@ namespace lmtrain {
 // place in a run.
 double resolve_span(const Span& span, double total, bool counts_steps, double tokens_per_step);
 
+// A span of epochs as one of tokens, `tokens_per_epoch` of them each; any other as it is.
+Span epochs_in_tokens(const Span& span, double tokens_per_epoch);
+
 // How far a run has come, in every unit a span may have. seconds: training time over all resumes.
 struct Progress {
   double steps = 0;
@@ -25,6 +28,8 @@ struct Progress {
 
 class Cadence {
  public:
+  Cadence() = default;  // never due
+  // Not of epochs: epochs_in_tokens makes those a span of tokens.
   explicit Cadence(const Span& every) : every_(every) {}
 
   // Whether a multiple of the span lies in (before, after]. Never when the span is 0.

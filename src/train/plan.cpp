@@ -14,11 +14,13 @@ struct RunUnits {
   bool counts_steps;
   double total;     // in steps or targets, as the run counts
   double per_step;  // of the same
+  double tokens_per_epoch;
 };
 
-// Something that happens every `span` of the run, and at its end.
-std::optional<int64_t> count_events(const Span& every, const Config& config, const RunUnits& run,
+// Something that happens every `given` span of the run, and at its end.
+std::optional<int64_t> count_events(const Span& given, const Config& config, const RunUnits& run,
                                     int64_t steps) {
+  const Span every = epochs_in_tokens(given, run.tokens_per_epoch);
   if (every.unit == Span::Unit::kSeconds) return std::nullopt;
   if (every.value <= 0) return 1;
   const double span =
@@ -65,7 +67,8 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   plan.targets = order.num_targets();
   const double total = run_total(config.train, order);
   const RunUnits run = {config.train.steps.has_value(), total,
-                        total / static_cast<double>(std::max<int64_t>(1, plan.steps))};
+                        total / static_cast<double>(std::max<int64_t>(1, plan.steps)),
+                        static_cast<double>(order.targets_given())};
   plan.learning_rate = learning_rate_points(config, run);
   plan.checkpoints = count_events(config.checkpoint.every, config, run, plan.steps);
   plan.evaluations = 0;

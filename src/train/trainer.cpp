@@ -43,9 +43,6 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
              config_.loss.z_loss, precision_of(config_).fp8),
       optimizer_(make_optimizer(config_.optimizer, parameters_)),
       grad_(at::zeros_like(parameters_.master())),
-      eval_every_(config_.eval.every),
-      save_every_(config_.checkpoint.every),
-      log_every_(config_.log.every),
       peak_flops_(
           known_peak_flops(parameters_.master().device(), parameters_.working().scalar_type())),
       started_(Clock::now()),
@@ -60,6 +57,10 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
         std::make_unique<StepGraphs>(graph_recorder(model_.device()), model_, *optimizer_, grad_);
   }
   restore(checkpoint_);
+  const auto tokens_per_epoch = static_cast<double>(order_->targets_given());
+  eval_every_ = Cadence(epochs_in_tokens(config_.eval.every, tokens_per_epoch));
+  save_every_ = Cadence(epochs_in_tokens(config_.checkpoint.every, tokens_per_epoch));
+  log_every_ = Cadence(epochs_in_tokens(config_.log.every, tokens_per_epoch));
   const bool counts_steps = config_.train.steps.has_value();
   const auto tokens_per_step = static_cast<double>(config_.batch.tokens);
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), counts_steps,

@@ -60,6 +60,27 @@ TEST(Plan, IsWhatTheRunDoes) {
   }
 }
 
+TEST(Plan, EpochsAreASpan) {
+  const Reference& made = reference({{"train", {{"steps", nullptr}, {"epochs", 2}}},
+                                     {"eval", {{"every", "0.5 epochs"}}},
+                                     {"checkpoint", {{"every", "1 epoch"}}},
+                                     {"log", {{"every", "1 epoch"}}}});
+  const Json plan = plan_of(made.config);
+  const auto epoch = plan.at("targets_given").get<double>();
+  int64_t evaluations = 0;
+  for (const Json& line : made.run.metrics()) {
+    if (!line.contains("eval_loss")) continue;
+    // The first step at which so many halves are complete; a step has at most 256 targets.
+    const double due = 0.5 * epoch * static_cast<double>(evaluations++);
+    EXPECT_GE(line.at("tokens"), due);
+    EXPECT_LT(line.at("tokens"), due + 256);
+  }
+  EXPECT_EQ(evaluations, 5);
+  EXPECT_EQ(plan.at("evaluations"), 5);
+  EXPECT_EQ(plan.at("checkpoints"), 2);
+  EXPECT_EQ(made.run.events("save").size(), 2U);
+}
+
 TEST(Plan, ForPeople) {
   const std::string config = reference().config;
   const ProcessResult result = lmtrain({"plan", config});

@@ -30,6 +30,18 @@ TEST(Cadence, EveryUnit) {
   EXPECT_EQ(due_steps({20, Span::Unit::kSeconds}, 0, 40), tens);
 }
 
+// 40 steps of 100 tokens over 1600 tokens of text are two epochs and a half.
+TEST(Cadence, EpochsAreCountedInTokens) {
+  const auto epochs = [](double count) {
+    return epochs_in_tokens({count, Span::Unit::kEpochs}, 1600);
+  };
+  EXPECT_EQ(due_steps(epochs(1), 0, 40), (std::vector<int>{16, 32}));
+  EXPECT_EQ(due_steps(epochs(0.5), 0, 40), (std::vector<int>{8, 16, 24, 32, 40}));
+  EXPECT_EQ(due_steps(epochs(0), 0, 40), std::vector<int>{});
+  const Span percent{5, Span::Unit::kPercent};
+  EXPECT_EQ(epochs_in_tokens(percent, 1600), percent);
+}
+
 TEST(Cadence, FallsOnTheStepThatCrosses) {
   EXPECT_EQ(due_steps({250, Span::Unit::kTokens}, 0, 10), (std::vector<int>{3, 5, 8, 10}));
   // Several in one step are one.

@@ -1,0 +1,31 @@
+// The settings of what a run leaves behind: evaluations, checkpoints, lines of progress.
+#include "config/settings.h"
+
+namespace lmtrain {
+
+void add_output_settings(SettingTable& t, Config& c) {
+  using Unit = Span::Unit;
+  constexpr double kMaxTokens = 0x1p53;
+  const std::vector<Unit> all = {Unit::kSteps, Unit::kTokens, Unit::kPercent, Unit::kSeconds,
+                                 Unit::kEpochs};
+  t.section("eval", "Evaluation during training; one always comes at the start and the end.");
+  t.add("eval.every", &c.eval.every, "How often; 0: never in between.").in_units(all, Unit::kSteps);
+  t.add("eval.tokens", &c.eval.tokens, "How much of the held-out text, in whole documents.")
+      .as(SettingKind::kTokens)
+      .range(1, kMaxTokens);
+  t.section("checkpoint", "Saves; one always comes at the end.");
+  t.add("checkpoint.every", &c.checkpoint.every, "How often; 0: never in between.")
+      .in_units(all, Unit::kSteps);
+  t.add("checkpoint.keep", &c.checkpoint.keep, "How many of the newest to keep.")
+      .range(1, 1'000'000);
+  t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
+  t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
+        "When a save fails, the disk full for example.")
+      .one_of({"stop", "continue"});
+  t.section("log", "What a run says.");
+  t.add("log.every", &c.log.every, "How often a line of progress; 0: never.")
+      .in_units(all, Unit::kSteps);
+  t.add("log.tensorboard", &c.log.tensorboard, "Write event files for TensorBoard.");
+}
+
+}  // namespace lmtrain
