@@ -198,6 +198,7 @@ struct EvalConfig {
 struct CheckpointConfig {
   Span every{5.0, Span::Unit::kPercent};
   int64_t keep = 3;
+  std::optional<Span> keep_every;
   bool async = true;
   std::string on_save_error = "stop";  // stop | continue
   bool operator==(const CheckpointConfig&) const = default;

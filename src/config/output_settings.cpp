@@ -18,6 +18,11 @@ void add_output_settings(SettingTable& t, Config& c) {
       .in_units(all, Unit::kSteps);
   t.add("checkpoint.keep", &c.checkpoint.keep, "How many of the newest to keep.")
       .range(1, 1'000'000);
+  t.add("checkpoint.keep_every", &c.checkpoint.keep_every,
+        "How often to save one that is never removed, beside the newest. With lr_schedule.type wsd "
+        "the one at which the decay begins is such a checkpoint anyway.")
+      .in_units(all, Unit::kSteps)
+      .null_is("none");
   t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
   t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
         "When a save fails, the disk full for example.")

@@ -23,6 +23,7 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::string*) const { return SettingKind::kText; }
     SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
     SettingKind operator()(const Span*) const { return SettingKind::kSpan; }
+    SettingKind operator()(const std::optional<Span>*) const { return SettingKind::kSpan; }
     SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
     SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
     SettingKind operator()(const std::vector<Span>*) const { return SettingKind::kSpans; }

@@ -44,6 +44,9 @@ struct ToJson {
   Json operator()(const double* slot) const { return *slot; }
   Json operator()(const std::string* slot) const { return *slot; }
   Json operator()(const Span* slot) const { return span_json(*slot, setting.bare_unit); }
+  Json operator()(const std::optional<Span>* slot) const {
+    return *slot ? span_json(**slot, setting.bare_unit) : Json(nullptr);
+  }
   Json operator()(const std::vector<double>* slot) const { return *slot; }
   Json operator()(const std::vector<int64_t>* slot) const { return *slot; }
   Json operator()(const std::vector<Span>* slot) const {

@@ -39,6 +39,17 @@ uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
   return bytes;
 }
 
+// Whether a checkpoint is to stay for ever. One whose state cannot be read is of no use.
+bool is_kept(const fs::path& folder) {
+  const fs::path file = folder / kStateFile;
+  try {
+    return fs::exists(file) && parse_state(read_file(file), file.string()).kept;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCheckpoint) throw;
+    return false;
+  }
+}
+
 // Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for
 // whole. Later steps than the one just saved are damaged, or of a future that a resume has left:
 // they do not count among those that are kept.
@@ -46,8 +57,10 @@ void prune(const RunFolder& run, int64_t newest, int64_t keep) {
   std::vector<int64_t> steps = run.checkpoint_steps();
   std::erase_if(steps, [&](int64_t step) { return step > newest; });
   for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
-    remove_tree(run.checkpoint(steps[i]) / kManifestFile);
-    remove_tree(run.checkpoint(steps[i]));
+    const fs::path folder = run.checkpoint(steps[i]);
+    if (is_kept(folder)) continue;
+    remove_tree(folder / kManifestFile);
+    remove_tree(folder);
   }
 }
 

@@ -40,8 +40,9 @@ struct CheckpointSnapshot {
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
                                  const Optimizer& optimizer);
 
-// Writes and publishes checkpoints/step_N, then removes all but the newest `keep`. Error(kIo) when
-// the system refuses: no older checkpoint is touched then.
+// Writes and publishes checkpoints/step_N, then removes all but the newest `keep` and those whose
+// state says that they are kept. Error(kIo) when the system refuses: no older checkpoint is touched
+// then.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       int64_t keep);

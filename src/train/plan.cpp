@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "schedule/lr_schedule.h"
-#include "schedule/span.h"
+#include "schedule/save_schedule.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -12,29 +12,31 @@ namespace {
 
 struct RunUnits {
   bool counts_steps;
-  double total;     // in steps or targets, as the run counts
-  double per_step;  // of the same
-  double tokens_per_epoch;
+  double total;             // in steps or targets, as the run counts
+  double per_step;          // of the same
+  int64_t steps;            // of the run
+  double targets_per_step;  // on average
+
+  // As the trainer counts it; the clock stands still.
+  Progress progress(int64_t step) const {
+    const auto done = static_cast<double>(step);
+    return {done, done * targets_per_step, 100 * done * per_step / total, 0};
+  }
+  // Steps on which something falls due before the last one, which has what comes at the end.
+  template <class Due>
+  int64_t count(const Due& due) const {
+    int64_t count = 0;
+    for (int64_t step = 1; step < steps; ++step) {
+      if (due(progress(step - 1), progress(step))) ++count;
+    }
+    return count;
+  }
 };
 
-// Something that happens every `given` span of the run, and at its end.
-std::optional<int64_t> count_events(const Span& given, const Config& config, const RunUnits& run,
-                                    int64_t steps) {
-  const Span every = epochs_in_tokens(given, run.tokens_per_epoch);
-  if (every.unit == Span::Unit::kSeconds) return std::nullopt;
-  if (every.value <= 0) return 1;
-  const double span =
-      resolve_span(every, run.total, run.counts_steps, static_cast<double>(config.batch.tokens));
-  const double steps_between = every.unit == Span::Unit::kSteps ? every.value : span / run.per_step;
-  // What falls due during the last step is the one at the end.
-  const auto steps_before_the_last = static_cast<double>(steps - 1);
-  const double due = std::floor(steps_before_the_last / steps_between + 1e-9);
-  return 1 + static_cast<int64_t>(std::min(due, steps_before_the_last));
-}
+bool by_the_clock(const Span& span) { return span.unit == Span::Unit::kSeconds; }
 
-std::vector<LearningRatePoint> learning_rate_points(const Config& config, const RunUnits& run) {
-  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run.total, run.counts_steps,
-                            static_cast<double>(config.batch.tokens));
+std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule,
+                                                    const RunUnits& run) {
   const double last = run.total - run.per_step;
   std::vector<std::pair<double, std::string>> places = {{0, "start"},
                                                         {schedule.warmup(), "end of warm-up"},
@@ -66,15 +68,33 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   plan.steps = order.num_batches();
   plan.targets = order.num_targets();
   const double total = run_total(config.train, order);
-  const RunUnits run = {config.train.steps.has_value(), total,
-                        total / static_cast<double>(std::max<int64_t>(1, plan.steps)),
-                        static_cast<double>(order.targets_given())};
-  plan.learning_rate = learning_rate_points(config, run);
-  plan.checkpoints = count_events(config.checkpoint.every, config, run, plan.steps);
+  const auto steps = static_cast<double>(std::max<int64_t>(1, plan.steps));
+  const RunUnits run = {config.train.steps.has_value(), total, total / steps, plan.steps,
+                        static_cast<double>(plan.targets) / steps};
+  const LrSchedule rates(config.lr_schedule, config.optimizer.lr, run.total, run.counts_steps,
+                         static_cast<double>(config.batch.tokens));
+  plan.learning_rate = learning_rate_points(rates, run);
+  const auto tokens_per_epoch = static_cast<double>(order.targets_given());
+  const SaveSchedule saves(config, rates, tokens_per_epoch);
+  const std::optional<Span>& keep_every = config.checkpoint.keep_every;
+  if (!keep_every || !by_the_clock(*keep_every)) {
+    plan.kept_checkpoints = run.count(
+        [&](const Progress& before, const Progress& after) { return saves.kept(before, after); });
+    if (!by_the_clock(config.checkpoint.every)) {
+      plan.checkpoints = 1 + run.count([&](const Progress& before, const Progress& after) {
+        return saves.due(before, after);
+      });
+    }
+  }
   plan.evaluations = 0;
   if (data.eval_shard) {
-    plan.evaluations = count_events(config.eval.every, config, run, plan.steps);
-    if (plan.evaluations) ++*plan.evaluations;  // before the first step
+    plan.evaluations.reset();
+    const Cadence every(epochs_in_tokens(config.eval.every, tokens_per_epoch));
+    if (!by_the_clock(config.eval.every)) {
+      plan.evaluations = 2 + run.count([&](const Progress& before, const Progress& after) {
+        return every.due(before, after);
+      });  // with those before the first step and at the end
+    }
   }
   const int64_t rows =
       std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / longest);

@@ -28,7 +28,8 @@ struct RunPlan {
   // Nothing where they follow the clock.
   std::optional<int64_t> evaluations;
   std::optional<int64_t> checkpoints;
-  int64_t micro_positions = 0;  // rows x length of the largest micro-batch
+  std::optional<int64_t> kept_checkpoints;  // of them, those before the end that are never removed
+  int64_t micro_positions = 0;              // rows x length of the largest micro-batch
   MemoryPlan memory;
 };
 

@@ -106,6 +106,7 @@ std::string state_to_text(const TrainingState& state) {
                      {"total", length_json(state.total)},
                      {"guard", guard_json(state.guard)},
                      {"loss_scale", loss_scale_json(state.loss_scale)},
+                     {"kept", state.kept},
                      {"micro", micro_json(state.micro)}};
   return json.dump(2) + "\n";
 }
@@ -138,6 +139,7 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
     state.total = read_length(json.at("total"));
     state.guard = read_guard(json.at("guard"));
     state.loss_scale = read_loss_scale(json.at("loss_scale"));
+    state.kept = json.value("kept", false);  // a checkpoint of before there were such has no key
     state.micro = read_micro(json.at("micro"));
     return state;
   } catch (const Json::exception& error) {

@@ -30,6 +30,7 @@ struct TrainingState {
   RunLength total;                   // its length after them
   GuardState guard;
   std::optional<LossScale> loss_scale;  // fp16 alone
+  bool kept = false;                    // the checkpoint of this step is never removed
   MicroFit micro;                       // where memory did not hold batch.micro_tokens
 };
 

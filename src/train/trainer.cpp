@@ -59,12 +59,12 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   restore(checkpoint_);
   const auto tokens_per_epoch = static_cast<double>(order_->targets_given());
   eval_every_ = Cadence(epochs_in_tokens(config_.eval.every, tokens_per_epoch));
-  save_every_ = Cadence(epochs_in_tokens(config_.checkpoint.every, tokens_per_epoch));
   log_every_ = Cadence(epochs_in_tokens(config_.log.every, tokens_per_epoch));
   const bool counts_steps = config_.train.steps.has_value();
   const auto tokens_per_step = static_cast<double>(config_.batch.tokens);
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), counts_steps,
                        tokens_per_step);
+  saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
   if (trial) trial_end_ = resolve_span(*trial, total(), counts_steps, tokens_per_step);
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
@@ -214,7 +214,8 @@ void Trainer::train() {
     const Progress before = progress();
     train_batch();
     if (eval_every_.due(before, progress()) && !finished()) evaluate_now();
-    if (save_every_.due(before, progress()) && !finished()) save_checkpoint();
+    state_.kept = saves_.kept(before, progress());
+    if (saves_.due(before, progress()) && !finished()) save_checkpoint();
     saver_->poll();
     if (seconds_since(status_written_) > 10) write_running_status();
   }

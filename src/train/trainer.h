@@ -19,6 +19,7 @@
 #include "formats/token_shard.h"
 #include "optim/optimizer.h"
 #include "schedule/lr_schedule.h"
+#include "schedule/save_schedule.h"
 #include "schedule/span.h"
 #include "train/checkpoint_saver.h"
 #include "train/evaluate.h"
@@ -103,7 +104,8 @@ class Trainer {
   std::unique_ptr<StepGraphs> graphs_;  // with `compile: graph`
   std::optional<LrSchedule> lr_schedule_;
   std::optional<double> trial_end_;  // in the unit of done()
-  Cadence eval_every_, save_every_, log_every_;
+  Cadence eval_every_, log_every_;
+  SaveSchedule saves_;
   std::optional<double> peak_flops_;
 
   CheckpointTexts texts_;

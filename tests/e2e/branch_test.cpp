@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "e2e/references.h"
 
@@ -80,6 +81,55 @@ TEST(Branch, OfTheNewestWithoutAStep) {
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(branch.checkpoint_steps().front(), 40);
   EXPECT_EQ(branch.status().at("step"), 45);
+}
+
+// With the default of three kept, those that a branch needs are there: every 12th step, and where
+// the decay begins.
+TEST(Branch, CheckpointsToBranchFromAreKept) {
+  const Reference& whole =
+      reference({{"checkpoint", {{"keep_every", "12 steps"}}},
+                 {"lr_schedule", {{"type", "wsd"}, {"warmup", 4}, {"decay", "20%"}}}});
+  EXPECT_EQ(whole.run.checkpoint_steps(), (std::vector<int64_t>{12, 24, 32, 36, 39, 40}));
+  EXPECT_TRUE(whole.run.state(32).at("kept"));
+  EXPECT_FALSE(whole.run.state(39).at("kept"));
+  const RunDir branch(whole.fresh("kept"));
+  const ProcessResult result = lmtrain({"resume", whole.run.path(), "--from", "32", "--run-dir",
+                                        branch.path(), "--set", "train.steps=60"});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  // The plateau goes on to the later decay, which has a checkpoint of its own.
+  for (const Json& line : branch.metrics()) {
+    const bool plateau = line.contains("lr") && line.at("step") > 4 && line.at("step") <= 48;
+    if (plateau) {
+      EXPECT_EQ(line.at("lr"), 3e-3) << line;
+    }
+  }
+  EXPECT_TRUE(branch.state(48).at("kept"));
+}
+
+// The commands of docs/cli.md, typed as they stand there.
+TEST(Branch, TheDocumentedCommandsWork) {
+  const Workspace workspace;
+  for (const char* name : {"configs", "data"})
+    fs::create_directory_symlink(fs::path(LMTRAIN_SOURCE_DIR) / name, workspace / name);
+  std::istringstream page(read_text(LMTRAIN_SOURCE_DIR "/docs/cli.md"));
+  ProcessOptions here;
+  here.cwd = workspace / "";
+  int64_t commands = 0;
+  bool fenced = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line == "```") fenced = !fenced;
+    const bool of_branches =
+        fenced && line.starts_with("lmtrain ") && line.find("runs/plateau") != std::string::npos;
+    if (!of_branches) continue;
+    ++commands;
+    const std::string typed = "\"$0\" " + line.substr(sizeof("lmtrain"));
+    const ProcessResult result =
+        Process({"bash", "-c", typed, lmtrain_binary()}, on_one_core(here)).wait();
+    EXPECT_EQ(result.exit_code, 0) << line << result;
+  }
+  EXPECT_EQ(commands, 3);
+  EXPECT_EQ(RunDir(workspace / "runs/short").status().at("step"), 30);
+  EXPECT_EQ(RunDir(workspace / "runs/longer").status().at("step"), 90);
 }
 
 TEST(Branch, WhatIsWrongIsNamedAndLeavesNoRun) {

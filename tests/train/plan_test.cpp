@@ -87,6 +87,22 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
   EXPECT_EQ(plan_run(config, PreparedData{}, batches).evaluations, 0);
 }
 
+TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
+  Config config = planned_config();
+  config.checkpoint.every = {60, Span::Unit::kSteps};
+  const BatchOrder batches = order(config);
+  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 0);
+  config.checkpoint.keep_every = {{50, Span::Unit::kSteps}};
+  const RunPlan plan = plan_run(config, {}, batches);
+  EXPECT_EQ(plan.checkpoints, 7);  // 50, 60, 100, 120, 150, 180, the end
+  EXPECT_EQ(plan.kept_checkpoints, 3);
+  config.lr_schedule.type = "wsd";  // the decay begins at 160
+  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 4);
+  config.checkpoint.keep_every = {{90, Span::Unit::kSeconds}};
+  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, std::nullopt);
+  EXPECT_EQ(plan_run(config, {}, batches).checkpoints, std::nullopt);
+}
+
 TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   Config config = planned_config();
   const MemoryPlan fp32 = plan_memory(config, {at::kFloat}, 128);

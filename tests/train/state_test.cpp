@@ -29,6 +29,7 @@ TrainingState full_state() {
   state.loss = 4.0 / 3.0;
   state.eval_loss = 1e-300;
   state.eval_pending = true;
+  state.kept = true;
   state.fingerprint = "0123456789abcdef0123456789abcdef";
   state.planned = {.steps = 0, .tokens = 1'000'000, .epochs = 0};
   state.replans = {{40, {.steps = 10, .tokens = 0, .epochs = 0}},
@@ -56,6 +57,7 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.eval_loss, expected.eval_loss);
   EXPECT_EQ(actual.eval_pending, expected.eval_pending);
+  EXPECT_EQ(actual.kept, expected.kept);
   EXPECT_EQ(actual.fingerprint, expected.fingerprint);
   expect_equal(actual.planned, expected.planned);
   expect_equal(actual.total, expected.total);

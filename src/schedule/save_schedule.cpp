@@ -1,0 +1,24 @@
+#include "schedule/save_schedule.h"
+
+namespace lmtrain {
+
+SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr, double tokens_per_epoch)
+    : every_(epochs_in_tokens(config.checkpoint.every, tokens_per_epoch)),
+      counts_steps_(config.train.steps.has_value()) {
+  if (config.checkpoint.keep_every)
+    keep_every_ = Cadence(epochs_in_tokens(*config.checkpoint.keep_every, tokens_per_epoch));
+  if (config.lr_schedule.type == "wsd") decay_begins_ = lr.decay_begin();
+}
+
+bool SaveSchedule::due(const Progress& before, const Progress& after) const {
+  return every_.due(before, after) || kept(before, after);
+}
+
+bool SaveSchedule::kept(const Progress& before, const Progress& after) const {
+  if (keep_every_.due(before, after)) return true;
+  if (!decay_begins_) return false;
+  const auto done = [&](const Progress& at) { return counts_steps_ ? at.steps : at.tokens; };
+  return done(before) < *decay_begins_ && *decay_begins_ <= done(after);
+}
+
+}  // namespace lmtrain

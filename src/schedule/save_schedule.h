@@ -1,0 +1,32 @@
+// When a run saves a checkpoint, and which of them are never removed: a pure function of the
+// progress before and after a step. The run asks it step by step, the plan counts with it.
+#pragma once
+
+#include <optional>
+
+#include "config/config.h"
+#include "schedule/lr_schedule.h"
+#include "schedule/span.h"
+
+namespace lmtrain {
+
+class SaveSchedule {
+ public:
+  SaveSchedule() = default;  // never
+  // `lr` is the learning rate's schedule, which counts steps or tokens. An epoch trains
+  // `tokens_per_epoch`.
+  SaveSchedule(const Config& config, const LrSchedule& lr, double tokens_per_epoch);
+
+  // Whether a checkpoint falls due on the step that leads from `before` to `after`.
+  bool due(const Progress& before, const Progress& after) const;
+  // Whether it is never removed: keep_every falls due, or the decay of a wsd schedule begins behind
+  // it, so that it is the last of the plateau, from which a longer run or another decay can begin.
+  bool kept(const Progress& before, const Progress& after) const;
+
+ private:
+  Cadence every_, keep_every_;
+  bool counts_steps_ = false;
+  std::optional<double> decay_begins_;
+};
+
+}  // namespace lmtrain
