@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(std::string_view action, const fs::path& path, int error) {
   std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "; free some space and run the command again";
+  if (error == ENOSPC || error == EDQUOT) hint = "; free some space";
   if (error == EACCES || error == EPERM || error == EROFS)
     hint = "; check the permissions of the file and its folder";
   if (error == EFBIG)
@@ -298,7 +298,7 @@ void require_free_space(const fs::path& path, uint64_t bytes, std::string_view p
   if (available < bytes) {
     throw Error(ErrorKind::kIo,
                 str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
-                    format_bytes(available), " free; free some space and run the command again"));
+                    format_bytes(available), " free; free some space"));
   }
 }
 

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/run_argument.h"
 #include "cli/run_setup.h"
 #include "cli/validators.h"
 
@@ -18,18 +18,7 @@ struct Options {
 };
 
 int resume(const Options& options) {
-  const RunFolder run(std::filesystem::absolute(options.run_dir).lexically_normal());
-  if (!std::filesystem::is_directory(run.path())) {
-    throw Error(ErrorKind::kUsage,
-                str(run.path().string(),
-                    " is not a run folder; a run is started with: lmtrain train CONFIG.json"));
-  }
-  if (!run.holds_run()) {
-    throw Error(ErrorKind::kUsage,
-                str("there is no run in ", run.path().string(),
-                    " (no config.json); start one with: lmtrain train CONFIG.json --run-dir ",
-                    options.run_dir));
-  }
+  const RunFolder run = run_of_argument(options.run_dir);
   if (!options.branch_dir.empty()) {
     return branch_run(
         run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},

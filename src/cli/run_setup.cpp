@@ -11,6 +11,7 @@
 #include "config/settings.h"
 #include "formats/manifest.h"
 #include "train/adopt.h"
+#include "train/failure.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
 #include "train/target.h"
@@ -106,6 +107,31 @@ Config changed_config(const RunFolder& run, const Config& before,
   return config;
 }
 
+// The folder holds the run from here on, so the command that has begun it would be refused.
+template <class Work>
+int with_the_run_there(const RunFolder& run, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    const Failure failure = describe_failure(error);
+    if (failure.kind != ErrorKind::kIo) throw;
+    throw Error(ErrorKind::kIo,
+                str(failure.message, "; then go on with: lmtrain resume ", run.path().string()));
+  }
+}
+
+int train(RestartableRun& training) {
+  log_note(training.summary());
+  try {
+    const RunOutcome outcome = training.run();
+    std::cout << outcome.status << std::endl;
+    return outcome.exit_code;
+  } catch (...) {
+    if (!training.failed_status().empty()) std::cout << training.failed_status() << std::endl;
+    throw;
+  }
+}
+
 PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
@@ -126,16 +152,8 @@ std::string describe_run(Config config, const RunFolder& run) {
   return Trainer(config, data, run, std::nullopt).summary();
 }
 
-int train_run(RestartableRun& training) {
-  log_note(training.summary());
-  try {
-    const RunOutcome outcome = training.run();
-    std::cout << outcome.status << std::endl;
-    return outcome.exit_code;
-  } catch (...) {
-    if (!training.failed_status().empty()) std::cout << training.failed_status() << std::endl;
-    throw;
-  }
+int train_run(const RunFolder& run, RestartableRun& training) {
+  return with_the_run_there(run, [&] { return train(training); });
 }
 
 void write_run_config(const RunFolder& run, const Config& config) {
@@ -155,7 +173,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
   refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
   if (!(config == before)) write_run_config(run, config);
-  return train_run(training);
+  return train_run(run, training);
 }
 
 int branch_run(const RunFolder& from, const Branch& branch,
@@ -192,14 +210,16 @@ int branch_run(const RunFolder& from, const Branch& branch,
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   adopt_checkpoint(from, *step, run);
   write_run_config(run, config);
-  RestartableRun training = make_run(config, run);
-  write_run_config(run, config);  // with what was auto made concrete
-  RunLog(run, state, /*tensorboard=*/false)
-      .event("start", state, str("branch of ", from.checkpoint(*step).string()),
-             {{"version", LMTRAIN_VERSION},
-              {"device", config.device},
-              {"precision", config.precision}});
-  return train_run(training);
+  return with_the_run_there(run, [&] {
+    RestartableRun training = make_run(config, run);
+    write_run_config(run, config);  // with what was auto made concrete
+    RunLog(run, state, /*tensorboard=*/false)
+        .event("start", state, str("branch of ", from.checkpoint(*step).string()),
+               {{"version", LMTRAIN_VERSION},
+                {"device", config.device},
+                {"precision", config.precision}});
+    return train(training);
+  });
 }
 
 }  // namespace lmtrain

@@ -18,8 +18,8 @@ RestartableRun make_run(Config& config, const RunFolder& run);
 std::string describe_run(Config config, const RunFolder& run);
 
 // Trains with the config already written to the run folder; prints the final status on stdout. The
-// exit code.
-int train_run(RestartableRun& training);
+// exit code. An Error(kIo) says with which command the run goes on once its cause is removed.
+int train_run(const RunFolder& run, RestartableRun& training);
 
 // Goes on with the run in `run`; `overrides` as typed after --set become part of its config.
 int resume_run(const RunFolder& run, const std::vector<std::string>& overrides);

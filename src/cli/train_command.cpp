@@ -40,7 +40,7 @@ int train(const Options& options) {
   lock = run.lock();
   if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
   write_run_config(run, config);
-  return train_run(training);
+  return train_run(run, training);
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <sstream>
 
 #include "e2e/references.h"
+#include "e2e/small_disk.h"
 
 namespace lmtrain::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
 constexpr const char* kHfFolder = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
@@ -106,6 +109,80 @@ TEST(Advice, GenerateTakesATokenizer) {
   const ProcessResult result = lmtrain(with);
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(result.out, lmtrain({"generate", kHfFolder, "--prompt", "a", "--max-tokens", "5"}).out);
+}
+
+// The commands that a message advises: what stands behind "lmtrain " up to the end or a semicolon.
+Arguments advised(const std::string& message, const std::string& command) {
+  const size_t begin = message.find("lmtrain " + command);
+  if (begin == std::string::npos) return {};
+  std::istringstream words(message.substr(begin, message.find_first_of(";\n", begin) - begin));
+  Arguments arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  arguments.erase(arguments.begin());
+  return arguments;
+}
+
+TEST(Advice, ResumeOfAPartOfARunNamesTheRun) {
+  const RunDir& run = reference().run;
+  const fs::path checkpoint = run.newest_checkpoint();
+  struct Case {
+    fs::path path;
+    std::string part;
+  };
+  for (const Case& c : {Case{checkpoint, "is a checkpoint; it belongs to a run"},
+                        Case{checkpoint / "", "is a checkpoint; it belongs to a run"},
+                        Case{run.folder() / "checkpoints", "is not a run folder"},
+                        Case{run.folder() / "config.json", "is not a folder"},
+                        Case{run.folder() / "metrics.jsonl", "is not a folder"},
+                        Case{run.folder() / "trials/seed_1", "does not exist"}}) {
+    const ProcessResult result = lmtrain({"resume", c.path.string()});
+    EXPECT_EQ(result.exit_code, 2) << result;
+    EXPECT_NE(result.err.find(c.part), std::string::npos) << result;
+    const Arguments again = advised(result.err, "resume");
+    EXPECT_EQ(again, (Arguments{"resume", run.path()})) << result;
+    EXPECT_EQ(lmtrain(again).exit_code, 0);
+  }
+}
+
+TEST(Advice, ResumeOfAModelNamesInitFrom) {
+  const ProcessResult result = lmtrain({"resume", kHfFolder});
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_NE(result.err.find("is a model, not a run"), std::string::npos) << result;
+  EXPECT_NE(result.err.find("init_from=" + std::string(kHfFolder)), std::string::npos) << result;
+  const Workspace workspace;
+  const fs::path moved = workspace / "elsewhere";
+  fs::copy(reference().run.newest_checkpoint(), moved);
+  const ProcessResult checkpoint = lmtrain({"resume", moved.string()});
+  EXPECT_EQ(checkpoint.exit_code, 2) << checkpoint;
+  EXPECT_NE(checkpoint.err.find("is a checkpoint; a new run takes its weights"), std::string::npos)
+      << checkpoint;
+}
+
+// A disk that becomes full ends the run; the command that the message names goes on with it.
+TEST(Advice, AfterAFullDiskTheAdvisedCommandWorks) {
+  const SmallDisk disk("64m");
+  if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  const Workspace workspace;
+  const std::string config = workspace.config({{"train", {{"steps", 200}}}});
+  const RunDir run(disk / "run");
+  const Arguments command = {"train", config, "--run-dir", run.path()};
+  LmtrainProcess process(command);
+  ASSERT_TRUE(process.wait_until([&] { return !run.checkpoint_steps().empty(); }));
+  process.send(SIGSTOP);
+  disk.fill("filler");
+  process.send(SIGCONT);
+  const ProcessResult failed = process.wait();
+  EXPECT_EQ(failed.exit_code, 5) << failed;
+  EXPECT_NE(failed.err.find("free some space"), std::string::npos) << failed;
+  EXPECT_EQ(failed.err.find("run the command again"), std::string::npos) << failed;
+  fs::remove(disk / "filler");
+  // The command itself would be refused, and names the same one.
+  const Arguments advice = advised(failed.err, "resume");
+  EXPECT_EQ(advice, advised(lmtrain(command).err, "resume")) << failed;
+  const ProcessResult resumed = lmtrain(advice);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(run.status().at("step"), 200);
+  EXPECT_EQ(run.status().at("state"), "done");
 }
 
 }  // namespace

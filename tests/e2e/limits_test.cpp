@@ -1,13 +1,11 @@
 // A machine that runs out of something, and a run that diverges: the exit code, the message, and a
 // run folder that is as good as before.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "e2e/references.h"
+#include "e2e/small_disk.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -66,40 +64,6 @@ TEST(Limits, OnSaveErrorContinueGoesOnButIsNoSuccess) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed;
   EXPECT_EQ(difference(run, reference().run), "");
 }
-
-// A small file system of our own, where the kernel lets us have one.
-class SmallDisk {
- public:
-  explicit SmallDisk(const std::string& size) {
-    static const bool own_mounts = enter_own_mounts();
-    mounted_ = own_mounts &&
-               ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(folder_.path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool mounted() const { return mounted_; }
-  fs::path operator/(const std::string& name) const { return folder_ / name; }
-
- private:
-  static bool enter_own_mounts() {
-    const uid_t user = ::getuid();
-    const gid_t group = ::getgid();
-    if (::unshare(CLONE_NEWNS) != 0) {
-      if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-      std::ofstream("/proc/self/setgroups") << "deny";
-      std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
-      std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
-    }
-    return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-  }
-
-  TemporaryFolder folder_;
-  bool mounted_ = false;
-};
 
 TEST(Limits, DiskTooSmallForACheckpoint) {
   const SmallDisk disk("8m");
