@@ -170,6 +170,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
   const FileLock lock = run.lock();
   const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
   Config config = changed_config(run, before, overrides);
+  config.run_dir = run.path().string();  // the run may have been copied or moved
   refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
   if (!(config == before)) write_run_config(run, config);

@@ -167,8 +167,10 @@ std::optional<RunOutcome> Trainer::already_done() {
   std::string status;
   if (std::filesystem::exists(run_.status())) status = read_file(run_.status());
   const auto json = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
+  // A run that was copied or moved has its checkpoints elsewhere now.
   const bool said = json.is_object() && json.value("state", "") == "done" &&
-                    json.value("step", int64_t{-1}) == state_.step;
+                    json.value("step", int64_t{-1}) == state_.step && json.contains("checkpoint") &&
+                    checkpoint_ && json["checkpoint"] == run_.checkpoint(*checkpoint_).string();
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
   if (!said && state_.eval_step != state_.step) return std::nullopt;
   log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
