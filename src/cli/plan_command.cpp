@@ -11,6 +11,7 @@
 #include "ops/device.h"
 #include "train/plan.h"
 #include "train/resolve.h"
+#include "train/start_checks.h"
 
 namespace lmtrain {
 namespace {
@@ -29,6 +30,8 @@ struct Shown {
   const PreparedData& data;
   const BatchOrder& order;
   const RunPlan& plan;
+  const CheckpointRoom& room;
+  const std::vector<std::string>& obstacles;  // why train would refuse the run
 
   int64_t targets_trained() const {  // an epoch
     int64_t sum = 0;
@@ -110,7 +113,10 @@ Json to_json(const Shown& shown) {
           {"learning_rate", std::move(rates)},
           {"evaluations", count(plan.evaluations)},
           {"checkpoints", count(plan.checkpoints)},
-          {"memory", memory_json(plan.memory)}};
+          {"memory", memory_json(plan.memory)},
+          {"checkpoint_bytes", shown.room.each},
+          {"checkpoints_at_once", count(shown.room.at_once)},
+          {"obstacles", shown.obstacles}};
 }
 
 std::string percent(int64_t part, int64_t whole) {
@@ -200,7 +206,10 @@ std::string to_text(const Shown& shown) {
                           " epochs, ", count(plan.evaluations, "evaluation"), ", ",
                           count(plan.checkpoints, "checkpoint")));
   if (shown.order.cycles().size() > 1) text += block("cycles", cycles_table(shown));
-  text += block("rate", rates_table(plan)) + block("memory", memory_table(shown));
+  text += block("rate", rates_table(plan)) + block("memory", memory_table(shown)) +
+          line("checkpoints",
+               describe_room(shown.room) + (shown.room.is_short() ? "; not all of them fit" : ""));
+  for (const std::string& obstacle : shown.obstacles) text += line("refused", obstacle);
   const std::vector<int64_t> lengths = shown.order.batch_lengths();
   const auto margin = static_cast<int64_t>(str(lengths.back()).size()) + 3;
   return text + "\nlength of rows over the run\n" +
@@ -218,7 +227,10 @@ int show_plan(const Options& options) {
   const BatchOrder order(shard, data.sources, data.fingerprint, config.sequence, config.data,
                          config.data_seed(), config.batch.tokens, run_length(config.train));
   const RunPlan plan = plan_run(config, data, order);
-  const Shown shown = {config, data, order, plan};
+  const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
+  const CheckpointRoom room = checkpoint_room(config, plan, run);
+  const std::vector<std::string> obstacles = start_obstacles(config, data, run);
+  const Shown shown = {config, data, order, plan, room, obstacles};
   if (options.json) {
     std::cout << to_json(shown).dump() << std::endl;
   } else {

@@ -14,6 +14,7 @@
 #include "train/failure.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
+#include "train/start_checks.h"
 #include "train/target.h"
 
 namespace lmtrain {
@@ -147,9 +148,19 @@ RestartableRun make_run(Config& config, const RunFolder& run) {
   return {config, data, run};
 }
 
-std::string describe_run(Config config, const RunFolder& run) {
+RestartableRun make_new_run(Config& config, const RunFolder& run) {
   const PreparedData data = resolve_and_prepare(config);
-  return Trainer(config, data, run, std::nullopt).summary();
+  require_room_for_checkpoint(config, run);
+  RestartableRun training(config, data, run);
+  if (const std::optional<RunPlan> plan = training.plan()) {
+    const CheckpointRoom room = checkpoint_room(config, *plan, run);
+    if (room.is_short()) {
+      log_warning(str("not all checkpoints of the run will fit: ", describe_room(room),
+                      "; free some space, lower checkpoint.keep, or give another folder with "
+                      "--run-dir"));
+    }
+  }
+  return training;
 }
 
 int train_run(const RunFolder& run, RestartableRun& training) {
@@ -158,12 +169,6 @@ int train_run(const RunFolder& run, RestartableRun& training) {
 
 void write_run_config(const RunFolder& run, const Config& config) {
   write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
-}
-
-void refuse_existing_run(const RunFolder& run) {
-  throw Error(ErrorKind::kUsage,
-              str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
-                  run.path().string(), "; or choose another folder with --run-dir"));
 }
 
 int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) {
@@ -180,7 +185,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) 
 int branch_run(const RunFolder& from, const Branch& branch,
                const std::vector<std::string>& overrides) {
   const RunFolder run(branch.run_dir);
-  if (run.holds_run()) refuse_existing_run(run);
+  require_new_run(run);
   const std::vector<int64_t> steps = from.checkpoint_steps();
   if (branch.step && std::find(steps.begin(), steps.end(), *branch.step) == steps.end()) {
     std::vector<std::string> known;
@@ -208,7 +213,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
   const FileLock lock = run.lock();
-  if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
+  require_new_run(run);  // begun by another process since
   adopt_checkpoint(from, *step, run);
   write_run_config(run, config);
   return with_the_run_there(run, [&] {

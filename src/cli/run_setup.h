@@ -14,8 +14,9 @@ namespace lmtrain {
 
 // Resolves the config on this machine, prepares the data and builds the run from where it stands.
 RestartableRun make_run(Config& config, const RunFolder& run);
-// What the run would be from its beginning, for people; the folder is not looked at.
-std::string describe_run(Config config, const RunFolder& run);
+// The same for a run that begins: Error(kIo) when there is no room for a checkpoint, a warning when
+// there is none for all of them.
+RestartableRun make_new_run(Config& config, const RunFolder& run);
 
 // Trains with the config already written to the run folder; prints the final status on stdout. The
 // exit code. An Error(kIo) says with which command the run goes on once its cause is removed.
@@ -32,8 +33,6 @@ struct Branch {
 // Begins a new run from a checkpoint of `from`, which is only read.
 int branch_run(const RunFolder& from, const Branch& branch,
                const std::vector<std::string>& overrides);
-
-[[noreturn]] void refuse_existing_run(const RunFolder& run);
 
 void write_run_config(const RunFolder& run, const Config& config);
 

@@ -8,6 +8,7 @@
 #include "cli/config_options.h"
 #include "cli/run_setup.h"
 #include "config/parse.h"
+#include "train/start_checks.h"
 
 namespace lmtrain {
 namespace {
@@ -26,19 +27,21 @@ int train(const Options& options) {
   config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
   make_paths_absolute(config);
   const RunFolder run(*config.run_dir);
-  if (run.holds_run() && !options.dry_run) {
-    if (options.go_on) return resume_run(run, options.overrides);
-    refuse_existing_run(run);
-  }
-  if (options.dry_run) {
-    std::cout << describe_run(config, run) << std::endl;
+  if (run.holds_run() && options.go_on) {
+    if (!options.dry_run) return resume_run(run, options.overrides);
+    std::cout << "would go on with the run in " << run.path().string() << std::endl;
     return 0;
   }
+  require_new_run(run);
   FileLock lock;  // outlives the training, whose last save may still be under way when it fails
   // Nothing is created before everything that can be wrong with config and data was found.
-  RestartableRun training = make_run(config, run);
+  RestartableRun training = make_new_run(config, run);
+  if (options.dry_run) {
+    std::cout << training.summary() << std::endl;
+    return 0;
+  }
   lock = run.lock();
-  if (run.holds_run()) refuse_existing_run(run);  // begun by another process since
+  require_new_run(run);  // begun by another process since
   write_run_config(run, config);
   return train_run(run, training);
 }

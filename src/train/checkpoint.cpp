@@ -33,8 +33,7 @@ std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>&
 }
 
 uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
-  constexpr uint64_t kSmallFiles = 16 << 20;
-  uint64_t bytes = kSmallFiles + snapshot.master.nbytes();
+  uint64_t bytes = kSmallFilesOfCheckpoint + snapshot.master.nbytes();
   for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
   return bytes;
 }

@@ -40,6 +40,9 @@ struct CheckpointSnapshot {
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
                                  const Optimizer& optimizer);
 
+// Room for what a checkpoint holds beside weights and optimizer buffers.
+inline constexpr uint64_t kSmallFilesOfCheckpoint = 16 << 20;
+
 // Writes and publishes checkpoints/step_N, then removes all but the newest `keep` and those whose
 // state says that they are kept. Error(kIo) when the system refuses: no older checkpoint is touched
 // then.

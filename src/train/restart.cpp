@@ -11,6 +11,7 @@
 #include "formats/manifest.h"
 #include "train/adopt.h"
 #include "train/failure.h"
+#include "train/start_checks.h"
 #include "train/target.h"
 
 namespace lmtrain {
@@ -55,11 +56,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
       data_(std::move(data)),
       run_(run),
       started_(std::chrono::steady_clock::now()) {
-  if (config_.restart.seeds > 1 && !data_.eval_shard) {
-    throw Error(ErrorKind::kConfig, str("restart.seeds ", config_.restart.seeds,
-                                        " ranks trials by held-out loss, and there is no held-out "
-                                        "text; set data.eval or data.eval_fraction"));
-  }
+  require_text_for_trials(config_, data_);
   if (run_.holds_run()) {
     trials_ = read_trials(run_);
     settle();

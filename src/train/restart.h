@@ -31,7 +31,11 @@ class RestartableRun {
   // compared and there is no held-out text.
   RestartableRun(Config config, PreparedData data, const RunFolder& run);
 
-  // What comes next, for people.
+  // What comes next, of the whole run; nothing when every attempt has failed.
+  std::optional<RunPlan> plan() const {
+    return trainer_ ? std::optional(trainer_->plan()) : std::nullopt;
+  }
+  // The same for people.
   std::string summary() const { return trainer_ ? trainer_->summary() : given_up_; }
   // As Trainer's; Error(kNumeric) when every attempt has failed, now or before.
   RunOutcome run();

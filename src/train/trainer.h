@@ -24,6 +24,7 @@
 #include "train/checkpoint_saver.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/plan.h"
 #include "train/step_graphs.h"
 
 namespace lmtrain {
@@ -42,6 +43,7 @@ class Trainer {
           std::optional<Span> trial = {});
   ~Trainer();
 
+  RunPlan plan() const { return plan_run(config_, data_, *order_); }
   // What the run will do, for people: model, data, lengths, steps.
   std::string summary() const;
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written

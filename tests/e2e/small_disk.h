@@ -27,10 +27,16 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  // Writes a file of this name until nothing more fits.
-  void fill(const std::string& name) const {
+  // Writes a file of this name until no more than `left` bytes are free.
+  void fill(const std::string& name, uintmax_t left = 0) const {
     std::ofstream filler(folder_ / name, std::ios::binary);
-    for (const std::string piece(4096, 'x'); filler.flush();) filler << piece;
+    const std::string piece(4096, 'x');
+    while (filler.flush() && std::filesystem::space(folder_.path()).available > left)
+      filler << piece;
+  }
+
+  bool make_read_only() const {
+    return ::mount(nullptr, folder_.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
   }
 
   bool mounted() const { return mounted_; }
