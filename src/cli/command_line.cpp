@@ -63,7 +63,7 @@ NearSetting setting_named(const std::string& name) {
 
 // `value`: what follows the option, for the example.
 std::string no_such_option(const CLI::App& app, const std::string& word, const std::string& value) {
-  const std::string name = word.substr(word.find_first_not_of('-'));
+  const std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::vector<std::string> options = option_names(app);
   const bool takes_settings = app.get_option_no_throw("--set") != nullptr;
   const NearSetting setting = takes_settings ? setting_named(name) : NearSetting{};
