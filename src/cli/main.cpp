@@ -23,8 +23,7 @@ namespace lmtrain {
 namespace {
 
 int report(ErrorKind kind, const std::string& message) {
-  log_progress_done();
-  std::cerr << "lmtrain: " << message << std::endl;
+  log_error(message);
   return exit_code(kind);
 }
 
@@ -47,8 +46,7 @@ int run_action(const Action& action) {
   try {
     return finish_output(action());
   } catch (const StopRequested& stop) {
-    log_progress_done();
-    std::cerr << "lmtrain: stopped by signal " << stop.signal << std::endl;
+    log_error(str("stopped by signal ", stop.signal));
     return 128 + stop.signal;
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "corpus/ordered_pool.h"
 
 namespace lmtrain {
@@ -40,8 +41,14 @@ void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
   Progress progress(action, corpus.total_bytes());
   OrderedPool<std::vector<EncodedDocument>> pool(threads,
                                                  kBatchesPerThread * static_cast<size_t>(threads));
+  int64_t documents = 0;
+  uint64_t bytes = 0;
   const auto drain = [&] {
-    for (const EncodedDocument& document : pool.pop()) sink(document);
+    for (const EncodedDocument& document : pool.pop()) {
+      sink(document);
+      ++documents;
+      bytes += document.bytes;
+    }
   };
   auto batch = std::make_shared<Batch>();
   const auto submit = [&] {
@@ -60,6 +67,7 @@ void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
       from);
   submit();
   while (!pool.empty()) drain();
+  progress.finish(str(counted(documents, "document"), ", ", format_bytes(bytes)));
 }
 
 }  // namespace lmtrain

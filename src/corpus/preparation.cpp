@@ -1,5 +1,6 @@
 #include "corpus/preparation.h"
 
+#include <chrono>
 #include <ios>
 
 #include "base/error.h"
@@ -146,8 +147,12 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   path = cache_.tokenizer_path(key);
   const FileLock lock = cache_.lock("tokenizer", key);
   if (std::optional<Tokenizer> found = cache_.find_tokenizer(key)) return std::move(*found);
+  const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
   cache_.store_tokenizer(key, trained);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
+               format_duration(elapsed.count())));
   return trained;
 }
 
@@ -157,17 +162,20 @@ std::string Preparation::train_on_sample() const {
   sample.choose(static_cast<uint64_t>(settings.sample));
   uint64_t left = static_cast<uint64_t>(settings.sample);
   return train_tokenizer(settings, [&](const TextSink& add) {
-    Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
     Hasher content;
-    request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
-      const Hash128 full_hash = hash128(text);
-      content.add(full_hash.low).add(full_hash.high);
-      const uint64_t hash = text_hash(full_hash);
-      if (state_.split.is_eval(hash) || !sample.selects(hash)) return;
-      add(text.substr(0, left));
-      left -= std::min<uint64_t>(left, text.size());
-    });
+    {
+      Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
+      request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
+        const Hash128 full_hash = hash128(text);
+        content.add(full_hash.low).add(full_hash.high);
+        const uint64_t hash = text_hash(full_hash);
+        if (state_.split.is_eval(hash) || !sample.selects(hash)) return;
+        add(text.substr(0, left));
+        left -= std::min<uint64_t>(left, text.size());
+      });
+    }
     if (content.digest() != state_.train.content) fail_changed("/data/train");
+    log_progress("training the tokenizer", /*keep=*/false);
   });
 }
 

@@ -19,6 +19,11 @@ Progress::Progress(std::string action, uint64_t total_bytes)
 
 Progress::~Progress() { log_progress_done(); }
 
+void Progress::finish(std::string_view result) {
+  const std::chrono::duration<double> elapsed = Clock::now() - started_;
+  log_note(str(action_, "  ", result, " in ", format_duration(elapsed.count())));
+}
+
 void Progress::advance(uint64_t bytes) {
   throw_if_stopped();
   done_bytes_ += bytes;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lmtrain {
 
@@ -14,7 +15,7 @@ void throw_if_stopped();
 class Progress {
  public:
   Progress(std::string action, uint64_t total_bytes);
-  ~Progress();  // ends the line
+  ~Progress();  // takes the line off the terminal
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -22,6 +23,8 @@ class Progress {
   void advance(uint64_t bytes);
   // Counts bytes that were done before, and cost no time now.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
+  // Replaces the line by what came of the pass, and how long it took: "reading  9 documents in 3s".
+  void finish(std::string_view result);
 
  private:
   using Clock = std::chrono::steady_clock;

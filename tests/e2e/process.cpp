@@ -76,17 +76,24 @@ Process::Process(const std::vector<std::string>& command, const ProcessOptions& 
   const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> envp = pointers(variables);
   const std::string cwd = options.cwd.empty() ? LMTRAIN_SOURCE_DIR : options.cwd.string();
+  if (options.out_terminal) out_terminal_ = std::make_unique<Terminal>(*options.out_terminal);
+  if (options.err_terminal) err_terminal_ = std::make_unique<Terminal>(*options.err_terminal);
+  const int out = out_terminal_ ? out_terminal_->program_end() : out_;
+  const int err = err_terminal_ ? err_terminal_->program_end() : err_;
   pid_ = ::fork();
   if (pid_ == 0) {
     // Only calls that are safe after fork, until exec.
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-    ::dup2(out_, STDOUT_FILENO);
-    ::dup2(err_, STDERR_FILENO);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(err, STDERR_FILENO);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, options.file_size);
     limit(RLIMIT_AS, options.address_space);
     if (::chdir(cwd.c_str()) == 0) ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
+  }
+  for (const auto& terminal : {out_terminal_.get(), err_terminal_.get()}) {
+    if (terminal != nullptr) terminal->close_program_end();
   }
 }
 
@@ -126,6 +133,9 @@ ProcessResult Process::wait(double seconds) {
     send(SIGKILL);
     reap(/*block=*/true);
   }
+  for (const auto& terminal : {out_terminal_.get(), err_terminal_.get()}) {
+    if (terminal != nullptr) terminal->wait();
+  }
   ProcessResult result;
   if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
   if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
@@ -134,7 +144,7 @@ ProcessResult Process::wait(double seconds) {
   return result;
 }
 
-std::string Process::out() const { return content(out_); }
-std::string Process::err() const { return content(err_); }
+std::string Process::out() const { return out_terminal_ ? out_terminal_->text() : content(out_); }
+std::string Process::err() const { return err_terminal_ ? err_terminal_->text() : content(err_); }
 
 }  // namespace lmtrain::testing

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "e2e/terminal.h"
 
 namespace lmtrain::testing {
 
@@ -18,6 +21,8 @@ struct ProcessOptions {
   std::filesystem::path cwd{};               // default: the source folder
   std::optional<rlim_t> file_size{};         // RLIMIT_FSIZE, bytes
   std::optional<rlim_t> address_space{};     // RLIMIT_AS, bytes
+  // Columns of a terminal that stdout, or stderr, is; else they are files.
+  std::optional<unsigned short> out_terminal{}, err_terminal{};
 };
 
 struct ProcessResult {
@@ -59,6 +64,7 @@ class Process {
   int status_ = 0;
   int out_ = -1;
   int err_ = -1;
+  std::unique_ptr<Terminal> out_terminal_, err_terminal_;
 };
 
 void sleep_ms(double milliseconds);
