@@ -222,6 +222,9 @@ Batch BatchOrder::batch(int64_t k) const { return impl_->batch(k); }
 
 const std::vector<LengthSummary>& BatchOrder::lengths() const { return impl_->lengths; }
 std::vector<int64_t> BatchOrder::batch_lengths() const { return impl_->plan->batch_lengths(); }
+std::vector<int64_t> BatchOrder::count_lengths(int64_t begin, int64_t end) const {
+  return impl_->plan->count_lengths(begin, end);
+}
 int64_t BatchOrder::targets_given() const { return impl_->targets_given; }
 std::vector<CycleSummary> BatchOrder::cycles() const { return impl_->plan->cycles(); }
 

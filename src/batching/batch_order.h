@@ -50,6 +50,9 @@ class BatchOrder {
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
   // Ascending: every length a batch can have. What memory and compilation must be ready for.
   std::vector<int64_t> batch_lengths() const;
+  // How many of the batches in [begin, end) have each of these lengths; found without visiting
+  // them. Only batches that batch_length() knows.
+  std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
   // Targets that the documents of an epoch hold. What lengths() train of it falls short by what was
   // truncated: nothing.
   int64_t targets_given() const;

@@ -185,4 +185,27 @@ std::vector<int64_t> BatchPlan::batch_lengths() const {
   return {lengths.begin(), lengths.end()};
 }
 
+std::vector<int64_t> BatchPlan::count_lengths(int64_t begin, int64_t end) const {
+  const std::vector<int64_t> lengths = batch_lengths();
+  std::vector<int64_t> counts(lengths.size());
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    const Segment& segment = segments_[s];
+    const int64_t segment_end = s + 1 < segments_.size() ? segments_[s + 1].first_batch : kNoEnd;
+    const std::vector<LengthCap::Step>& caps = segment.cap.steps();
+    for (size_t c = 0; c < caps.size(); ++c) {
+      const int64_t cap_end = c + 1 < caps.size() ? caps[c + 1].first_batch : kNoEnd;
+      const int64_t from = std::max({begin, segment.first_batch, caps[c].first_batch});
+      const int64_t to = std::min({end, segment_end, cap_end});
+      if (from >= to) continue;
+      for (size_t i = 0; i < streams_.size(); ++i) {
+        const int64_t length = std::min(streams_[i].length, caps[c].length);
+        const auto found = std::lower_bound(lengths.begin(), lengths.end(), length);
+        counts[static_cast<size_t>(found - lengths.begin())] +=
+            batches_before(segment, to, i) - batches_before(segment, from, i);
+      }
+    }
+  }
+  return counts;
+}
+
 }  // namespace lmtrain

@@ -49,6 +49,8 @@ class BatchPlan {
   int64_t batches_of(size_t index) const;  // in the planned run
   std::vector<CycleSummary> cycles() const;
   std::vector<int64_t> batch_lengths() const;  // ascending: every length a batch can have
+  // Batches of each of those lengths in [begin, end), 0 <= begin; found without visiting them.
+  std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
 
  private:
   struct Segment {

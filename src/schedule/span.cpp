@@ -53,10 +53,14 @@ Span epochs_in_tokens(const Span& span, double tokens_per_epoch) {
   return {span.value * tokens_per_epoch, Span::Unit::kTokens};
 }
 
-bool Cadence::due(const Progress& before, const Progress& after) const {
-  if (every_.value <= 0) return false;
-  return num_completed(in_unit(after, every_.unit), every_.value) >
+double Cadence::multiples(const Progress& before, const Progress& after) const {
+  if (every_.value <= 0) return 0;
+  return num_completed(in_unit(after, every_.unit), every_.value) -
          num_completed(in_unit(before, every_.unit), every_.value);
+}
+
+bool Cadence::due(const Progress& before, const Progress& after) const {
+  return multiples(before, after) > 0;
 }
 
 }  // namespace lmtrain

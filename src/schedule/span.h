@@ -34,6 +34,8 @@ class Cadence {
 
   // Whether a multiple of the span lies in (before, after]. Never when the span is 0.
   bool due(const Progress& before, const Progress& after) const;
+  // How many multiples of the span lie there.
+  double multiples(const Progress& before, const Progress& after) const;
 
  private:
   Span every_;

@@ -432,6 +432,22 @@ TEST_P(BatchOrderProperties, ReplanKeepsThePastAndLosesNothing) {
   EXPECT_EQ(num_batches, longer.num_batches());
 }
 
+TEST_P(BatchOrderProperties, LengthsAreCountedWithoutVisitingBatches) {
+  const TokenShard shard = make_shard(random_sizes(21, 80, 900));
+  const BatchOrder batches =
+      order(shard, steps(700), 7, "corpus", {{350, steps(400)}, {500, steps(150)}});
+  const std::vector<int64_t> lengths = batches.batch_lengths();
+  for (const auto& [begin, end] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 650}, {0, 0}, {3, 4}, {17, 349}, {340, 505}, {600, 3000}, {2000, 5000}}) {
+    std::vector<int64_t> expected(lengths.size());
+    for (int64_t k = begin; k < end; ++k) {
+      const auto found = std::find(lengths.begin(), lengths.end(), batches.batch_length(k));
+      ++expected[static_cast<size_t>(found - lengths.begin())];
+    }
+    EXPECT_EQ(batches.count_lengths(begin, end), expected) << begin << " " << end;
+  }
+}
+
 TEST_P(BatchOrderProperties, SourcesAreGivenByWeight) {
   const TokenShard shard = make_shard(random_sizes(14, 150, 700));
   const BatchOrder batches = order(shard, epochs(2));

@@ -74,6 +74,16 @@ TEST(Cadence, ResumedRunActsOnTheSameSteps) {
   }
 }
 
+TEST(Cadence, CountsMultiples) {
+  const Progress before{10, 1000, 50, 20};
+  const Progress after{31, 2500, 65, 29};
+  EXPECT_EQ(Cadence({10, Span::Unit::kSteps}).multiples(before, after), 2);
+  EXPECT_EQ(Cadence({500, Span::Unit::kTokens}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({5, Span::Unit::kPercent}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({10, Span::Unit::kSeconds}).multiples(before, after), 0);
+  EXPECT_EQ(Cadence({0, Span::Unit::kSteps}).multiples(before, after), 0);
+}
+
 TEST(Cadence, SkippedStepIsNotCountedTwice) {
   const Progress at_ten{10, 1000, 50, 20};
   Progress later = at_ten;
