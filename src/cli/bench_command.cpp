@@ -76,22 +76,27 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
           {"lengths", std::move(lengths)}};
 }
 
+std::string milliseconds(double seconds) {
+  return printed(seconds < 1 ? "%.1f" : "%.0f", 1e3 * seconds);
+}
+
 std::string to_text(const Config& config, const BenchResult& result) {
-  Table table = {{"length", "rows", "ms a step", "range"}};
-  for (const char* phase : kPhases) table[0].emplace_back(phase);
-  for (const char* title : {"tokens/s", "of matmul", "MFU", "peak memory"})
-    table[0].emplace_back(title);
+  // Three tables, since one would not fit 80 columns.
+  Table steps = {{"length", "rows", "ms a step", "range", "tokens/s", "of matmul"}};
+  Table phases = {{"length"}};
+  Table memory = {{"length", "peak memory", "MFU"}};
+  for (const char* phase : kPhases) phases[0].emplace_back(phase);
   for (const LengthBench& length : result.lengths) {
-    table.push_back({str(length.length), str(length.micro_batches, " x ", length.micro_rows),
-                     printed("%.1f", 1e3 * length.seconds),
-                     str(printed("%.1f", 1e3 * length.seconds_min), "-",
-                         printed("%.1f", 1e3 * length.seconds_max))});
+    steps.push_back({str(length.length), str(length.micro_batches, " x ", length.micro_rows),
+                     milliseconds(length.seconds),
+                     str(milliseconds(length.seconds_min), "-", milliseconds(length.seconds_max)),
+                     format_count(length.tokens_per_second),
+                     printed("%.0f %%", 100 * length.flops_per_second / result.matmul_rate)});
+    phases.push_back({str(length.length)});
     for (const char* phase : kPhases)
-      table.back().push_back(printed("%.1f", 1e3 * length.phases.at(phase)));
-    table.back().push_back(format_count(length.tokens_per_second));
-    table.back().push_back(printed("%.0f %%", 100 * length.flops_per_second / result.matmul_rate));
-    table.back().push_back(length.mfu ? printed("%.0f %%", 100 * *length.mfu) : "-");
-    table.back().push_back(format_bytes(length.peak_memory));
+      phases.back().push_back(milliseconds(length.phases.at(phase)));
+    memory.push_back({str(length.length), format_bytes(length.peak_memory),
+                      length.mfu ? printed("%.0f %%", 100 * *length.mfu) : "-"});
   }
   return line("model",
               str(format_count(static_cast<double>(result.num_parameters)), " parameters, ",
@@ -101,7 +106,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
                              ", ", config.optimizer.type)) +
          line("matmul", str(printed("%.0f", result.matmul_rate * 1e-9), " GFLOP/s at best in ",
                             precision_name({precision_of(config).dtype}))) +
-         block("step", table);
+         block("step", steps) + block("ms in", phases) + block("memory", memory);
 }
 
 int bench(const Options& options) {
