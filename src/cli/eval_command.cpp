@@ -12,6 +12,7 @@
 #include "cli/validators.h"
 #include "config/parse.h"
 #include "corpus/prepare.h"
+#include "train/eval_share.h"
 #include "train/evaluate.h"
 #include "train/model_target.h"
 #include "train/resolve.h"
@@ -54,8 +55,7 @@ int evaluate_target(const Options& options) {
     tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
                    loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
   } else if (target.run) {
-    const Config config =
-        load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
+    Config config = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
     const PreparedData data = prepare_data(config, loaded.num_threads());
     if (!data.eval_shard) {
       throw Error(ErrorKind::kUsage,
@@ -63,7 +63,8 @@ int evaluate_target(const Options& options) {
     }
     require_same_data(target.folder, data.fingerprint);
     shard_path = *data.eval_shard;
-    eval.token_budget = config.eval.tokens;
+    resolve_eval_tokens(config, data);
+    eval.token_budget = *config.eval.tokens;
   } else {
     throw Error(
         ErrorKind::kUsage,

@@ -9,6 +9,8 @@
 #include "cli/table.h"
 #include "config/parse.h"
 #include "ops/device.h"
+#include "train/eval_share.h"
+#include "train/evaluate.h"
 #include "train/plan.h"
 #include "train/resolve.h"
 #include "train/start_checks.h"
@@ -32,7 +34,9 @@ struct Shown {
   const RunPlan& plan;
   const CheckpointRoom& room;
   const std::vector<std::string>& obstacles;  // why train would refuse the run
+  int64_t eval_targets;  // of an evaluation
 
+  double eval_share() const { return evaluation_share(config, data, eval_targets); }
   int64_t targets_trained() const {  // an epoch
     int64_t sum = 0;
     for (const LengthSummary& length : order.lengths()) sum += length.targets_per_epoch;
@@ -112,6 +116,8 @@ Json to_json(const Shown& shown) {
           {"tokens", plan.targets},
           {"learning_rate", std::move(rates)},
           {"evaluations", count(plan.evaluations)},
+          {"eval_tokens", shown.eval_targets},
+          {"eval_share", shown.eval_share()},
           {"checkpoints", count(plan.checkpoints)},
           {"memory", memory_json(plan.memory)},
           {"checkpoint_bytes", shown.room.each},
@@ -205,6 +211,10 @@ std::string to_text(const Shown& shown) {
                                               static_cast<double>(shown.targets_trained())),
                           " epochs, ", count(plan.evaluations, "evaluation"), ", ",
                           count(plan.checkpoints, "checkpoint")));
+  if (shown.eval_targets > 0) {
+    text += line("evaluation", str("of ", shown.eval_targets, " held-out tokens, together about ",
+                                   printed("%.0f %%", 100 * shown.eval_share()), " of the run"));
+  }
   if (shown.order.cycles().size() > 1) text += block("cycles", cycles_table(shown));
   text += block("rate", rates_table(plan)) + block("memory", memory_table(shown)) +
           line("checkpoints",
@@ -223,6 +233,7 @@ int show_plan(const Options& options) {
   resolve_runtime(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
   const BatchOrder order(shard, data.sources, data.fingerprint, config.sequence, config.data,
                          config.data_seed(), config.batch.tokens, run_length(config.train));
@@ -230,7 +241,11 @@ int show_plan(const Options& options) {
   const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles = start_obstacles(config, data, run);
-  const Shown shown = {config, data, order, plan, room, obstacles};
+  const int64_t eval_targets =
+      data.eval_shard ? evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
+                                           *config.eval.tokens)
+                      : 0;
+  const Shown shown = {config, data, order, plan, room, obstacles, eval_targets};
   if (options.json) {
     std::cout << to_json(shown).dump() << std::endl;
   } else {

@@ -15,6 +15,7 @@ struct Options {
   std::vector<std::string> overrides;
   std::optional<int64_t> from;
   std::string branch_dir;
+  bool json = false;
 };
 
 int resume(const Options& options) {
@@ -22,14 +23,14 @@ int resume(const Options& options) {
   if (!options.branch_dir.empty()) {
     return branch_run(
         run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},
-        options.overrides);
+        options.overrides, options.json);
   }
   if (options.from) {
     throw Error(ErrorKind::kUsage,
                 "--from begins a new run, so that the steps after it are not lost; name its folder "
                 "with --run-dir");
   }
-  return resume_run(run, options.overrides);
+  return resume_run(run, options.overrides, options.json);
 }
 
 }  // namespace
@@ -50,6 +51,8 @@ void add_resume_command(CLI::App& app, Action& action) {
       ->check(integer_from_zero());
   command->add_option("--run-dir", options->branch_dir,
                       "A folder for a new run that begins from a checkpoint of this one");
+  command->add_flag("--json", options->json,
+                    "Print the final status as a line of JSON on a terminal too");
   command->callback([options, &action] { action = [options] { return resume(*options); }; });
 }
 

@@ -7,10 +7,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/length_picture.h"
 #include "config/parse.h"
 #include "config/settings.h"
 #include "formats/manifest.h"
 #include "train/adopt.h"
+#include "train/eval_share.h"
 #include "train/failure.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
@@ -121,14 +123,17 @@ int with_the_run_there(const RunFolder& run, const Work& work) {
   }
 }
 
-int train(RestartableRun& training) {
+int train(RestartableRun& training, bool json) {
+  const auto print_status = [&](const std::string& status) {
+    if (json || !output_is_terminal()) std::cout << status << std::endl;
+  };
   log_note(training.summary());
   try {
     const RunOutcome outcome = training.run();
-    std::cout << outcome.status << std::endl;
+    print_status(outcome.status);
     return outcome.exit_code;
   } catch (...) {
-    if (!training.failed_status().empty()) std::cout << training.failed_status() << std::endl;
+    if (!training.failed_status().empty()) print_status(training.failed_status());
     throw;
   }
 }
@@ -137,6 +142,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_eval_tokens(config, data);
   prepare_memory(config);
   return data;
 }
@@ -163,27 +169,33 @@ RestartableRun make_new_run(Config& config, const RunFolder& run) {
   return training;
 }
 
-int train_run(const RunFolder& run, RestartableRun& training) {
-  return with_the_run_there(run, [&] { return train(training); });
+FileLock lock_run(const RunFolder& run) {
+  FileLock lock = run.lock();
+  log_to_file(run.log());
+  return lock;
+}
+
+int train_run(const RunFolder& run, RestartableRun& training, bool json) {
+  return with_the_run_there(run, [&] { return train(training, json); });
 }
 
 void write_run_config(const RunFolder& run, const Config& config) {
   write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
 }
 
-int resume_run(const RunFolder& run, const std::vector<std::string>& overrides) {
-  const FileLock lock = run.lock();
+int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, bool json) {
+  const FileLock lock = lock_run(run);
   const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
   Config config = changed_config(run, before, overrides);
   config.run_dir = run.path().string();  // the run may have been copied or moved
   refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
   if (!(config == before)) write_run_config(run, config);
-  return train_run(run, training);
+  return train_run(run, training, json);
 }
 
 int branch_run(const RunFolder& from, const Branch& branch,
-               const std::vector<std::string>& overrides) {
+               const std::vector<std::string>& overrides, bool json) {
   const RunFolder run(branch.run_dir);
   require_new_run(run);
   const std::vector<int64_t> steps = from.checkpoint_steps();
@@ -212,7 +224,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
   config.run_dir = run.path().string();
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
-  const FileLock lock = run.lock();
+  const FileLock lock = lock_run(run);
   require_new_run(run);  // begun by another process since
   adopt_checkpoint(from, *step, run);
   write_run_config(run, config);
@@ -224,7 +236,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
                {{"version", LMTRAIN_VERSION},
                 {"device", config.device},
                 {"precision", config.precision}});
-    return train(training);
+    return train(training, json);
   });
 }
 

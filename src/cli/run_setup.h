@@ -18,12 +18,17 @@ RestartableRun make_run(Config& config, const RunFolder& run);
 // there is none for all of them.
 RestartableRun make_new_run(Config& config, const RunFolder& run);
 
-// Trains with the config already written to the run folder; prints the final status on stdout. The
-// exit code. An Error(kIo) says with which command the run goes on once its cause is removed.
-int train_run(const RunFolder& run, RestartableRun& training);
+// Takes the lock of the run folder, which is made if it is missing; from then on the log is also
+// kept there.
+FileLock lock_run(const RunFolder& run);
+
+// Trains with the config already written to the run folder. The final status goes to stdout if
+// `json`, or where that is no terminal. The exit code. An Error(kIo) says with which command the
+// run goes on once its cause is removed.
+int train_run(const RunFolder& run, RestartableRun& training, bool json);
 
 // Goes on with the run in `run`; `overrides` as typed after --set become part of its config.
-int resume_run(const RunFolder& run, const std::vector<std::string>& overrides);
+int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, bool json);
 
 // Where a branch begins; without a step at the newest valid checkpoint.
 struct Branch {
@@ -32,7 +37,7 @@ struct Branch {
 };
 // Begins a new run from a checkpoint of `from`, which is only read.
 int branch_run(const RunFolder& from, const Branch& branch,
-               const std::vector<std::string>& overrides);
+               const std::vector<std::string>& overrides, bool json);
 
 void write_run_config(const RunFolder& run, const Config& config);
 

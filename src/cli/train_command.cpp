@@ -19,6 +19,7 @@ struct Options {
   std::string run_dir;
   bool dry_run = false;
   bool go_on = false;
+  bool json = false;
 };
 
 int train(const Options& options) {
@@ -28,7 +29,7 @@ int train(const Options& options) {
   make_paths_absolute(config);
   const RunFolder run(*config.run_dir);
   if (run.holds_run() && options.go_on) {
-    if (!options.dry_run) return resume_run(run, options.overrides);
+    if (!options.dry_run) return resume_run(run, options.overrides, options.json);
     std::cout << "would go on with the run in " << run.path().string() << std::endl;
     return 0;
   }
@@ -40,10 +41,10 @@ int train(const Options& options) {
     std::cout << training.summary() << std::endl;
     return 0;
   }
-  lock = run.lock();
+  lock = lock_run(run);
   require_new_run(run);  // begun by another process since
   write_run_config(run, config);
-  return train_run(run, training);
+  return train_run(run, training, options.json);
 }
 
 }  // namespace
@@ -57,6 +58,8 @@ void add_train_command(CLI::App& app, Action& action) {
                     "Prepare the data, say what would happen, train nothing");
   command->add_flag("--continue", options->go_on,
                     "Resume the run if the folder holds one, else start it");
+  command->add_flag("--json", options->json,
+                    "Print the final status as a line of JSON on a terminal too");
   command->callback([options, &action] { action = [options] { return train(*options); }; });
 }
 

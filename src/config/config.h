@@ -191,7 +191,7 @@ struct RestartConfig {
 
 struct EvalConfig {
   Span every{5.0, Span::Unit::kPercent};
-  int64_t tokens = 1'000'000;
+  std::optional<int64_t> tokens;  // of an evaluation; none: auto
   bool operator==(const EvalConfig&) const = default;
 };
 

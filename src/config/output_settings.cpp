@@ -12,7 +12,11 @@ void add_output_settings(SettingTable& t, Config& c) {
   t.add("eval.every", &c.eval.every, "How often; 0: never in between.").in_units(all, Unit::kSteps);
   t.add("eval.tokens", &c.eval.tokens, "How much of the held-out text, in whole documents.")
       .as(SettingKind::kTokens)
-      .range(1, kMaxTokens);
+      .range(1, kMaxTokens)
+      .null_is(
+          "at most 1000000, and so few that all evaluations together take about a tenth of the "
+          "run, by a count of FLOPs; but at least 8192",
+          "auto");
   t.section("checkpoint", "Saves; one always comes at the end.");
   t.add("checkpoint.every", &c.checkpoint.every, "How often; 0: never in between.")
       .in_units(all, Unit::kSteps);

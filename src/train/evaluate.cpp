@@ -1,28 +1,46 @@
 #include "train/evaluate.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+#include "base/text.h"
 #include "batching/batch.h"
 #include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {
 
+// The first token of a document is predicted from nothing, and is no target.
+int64_t targets_of(const TokenShard& shard, int64_t document) {
+  return std::max<int64_t>(0, shard.document_end(document) - 1 - shard.document_begin(document));
+}
+
 struct Window {
   int64_t begin;    // token of the shard
   int64_t targets;  // at most max_length
 };
 
+// The first documents, in the shard's order, that hold `budget` targets together; all if that is 0.
+int64_t count_documents(const TokenShard& shard, int64_t budget) {
+  int64_t targets = 0;
+  int64_t document = 0;
+  for (; document < shard.num_documents() && (budget <= 0 || targets < budget); ++document)
+    targets += targets_of(shard, document);
+  return document;
+}
+
 std::vector<Window> choose_windows(const TokenShard& shard, const EvalOptions& options,
                                    EvalResult& result) {
   std::vector<Window> windows;
-  for (int64_t document = 0; document < shard.num_documents(); ++document) {
-    if (options.token_budget > 0 && result.tokens >= options.token_budget) break;
+  result.documents = count_documents(shard, options.token_budget);
+  for (int64_t document = 0; document < result.documents; ++document) {
     const int64_t end = shard.document_end(document) - 1;  // the last token is a target only
     for (int64_t begin = shard.document_begin(document); begin < end; begin += options.max_length) {
       windows.push_back({begin, std::min(options.max_length, end - begin)});
       result.tokens += windows.back().targets;
     }
     result.bytes += static_cast<int64_t>(shard.raw_bytes(document));
-    ++result.documents;
   }
   // Rows of like length side by side need little padding. The sum does not depend on the order.
   std::stable_sort(windows.begin(), windows.end(),
@@ -44,7 +62,36 @@ double batch_nats(Llama& model, const TokenShard& shard, const Window* windows, 
   return model.loss(micro_batch(ids, targets, 1.0).to(model.device())).item<double>();
 }
 
+// The line of an evaluation, rewritten five times a second.
+class EvalProgress {
+ public:
+  explicit EvalProgress(int64_t total) : total_(std::max<int64_t>(1, total)) {}
+  ~EvalProgress() { log_progress_done(); }
+  EvalProgress(const EvalProgress&) = delete;
+  EvalProgress& operator=(const EvalProgress&) = delete;
+
+  void show(int64_t done) {
+    const Clock::time_point now = Clock::now();
+    if (now - shown_ < std::chrono::milliseconds(200)) return;
+    shown_ = now;
+    log_progress(str("evaluating  ", 100 * done / total_, " %"), /*keep=*/false);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  int64_t total_;
+  Clock::time_point shown_ = Clock::now();
+};
+
 }  // namespace
+
+int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget) {
+  int64_t targets = 0;
+  const int64_t documents = count_documents(shard, token_budget);
+  for (int64_t document = 0; document < documents; ++document)
+    targets += targets_of(shard, document);
+  return targets;
+}
 
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
@@ -52,12 +99,16 @@ std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
   EvalResult result;
   const std::vector<Window> windows = choose_windows(shard, options, result);
   const auto count = static_cast<int64_t>(windows.size());
+  EvalProgress progress(result.tokens);
+  int64_t done = 0;
   for (int64_t first = 0; first < count;) {
     if (!keep_going()) return std::nullopt;
+    progress.show(done);
     const Window* batch = windows.data() + first;
     const int64_t rows =
         std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
     result.nats += batch_nats(model, shard, batch, rows);
+    for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
     first += rows;
   }
   return result;

@@ -18,8 +18,11 @@ struct EvalOptions {
   int64_t token_budget = 0;  // whole documents in the shard's order until this many targets; 0: all
 };
 
-// Calls `keep_going` before each batch; when it returns false the evaluation is given up and
-// nothing returned.
+// The targets of an evaluation with this token_budget.
+int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget);
+
+// Shows how far it is on a terminal. Calls `keep_going` before each batch; when it returns false
+// the evaluation is given up and nothing returned.
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going);

@@ -20,6 +20,7 @@ class RunFolder {
   std::filesystem::path status() const { return path_ / "status.json"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path events() const { return path_ / "events.jsonl"; }
+  std::filesystem::path log() const { return path_ / "train.log"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path trials() const { return path_ / "trials"; }  // of random restart

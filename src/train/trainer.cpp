@@ -10,6 +10,7 @@
 #include "ops/device_memory.h"
 #include "ops/torch_headers.h"
 #include "optim/clip.h"
+#include "train/eval_share.h"
 #include "train/failure.h"
 #include "train/resolve.h"
 #include "train/step.h"
@@ -46,7 +47,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       peak_flops_(
           known_peak_flops(parameters_.master().device(), parameters_.working().scalar_type())),
       started_(Clock::now()),
-      status_written_(started_) {
+      status_written_(started_),
+      lap_begin_(started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   if (parameters_.working().scalar_type() != at::kFloat) {
     fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
@@ -66,6 +68,13 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
                        tokens_per_step);
   saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
   if (trial) trial_end_ = resolve_span(*trial, total(), counts_steps, tokens_per_step);
+  const auto flops_per_token = [layout = parameters_.layout()](int64_t length) {
+    return layout.flops_per_token(length);
+  };
+  if (eval_shard_) eval_targets_ = evaluation_targets(*eval_shard_, *config_.eval.tokens);
+  time_left_.emplace(
+      [=](int64_t length) { return tokens_per_step * flops_per_token(length); },
+      evaluation_cost(config_, eval_targets_) * flops_per_token(config_.sequence.max_length));
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
 
@@ -149,6 +158,7 @@ RunOutcome Trainer::run() {
     }
     throw;
   }
+  if (!trial_end_) report_end();
   const bool done = at_end() && state_.eval_step == state_.step;
   const int signal = stop_signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
@@ -191,6 +201,7 @@ void Trainer::train() {
       [this](const TrainingState& saved, double seconds) {
         log_->event("save", saved, "",
                     {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
+        if (config_.checkpoint.async) time_left_->set_writing(seconds);
       },
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
@@ -206,6 +217,7 @@ void Trainer::train() {
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
+  lap();
   while (!at_end() && stop_signal() == 0) {
     if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
     if (state_.guard.passes_over(state_.batch)) {
@@ -226,7 +238,9 @@ void Trainer::train() {
   if (finished()) evaluate_now();
   if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
   save_checkpoint();
+  lap();
   saver_->wait();
+  time_left_->add_save(lap());
   // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
   if (at_end() && stop_signal() == 0) evaluate_now();
 }
@@ -238,7 +252,6 @@ void Trainer::begin_from_state() {
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1);
-  done_at_start_ = done();
   tokens_at_start_ = state_.tokens;
   elapsed_at_start_ = state_.elapsed;
   seconds_waited_ = 0;

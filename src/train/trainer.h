@@ -26,6 +26,7 @@
 #include "train/metrics.h"
 #include "train/plan.h"
 #include "train/step_graphs.h"
+#include "train/time_left.h"
 
 namespace lmtrain {
 
@@ -81,6 +82,15 @@ class Trainer {
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   void report_update(const UpdateMetrics& metrics, const Progress& before);
+  // How much of the run is to be done by this Trainer, in the unit of done().
+  double end() const { return trial_end_.value_or(total()); }
+  // Batches to come, as far as known.
+  int64_t batches_left() const;
+  // After a step, of the progress before it.
+  double seconds_left(const Progress& before) const;
+  // Seconds since the last call, which begins the next lap.
+  double lap();
+  void report_end() const;
   bool finished() const;
   bool at_end() const;  // likewise, of a trial too
   Progress progress() const;
@@ -117,7 +127,9 @@ class Trainer {
   std::string failed_status_;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point status_written_;
-  double done_at_start_ = 0;
+  std::chrono::steady_clock::time_point lap_begin_;
+  int64_t eval_targets_ = 0;  // of an evaluation
+  std::optional<TimeLeft> time_left_;
   int64_t tokens_at_start_ = 0;
   double elapsed_at_start_ = 0;
   double seconds_waited_ = 0;  // for data, since elapsed_at_start_

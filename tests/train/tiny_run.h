@@ -14,6 +14,7 @@
 #include "corpus/prepare.h"
 #include "formats/tensor_files.h"
 #include "ops/torch_headers.h"
+#include "train/eval_share.h"
 #include "train/resolve.h"
 #include "train/trainer.h"
 
@@ -48,6 +49,7 @@ class TinyRun {
     resolve_runtime(config);
     data = prepare_data(config, 1);
     resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+    resolve_eval_tokens(config, data);
     lmtrain::create_directories(run.path());
   }
 
