@@ -4,6 +4,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace lmtrain {
 namespace {
 
@@ -32,24 +34,22 @@ std::string block(const std::string& title, const Table& rows) {
 }
 
 std::string line(const std::string& title, const std::string& text) {
-  std::string lines = title;
-  lines.resize(kIndent, ' ');
-  size_t column = kIndent;
+  std::vector<std::string> lines(1);
   for (std::string_view rest = text; !rest.empty();) {
     const size_t comma = rest.find(", ");
     const size_t size = comma == std::string_view::npos ? rest.size() : comma + 1;
-    // Its space goes to the next part, or is lost with the end of the line.
-    if (column > kIndent && column + size > kTextColumns) {
-      lines += "\n" + std::string(kIndent, ' ');
-      column = kIndent;
+    // The space before it is lost with the end of the line.
+    if (!lines.back().empty() && kIndent + lines.back().size() + size > kTextColumns) {
+      lines.emplace_back();
       rest.remove_prefix(1);
       continue;
     }
-    lines += rest.substr(0, size);
-    column += size;
+    lines.back().append(rest.substr(0, size));
     rest.remove_prefix(size);
   }
-  return lines + "\n";
+  const std::string blank(kIndent, ' ');
+  return str(title, blank.substr(std::min(title.size(), blank.size())), join(lines, "\n" + blank),
+             "\n");
 }
 
 }  // namespace lmtrain

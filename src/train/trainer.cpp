@@ -69,7 +69,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
   if (trial) trial_end_ = resolve_span(*trial, total(), counts_steps, tokens_per_step);
   const auto flops_per_token = [layout = parameters_.layout()](int64_t length) {
-    return layout.flops_per_token(length);
+    return layout.causal_flops_per_token(length);
   };
   if (eval_shard_) eval_targets_ = evaluation_targets(*eval_shard_, *config_.eval.tokens);
   time_left_.emplace(

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <sstream>
 
 #include "e2e/workspace.h"
 
@@ -48,6 +49,8 @@ TEST(Bench, ForPeopleWithAProfile) {
   for (const char* word : {"model", "matmul", "length", "forward", "backward", "update", "tokens/s",
                            "peak memory", "    64  "})
     EXPECT_NE(result.out.find(word), std::string::npos) << word << result;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_EQ(result.err.find("ERROR"), std::string::npos) << result;  // of the profiler's own
   const Json trace = Json::parse(read_text(profile), nullptr, /*allow_exceptions=*/false);
   ASSERT_TRUE(trace.is_object());
