@@ -1,4 +1,5 @@
-// How the program starts: which libraries it finds, wherever it lies and whoever runs it.
+// How the program starts: which libraries it finds, wherever it lies and whoever runs it, and how
+// long its threads will wait.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -79,6 +80,37 @@ TEST(Start, AnInstalledProgramRunsElsewhereForAnotherUser) {
                                         options)
                                     .wait();
   EXPECT_EQ(trained.exit_code, 0) << trained;
+}
+
+// The number of turns that libgomp says it will spin.
+int64_t turns_of_spin(const std::map<std::string, std::string>& variables) {
+  ProcessOptions options;
+  options.env = variables;
+  options.env.emplace("OMP_DISPLAY_ENV", "verbose");
+  const ProcessResult result = lmtrain({"--version"}, options);
+  const std::string name = "GOMP_SPINCOUNT = '";
+  const size_t place = result.err.find(name);
+  EXPECT_NE(place, std::string::npos) << result;
+  return place == std::string::npos ? -1 : std::stoll(result.err.substr(place + name.size()));
+}
+
+TEST(Start, ThreadsThatWaitSpinShortlyUnlessToldOtherwise) {
+  // A turn takes 10 to 150 cycles, 3 to 100 ns, and the spin is 200 us.
+  const int64_t turns = turns_of_spin({});
+  EXPECT_GT(turns, 1000);
+  EXPECT_LT(turns, 100'000);
+  EXPECT_EQ(turns_of_spin({{"GOMP_SPINCOUNT", "12345"}}), 12345);
+  EXPECT_EQ(turns_of_spin({{"OMP_WAIT_POLICY", "passive"}}), 0);
+  EXPECT_GT(turns_of_spin({{"OMP_WAIT_POLICY", "active"}}), 1'000'000);
+}
+
+// The program starts itself once more.
+TEST(Start, KeepsItsArgumentsAndARelativePath) {
+  ProcessOptions options;
+  options.cwd = fs::path(lmtrain_binary()).parent_path();
+  const ProcessResult result = Process({"./lmtrain", "an argument", ""}, options).wait();
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_NE(result.err.find("\"an argument\""), std::string::npos) << result;
 }
 
 }  // namespace
