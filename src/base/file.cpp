@@ -3,18 +3,17 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/open_file.h"
+#include "base/retry.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -22,46 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(std::string_view action, const fs::path& path, int error) {
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "; free some space";
-  if (error == EACCES || error == EPERM || error == EROFS)
-    hint = "; check the permissions of the file and its folder";
-  if (error == EFBIG)
-    hint = "; the file size limit (ulimit -f) or that of the file system is reached";
-  throw Error(error == ENOMEM ? ErrorKind::kMemory : ErrorKind::kIo,
-              str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
-}
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-int open_file(const fs::path& path, int flags, std::string_view action) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  if (fd < 0) fail(action, path, errno);
-  return fd;
-}
-
 void write_all(int fd, const fs::path& path, const char* data, size_t size) {
   constexpr size_t kLargestWrite = size_t{1} << 30;
   while (size > 0) {
     const ssize_t written = ::write(fd, data, std::min(size, kLargestWrite));
     if (written < 0) {
       if (errno == EINTR) continue;
-      fail(str("write ", format_bytes(size), " to"), path, errno);
+      fail_on_file(str("write ", format_bytes(size), " to"), path, errno);
     }
     data += written;
     size -= static_cast<size_t>(written);
@@ -73,7 +39,7 @@ void overwrite_all(int fd, const fs::path& path, uint64_t offset, std::string_vi
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0) {
       if (errno == EINTR) continue;
-      fail(str("write ", format_bytes(bytes.size()), " to"), path, errno);
+      fail_on_file(str("write ", format_bytes(bytes.size()), " to"), path, errno);
     }
     bytes.remove_prefix(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
@@ -91,7 +57,7 @@ FileWriter::FileWriter(const fs::path& path, const FileSum& kept)
   if (::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size) {
     const int error = errno;
     ::close(fd_);
-    fail("truncate", path, error);
+    fail_on_file("truncate", path, error);
   }
 }
 
@@ -113,25 +79,22 @@ void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
 }
 
 void FileWriter::sync() {
-  if (::fsync(fd_) != 0) fail("sync", path_, errno);
+  if (::fsync(fd_) != 0) fail_on_file("sync", path_, errno);
 }
 
 void FileWriter::finish() {
   sync();
-  if (::close(std::exchange(fd_, -1)) != 0) fail("close", path_, errno);
+  if (::close(std::exchange(fd_, -1)) != 0) fail_on_file("close", path_, errno);
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
   const Descriptor fd(open_file(path, O_RDONLY, "open"));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail("examine", path, errno);
-  if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
-  size_ = static_cast<size_t>(info.st_size);
+  size_ = size_of(fd.get(), path);
   if (size_ == 0) return;
   data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
-    fail("map", path, errno);
+    fail_on_file("map", path, errno);
   }
 }
 
@@ -171,7 +134,7 @@ bool FileLock::try_acquire(const fs::path& path) {
   Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
-    fail("lock", path, errno);
+    fail_on_file("lock", path, errno);
   }
   fd_ = fd.release();
   return true;
@@ -181,65 +144,13 @@ void FileLock::acquire(const fs::path& path) {
   release();
   Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
   while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) fail("lock", path, errno);
+    if (errno != EINTR) fail_on_file("lock", path, errno);
   }
   fd_ = fd.release();
 }
 
 void FileLock::release() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
-std::string read_file(const fs::path& path) {
-  const Descriptor fd(open_file(path, O_RDONLY, "open"));
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail("examine", path, errno);
-  if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
-  std::string bytes;
-  bytes.resize(static_cast<size_t>(info.st_size));
-  size_t filled = 0;
-  // A pipe or a file of /proc has size 0 and still holds bytes, so read until the end rather than
-  // to the size.
-  for (;;) {
-    if (filled == bytes.size()) bytes.resize(bytes.size() + 4096);
-    const ssize_t got = ::read(fd.get(), bytes.data() + filled, bytes.size() - filled);
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      fail("read", path, errno);
-    }
-    if (got == 0) break;
-    filled += static_cast<size_t>(got);
-  }
-  bytes.resize(filled);
-  return bytes;
-}
-
-void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,
-                 uint64_t most) {
-  const Descriptor fd(open_file(path, O_RDONLY, "open"));
-  std::vector<char> buffer(size_t{1} << 20);
-  while (most > 0) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), most));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      fail("read", path, errno);
-    }
-    if (got == 0) return;
-    visit({buffer.data(), static_cast<size_t>(got)});
-    most -= static_cast<uint64_t>(got);
-  }
-}
-
-FileSum sum_file(const fs::path& path, uint64_t most) {
-  FileSum sum;
-  read_pieces(
-      path,
-      [&](std::string_view piece) {
-        sum.crc = crc32c(sum.crc, piece.data(), piece.size());
-        sum.size += piece.size();
-      },
-      most);
-  return sum;
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
@@ -254,7 +165,7 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
 void append_file(const fs::path& path, std::string_view bytes, bool sync) {
   const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
   write_all(fd.get(), path, bytes.data(), bytes.size());
-  if (sync && ::fsync(fd.get()) != 0) fail("sync", path, errno);
+  if (sync && ::fsync(fd.get()) != 0) fail_on_file("sync", path, errno);
 }
 
 void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
@@ -263,37 +174,44 @@ void overwrite_file(const fs::path& path, uint64_t offset, std::string_view byte
 }
 
 void truncate_file(const fs::path& path, uint64_t size) {
-  if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0) fail("truncate", path, errno);
+  if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0)
+    fail_on_file("truncate", path, errno);
 }
 
 void publish_rename(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0)
-    fail(str("rename ", from.string(), " to"), to, errno);
+    fail_on_file(str("rename ", from.string(), " to"), to, errno);
   sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }
 
 void sync_directory(const fs::path& path) {
-  const Descriptor fd(open_file(path, O_RDONLY | O_DIRECTORY, "open the folder"));
+  const Descriptor fd(open_any(path, O_RDONLY | O_DIRECTORY, "open the folder"));
   // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
   // from them.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail("sync the folder", path, errno);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_on_file("sync the folder", path, errno);
 }
 
 void create_directories(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail("create the folder", path, error.value());
+  Retry retry;
+  do {
+    fs::create_directories(path, error);
+  } while (error && retry.again(error.value()));
+  if (error) fail_on_file("create the folder", path, error.value());
 }
 
 void remove_tree(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error) fail("remove", path, error.value());
+  Retry retry;
+  do {
+    fs::remove_all(path, error);
+  } while (error && retry.again(error.value()));
+  if (error) fail_on_file("remove", path, error.value());
 }
 
 void require_free_space(const fs::path& path, uint64_t bytes, std::string_view purpose) {
   struct statvfs info {};
-  if (::statvfs(path.c_str(), &info) != 0) fail("examine the file system of", path, errno);
+  if (::statvfs(path.c_str(), &info) != 0) fail_on_file("examine the file system of", path, errno);
   const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   if (available < bytes) {
     throw Error(ErrorKind::kIo,

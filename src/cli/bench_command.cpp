@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -117,7 +118,7 @@ int bench(const Options& options) {
   const BenchOptions bench_options{options.steps};
   // A place where no profile can be written is found before the measuring; a profile that is there
   // stays until there is another.
-  if (!options.profile.empty() && !std::filesystem::exists(options.profile))
+  if (!options.profile.empty() && !is_there(options.profile))
     write_file_atomic(options.profile, "");
   std::string trace;
   const BenchResult result = run_bench(

@@ -76,8 +76,7 @@ void note_optimizer_changes(const Config& before, const Config& after) {
 
 // Trials are compared with each other: what their losses rest on stays until the best goes on.
 void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after) {
-  if (before.restart.seeds == 1 || !std::filesystem::exists(run.trials()) ||
-      !run.checkpoint_steps().empty()) {
+  if (before.restart.seeds == 1 || !is_there(run.trials()) || !run.checkpoint_steps().empty()) {
     return;
   }
   std::vector<std::string> unlike;

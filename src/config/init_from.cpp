@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "config/parse.h"
 
@@ -22,17 +23,16 @@ InitFromFolder open_init_from(const JsonNode& root) {
     result.problems.push_back(node->where + ": /init_from: " + quote_json(*node) + " " + what);
   };
   const fs::path folder = *path;
-  std::error_code code;
-  if (!fs::exists(folder, code)) {
+  if (!is_there(folder)) {
     result.is_missing = true;
     fail("does not exist; give a Hugging Face Llama folder or a checkpoint");
     return result;
   }
-  if (fs::is_directory(folder / "checkpoints", code)) {
+  if (is_folder(folder / "checkpoints")) {
     fail("is a run; give one of the checkpoints in " + (folder / "checkpoints").string());
     return result;
   }
-  if (!fs::is_regular_file(folder / "config.json", code)) {
+  if (!is_file(folder / "config.json")) {
     fail("has no config.json; give a Hugging Face Llama folder or a checkpoint");
     return result;
   }
@@ -43,7 +43,7 @@ InitFromFolder open_init_from(const JsonNode& root) {
     result.problems.emplace_back(error.what());
   }
   const fs::path tokenizer = folder / "tokenizer.model";
-  if (fs::exists(tokenizer, code)) result.tokenizer_model = tokenizer.string();
+  if (is_there(tokenizer)) result.tokenizer_model = tokenizer.string();
   return result;
 }
 

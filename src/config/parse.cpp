@@ -3,7 +3,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/examine.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "config/check.h"
 #include "config/init_from.h"
@@ -86,17 +87,21 @@ Config parse_config(std::string_view text, const std::string& origin,
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from) {
-  std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (status.type() == std::filesystem::file_type::not_found) {
+  const FileKind kind = examine(path).kind;
+  if (kind == FileKind::kMissing) {
     throw Error(ErrorKind::kUsage, path +
                                        ": there is no such file; give the path of a "
                                        "configuration (docs/config.md describes it)");
   }
-  if (status.type() == std::filesystem::file_type::directory) {
+  if (kind == FileKind::kFolder) {
     throw Error(ErrorKind::kUsage, path + ": is a folder; give the path of a configuration file");
   }
-  return parse_config(read_file(path), path, overrides, init_from);
+  constexpr uint64_t kLargestConfig = uint64_t{16} << 20;
+  // What is typed may be a pipe; what a run keeps is a file.
+  const bool typed = init_from == InitFrom::kRead;
+  const std::string text =
+      typed ? read_file_or_pipe(path, kLargestConfig) : read_file(path, kLargestConfig);
+  return parse_config(text, path, overrides, init_from);
 }
 
 }  // namespace lmtrain

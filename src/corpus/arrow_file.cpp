@@ -1,6 +1,7 @@
 #include "corpus/arrow_file.h"
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "formats/quote.h"
 
@@ -9,7 +10,7 @@ namespace lmtrain {
 namespace fs = std::filesystem;
 
 std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const fs::path& path) {
-  auto file = arrow::io::ReadableFile::Open(path.native());
+  auto file = arrow::io::ReadableFile::Open(FileReader(path).release());
   if (!file.ok()) {
     throw Error(ErrorKind::kIo, str("cannot open ", path.string(), ": ", file.status().message()));
   }

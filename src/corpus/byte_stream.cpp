@@ -1,15 +1,11 @@
 #include "corpus/byte_stream.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -19,33 +15,17 @@ namespace fs = std::filesystem;
 
 class PlainStream : public ByteStream {
  public:
-  explicit PlainStream(const fs::path& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) fail("open");
-  }
-  ~PlainStream() override { ::close(fd_); }
-  PlainStream(const PlainStream&) = delete;
-  PlainStream& operator=(const PlainStream&) = delete;
+  explicit PlainStream(const fs::path& path) : file_(path) {}
 
   size_t read(char* out, size_t size) override {
-    ssize_t got = 0;
-    do {
-      got = ::read(fd_, out, size);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) fail("read");
-    offset_ += static_cast<uint64_t>(got);
-    return static_cast<size_t>(got);
+    const size_t got = file_.read(out, size);
+    offset_ += got;
+    return got;
   }
   uint64_t file_offset() const override { return offset_; }
 
  private:
-  [[noreturn]] void fail(std::string_view action) const {
-    throw Error(ErrorKind::kIo,
-                str("cannot ", action, " ", path_.string(), ": ", std::strerror(errno)));
-  }
-
-  fs::path path_;
-  int fd_;
+  FileReader file_;
   uint64_t offset_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
 
 void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
-  const TokenShard shard(path, fs::file_size(path) <= kVerifyUpTo);
+  const TokenShard shard(path, examine(path).size <= kVerifyUpTo);
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
   }
@@ -31,16 +32,13 @@ void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
 // The value that `read` finds in the cache; nothing, with a warning, when what is there is broken.
 template <class Value, class Read>
 std::optional<Value> read_entry(const fs::path& path, const Read& read) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   std::string problem;
   try {
     return read();
   } catch (const Error& error) {
     problem = error.what();
   } catch (const nlohmann::json::exception& error) {
-    problem = error.what();
-  } catch (const fs::filesystem_error& error) {
     problem = error.what();
   }
   log_warning(str("the cache entry ", path.string(), " is broken and made anew (", problem, ")"));
@@ -141,9 +139,10 @@ void Cache::store_shards_info(const PreparedData& data) const {
 }
 
 void Cache::clean_shards(const std::string& fingerprint) const {
-  for (const auto& entry : fs::directory_iterator(shards_folder(fingerprint))) {
-    const std::string name = entry.path().filename().native();
-    if (name != "train.bin" && name != "eval.bin" && name != "info.json") remove_tree(entry.path());
+  const fs::path folder = shards_folder(fingerprint);
+  for (const std::string& name : list_folder(folder)) {
+    if (name != "train.bin" && name != "eval.bin" && name != "info.json")
+      remove_tree(folder / name);
   }
 }
 

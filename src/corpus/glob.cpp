@@ -1,12 +1,15 @@
 #include "corpus/glob.h"
 
-#include <sys/stat.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 #include <cstdlib>
 #include <set>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/examine.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -62,62 +65,78 @@ class Walker {
   explicit Walker(std::vector<std::string> components) : components_(std::move(components)) {}
 
   void walk(const fs::path& base, size_t next) {
-    struct stat info {};
-    if (::stat(base.empty() ? "." : base.c_str(), &info) != 0) return;
+    visit(base, examine(base.empty() ? "." : base), next);
+  }
+
+  std::vector<fs::path> files() const { return {files_.begin(), files_.end()}; }
+  // Entries of folders that match and lead to nothing.
+  const std::set<fs::path>& dead_links() const { return dead_links_; }
+
+ private:
+  void visit(const fs::path& base, const FileInfo& info, size_t next) {
     if (next == components_.size()) {
-      if (S_ISREG(info.st_mode)) files_.insert(base);
+      if (info.kind == FileKind::kFile) files_.insert(base);
       return;
     }
-    if (!S_ISDIR(info.st_mode)) return;
-    if (!visited_.insert({info.st_dev, info.st_ino, next}).second) return;
+    if (info.kind != FileKind::kFolder) return;
+    if (!visited_.insert({info.device, info.inode, next}).second) return;
+    if (devices_.insert(info.device).second) refuse_kernel_folder(base);
     const std::string& component = components_[next];
     if (component == "**") {
       walk_any_depth(base, next);
     } else if (has_wildcard(component)) {
-      for (const fs::path& entry : entries(base)) {
-        if (matches_component(component, entry.filename().native())) walk(entry, next + 1);
+      for (const std::string& name : entries(base)) {
+        if (matches_component(component, name)) visit_entry(base / name, next + 1);
       }
     } else {
       walk(base / component, next + 1);
     }
   }
 
-  std::vector<fs::path> files() const { return {files_.begin(), files_.end()}; }
+  void visit_entry(const fs::path& entry, size_t next) {
+    const FileInfo info = examine(entry);
+    if (info.kind == FileKind::kMissing && next == components_.size()) dead_links_.insert(entry);
+    visit(entry, info, next);
+  }
 
- private:
   // "**" stands for no folder (match the rest here) or for one more level; as the last component,
   // for every file.
   void walk_any_depth(const fs::path& base, size_t next) {
     const bool is_last = next + 1 == components_.size();
     if (!is_last) walk(base, next + 1);
-    for (const fs::path& entry : entries(base)) {
-      if (is_hidden(entry.filename().native())) continue;
-      if (fs::is_directory(entry)) {
-        walk(entry, next);
+    for (const std::string& name : entries(base)) {
+      if (is_hidden(name)) continue;
+      const fs::path entry = base / name;
+      const FileInfo info = examine(entry);
+      if (info.kind == FileKind::kFolder) {
+        visit(entry, info, next);
       } else if (is_last) {
-        walk(entry, next + 1);
+        if (info.kind == FileKind::kMissing) dead_links_.insert(entry);
+        visit(entry, info, next + 1);
       }
     }
   }
 
   // Sorted, so that which of two ways into one folder is taken does not depend on the file system.
-  static std::set<fs::path> entries(const fs::path& folder) {
-    std::error_code error;
-    std::set<fs::path> found;
-    fs::directory_iterator it(folder.empty() ? fs::path(".") : folder, error);
-    for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-      found.insert(folder / it->path().filename());
-    }
-    if (error) {
-      throw Error(ErrorKind::kIo, str("cannot list the folder ", folder.string(), ": ",
-                                      error.message(), "; check its permissions"));
-    }
-    return found;
+  static std::vector<std::string> entries(const fs::path& folder) {
+    return list_folder(folder.empty() ? fs::path(".") : folder);
+  }
+
+  // Below / lie folders that hold the state of the kernel, without an end.
+  static void refuse_kernel_folder(const fs::path& folder) {
+    struct statfs info {};
+    if (::statfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return;
+    if (info.f_type != PROC_SUPER_MAGIC && info.f_type != SYSFS_MAGIC) return;
+    throw Error(ErrorKind::kUsage,
+                str("the folder ", folder.string(),
+                    " holds the state of the kernel and no text; name folders that hold text"));
   }
 
   std::vector<std::string> components_;
   std::set<fs::path> files_;
-  std::set<std::tuple<dev_t, ino_t, size_t>> visited_;
+  std::set<fs::path> dead_links_;
+  std::set<uint64_t> devices_;
+  std::set<std::tuple<uint64_t, uint64_t, size_t>> visited_;
 };
 
 }  // namespace
@@ -192,17 +211,20 @@ bool matches_component(std::string_view pattern, std::string_view name) {
 }
 
 std::vector<fs::path> find_files(const std::string& pattern) {
-  std::error_code error;
-  const fs::file_status status = fs::status(pattern, error);
-  if (fs::is_regular_file(status)) return {pattern};
-  if (fs::is_directory(status)) {
-    Walker walker({"**"});
-    walker.walk(pattern, 0);
-    return walker.files();
+  const FileKind kind = examine(pattern).kind;
+  if (kind == FileKind::kFile) return {pattern};
+  if (kind != FileKind::kFolder && !has_wildcard(pattern)) return {};
+  const bool all = kind == FileKind::kFolder;
+  Walker walker(all ? std::vector<std::string>{"**"} : split_components(pattern));
+  walker.walk(all ? pattern : pattern.starts_with('/') ? "/" : "", 0);
+  if (const std::set<fs::path>& dead = walker.dead_links(); !dead.empty()) {
+    log_warning(str("\"", pattern, "\": ",
+                    dead.size() == 1 ? "1 link that leads to no file is left out: "
+                                     : str(dead.size(),
+                                           " links that lead to no file are left out, "
+                                           "the first is "),
+                    dead.begin()->string()));
   }
-  if (!has_wildcard(pattern)) return {};
-  Walker walker(split_components(pattern));
-  walker.walk(pattern.starts_with('/') ? "/" : "", 0);
   return walker.files();
 }
 

@@ -23,8 +23,9 @@ bool matches_component(std::string_view pattern, std::string_view name);
 
 // The regular files that `pattern` names, unsorted, each once: the file itself, all files below a
 // folder (hidden ones left out), or the matches of a glob. A path that exists is taken literally
-// even if it has wildcard characters in it. Empty when there is none. Error(kIo) for a folder that
-// cannot be read.
+// even if it has wildcard characters in it. Empty when there is none. Links in folders that lead to
+// nothing are left out with a warning. Error(kIo) naming a folder or file that cannot be looked at;
+// Error(kUsage) for /proc and /sys.
 std::vector<std::filesystem::path> find_files(const std::string& pattern);
 
 }  // namespace lmtrain

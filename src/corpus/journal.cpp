@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -145,8 +146,7 @@ Journal::Journal(std::filesystem::path path, const PrepareOptions& options)
     : path_(std::move(path)), options_(options) {}
 
 bool Journal::load(PreparationState& state) const {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path_, ignored)) return false;
+  if (!is_there(path_)) return false;
   std::string problem;
   try {
     PreparationState loaded = state;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -34,7 +35,7 @@ PreparationRequest make_request(const Config& config) {
     request.given_tokenizer_path =
         fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
             .lexically_normal();
-    if (!fs::exists(request.given_tokenizer_path)) {
+    if (!is_there(request.given_tokenizer_path)) {
       throw Error(ErrorKind::kUsage,
                   str("/tokenizer/model: ", request.given_tokenizer_path.string(),
                       " does not exist; give a sentencepiece .model file, or null to train one"));

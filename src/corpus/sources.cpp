@@ -1,11 +1,8 @@
 // What documents.h declares.
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "corpus/byte_stream.h"
 #include "corpus/documents.h"
@@ -17,11 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string explain_missing(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) return "the folder holds no files (hidden ones are left out)";
-  if (fs::exists(status)) return "it is neither a file nor a folder";
-  if (error == std::errc::permission_denied) return "permission denied; check the folders above it";
+  const FileKind kind = examine(path).kind;
+  if (kind == FileKind::kFolder) return "the folder holds no files (hidden ones are left out)";
+  if (kind != FileKind::kMissing)
+    return str("it is ", file_kind_name(path), ", neither a file nor a folder");
   if (has_wildcard(path)) {
     return "the pattern matches no file; * stays within a folder, ** crosses folders, hidden files "
            "need a spelled dot, "
@@ -31,15 +27,13 @@ std::string explain_missing(const std::string& path) {
              fs::current_path().string(), ")");
 }
 
-SourceFile examine(const fs::path& path, double weight, size_t source) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    throw Error(ErrorKind::kIo, str("cannot examine ", path.string(), ": ", std::strerror(errno)));
+SourceFile source_file(const fs::path& path, double weight, size_t source) {
+  const FileInfo info = examine(path);
+  if (info.kind != FileKind::kFile) {
+    throw Error(ErrorKind::kData, str(path.string(), " was found and is now ", file_kind_name(path),
+                                      "; run the command again"));
   }
-  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-  return {path, static_cast<uint64_t>(info.st_size),
-          info.st_mtim.tv_sec * kNanosecondsPerSecond + info.st_mtim.tv_nsec, weight,
-          static_cast<int32_t>(source)};
+  return {path, info.size, info.mtime_ns, weight, static_cast<int32_t>(source)};
 }
 
 }  // namespace
@@ -60,7 +54,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   std::vector<SourceFile> files;
   files.reserve(taken.size());
   for (const auto& [path, source] : taken)
-    files.push_back(examine(path, sources[source].weight, source));
+    files.push_back(source_file(path, sources[source].weight, source));
   return files;
 }
 
@@ -94,7 +88,7 @@ std::string resolve_format(const fs::path& path, const std::string& format) {
 }
 
 void require_unchanged(const SourceFile& file) {
-  const SourceFile now = examine(file.path, file.weight, 0);
+  const SourceFile now = source_file(file.path, file.weight, 0);
   if (now.size == file.size && now.mtime_ns == file.mtime_ns) return;
   throw Error(ErrorKind::kData, str(file.path.string(),
                                     ": changed while it was read; run the command again once it "

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "corpus/corpus.h"
@@ -47,7 +48,7 @@ Request make_request(const Config& config) {
   request.tokenizer_path =
       fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
           .lexically_normal();
-  if (!fs::exists(request.tokenizer_path)) {
+  if (!is_there(request.tokenizer_path)) {
     throw Error(ErrorKind::kUsage, str("/tokenizer/model: ", request.tokenizer_path.string(),
                                        " does not exist; give a sentencepiece .model file"));
   }
@@ -81,7 +82,7 @@ std::string index_key(const Request& request) {
     for (const SourceFile& file : *files) {
       add_file(file);
       const fs::path index = fs::path(file.path).replace_extension(".idx");
-      if (fs::exists(index)) add_file(list_source_files({{index.native(), 1.0}}, "").front());
+      if (is_there(index)) add_file(list_source_files({{index.native(), 1.0}}, "").front());
     }
   }
   return hasher.digest().hex();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "corpus/bpe_encoder.h"
@@ -94,7 +95,7 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin)
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) {
+  if (is_folder(path)) {
     throw Error(ErrorKind::kUsage,
                 str("tokenizer ", path.string(), " is a folder; give the .model file in it"));
   }

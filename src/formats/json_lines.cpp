@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "formats/strict_json.h"
 
@@ -12,7 +13,7 @@ namespace lmtrain {
 void for_each_json_line(
     const std::filesystem::path& path,
     const std::function<void(const nlohmann::json& line, uint64_t end)>& visit) {
-  if (!std::filesystem::exists(path)) return;
+  if (!is_there(path)) return;
   const MappedFile file(path);
   const std::string_view bytes = file.bytes();
   size_t begin = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -80,11 +81,13 @@ const json& member(const json& object, const char* key, const std::string& origi
 }
 
 void check_file(const fs::path& path, const ManifestEntry& expected) {
-  if (!fs::exists(path)) fail(path.string(), "is missing, though the manifest lists it");
-  if (!fs::is_regular_file(path)) fail(path.string(), "is no regular file");
+  const FileInfo info = examine(path);
+  if (info.kind == FileKind::kMissing)
+    fail(path.string(), "is missing, though the manifest lists it");
+  if (info.kind != FileKind::kFile) fail(path.string(), "is no regular file");
   // A wrong size is told without reading.
-  if (const uint64_t size = fs::file_size(path); size != expected.size) {
-    fail(path.string(), str("has ", size, " bytes, the manifest says ", expected.size));
+  if (info.size != expected.size) {
+    fail(path.string(), str("has ", info.size, " bytes, the manifest says ", expected.size));
   }
   const FileSum sum = sum_file(path);
   if (sum != FileSum{expected.size, expected.crc32c}) {
@@ -143,15 +146,16 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 }
 
 Manifest verify_checkpoint_files(const fs::path& folder, bool skip_training_state) {
-  if (!fs::exists(folder)) {
+  if (!is_there(folder)) {
     throw Error(ErrorKind::kUsage, str(folder.string(), ": does not exist"));
   }
   const fs::path path = folder / kManifestFile;
-  if (!fs::exists(path)) {
+  const FileInfo info = examine(path);
+  if (info.kind == FileKind::kMissing) {
     throw Error(ErrorKind::kCheckpoint, str(folder.string(), ": has no ", kManifestFile,
                                             ", so it was never finished; use another checkpoint"));
   }
-  if (!fs::is_regular_file(path) || fs::file_size(path) > kLargestManifest) {
+  if (info.kind != FileKind::kFile || info.size > kLargestManifest) {
     fail(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
   }
   Manifest manifest = parse_manifest(read_file(path), path.string());

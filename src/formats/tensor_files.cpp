@@ -4,7 +4,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/examine.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "formats/quote.h"
 #include "formats/strict_json.h"
@@ -25,7 +26,7 @@ constexpr const char* kAdvice = "copy or download the folder again";
 [[noreturn]] void fail_no_tensors(const fs::path& folder) {
   const std::string wanted = str("has no ", kModelFile, " and no ", kModelIndexFile);
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!fs::exists(folder / name)) continue;
+    if (!is_there(folder / name)) continue;
     fail(folder, str(wanted, ", only ", name, ", which can run code when read"),
          "convert it in Python: AutoModelForCausalLM.from_pretrained(FOLDER)"
          ".save_pretrained(NEW_FOLDER, safe_serialization=True)");
@@ -35,11 +36,8 @@ constexpr const char* kAdvice = "copy or download the folder again";
 
 // tensor -> file, as the index says.
 std::map<std::string, std::string> read_index(const fs::path& path) {
-  if (fs::file_size(path) > kLargestIndex) {
-    fail(path, str("is larger than ", format_bytes(kLargestIndex)));
-  }
   const JsonSource source{.kind = ErrorKind::kData, .origin = path.string(), .advice = kAdvice};
-  const nlohmann::json index = parse_strict_json(read_file(path), source);
+  const nlohmann::json index = parse_strict_json(read_file(path, kLargestIndex), source);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     fail(path, "has no object \"weight_map\" that maps tensors to files");
   }
@@ -61,15 +59,16 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 }  // namespace
 
 TensorFiles::TensorFiles(const fs::path& folder) : folder_(folder) {
-  if (!fs::is_directory(folder)) {
-    throw Error(ErrorKind::kUsage,
-                str(folder.string(), fs::exists(folder) ? ": is a file" : ": does not exist",
-                    "; give the folder that holds ", kModelFile));
+  if (const FileKind kind = examine(folder).kind; kind != FileKind::kFolder) {
+    throw Error(
+        ErrorKind::kUsage,
+        str(folder.string(), kind == FileKind::kMissing ? ": does not exist" : ": is a file",
+            "; give the folder that holds ", kModelFile));
   }
-  if (fs::exists(folder / kModelFile)) {
+  if (is_there(folder / kModelFile)) {
     files_.emplace_back(folder / kModelFile);
     tensors_ = files_.front().tensors();
-  } else if (fs::exists(folder / kModelIndexFile)) {
+  } else if (is_there(folder / kModelIndexFile)) {
     open_shards();
   } else {
     fail_no_tensors(folder);
@@ -81,7 +80,7 @@ void TensorFiles::open_shards() {
   const std::map<std::string, std::string> file_of = read_index(index_path);
   std::set<std::string> shards;
   for (const auto& [tensor, file] : file_of) {
-    if (shards.insert(file).second && !fs::is_regular_file(folder_ / file)) {
+    if (shards.insert(file).second && !is_file(folder_ / file)) {
       fail(index_path, str("tensor ", quote(tensor), " should be in ", quote(file),
                            ", which the folder lacks"));
     }

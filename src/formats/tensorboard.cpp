@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -90,7 +91,7 @@ std::filesystem::path new_event_file(const std::filesystem::path& folder) {
   for (int number = 0;; ++number) {
     auto path = folder / str("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid(),
                              ".", number);
-    if (!std::filesystem::exists(path)) return path;
+    if (!is_there(path)) return path;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
 
@@ -201,7 +202,7 @@ class MegatronIndex {
 
 std::optional<TokenFileLayout> megatron_layout(const MappedFile& file) {
   const fs::path index_path = index_of(file.path());
-  if (index_path == file.path() || !fs::exists(index_path)) return std::nullopt;
+  if (index_path == file.path() || !is_there(index_path)) return std::nullopt;
   const MegatronIndex index(index_path, file.bytes().size());
   TokenFileLayout layout = to_the_end(file, "Megatron", 0, index.width());
   layout.document_ends = index.document_ends();

@@ -1,12 +1,11 @@
 #include "formats/token_reference.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
@@ -55,12 +54,9 @@ std::string file_table(std::span<const ReferencedFile> files) {
 }
 
 void require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
-  struct stat now {};
-  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-  const bool exists = ::stat(file.path.c_str(), &now) == 0;
-  if (exists && static_cast<uint64_t>(now.st_size) == file.size &&
-      now.st_mtim.tv_sec * kNanosecondsPerSecond + now.st_mtim.tv_nsec == file.mtime_ns)
-    return;
+  const FileInfo now = examine(file.path);
+  const bool exists = now.kind != FileKind::kMissing;
+  if (exists && now.size == file.size && now.mtime_ns == file.mtime_ns) return;
   throw Error(ErrorKind::kData,
               str(file.path.string(), ": its tokens are used by ", shard.string(), ", and it ",
                   exists ? "has changed" : "cannot be found", " since; prepare the data again"));

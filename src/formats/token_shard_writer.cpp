@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard.h"
@@ -32,8 +33,7 @@ const std::string& no_header() {
 
 // Takes back what finish() did to the file of the tokens.
 const fs::path& unfinished(const fs::path& temporary, const fs::path& path) {
-  std::error_code error;
-  if (!fs::exists(temporary, error) && fs::exists(path, error)) publish_rename(path, temporary);
+  if (!is_there(temporary) && is_there(path)) publish_rename(path, temporary);
   overwrite_file(temporary, 0, no_header());
   return temporary;
 }

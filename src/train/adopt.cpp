@@ -38,7 +38,7 @@ void adopt_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) 
   }
   write_manifest(copy, manifest);
   // What stands on the checkpoint is on disk before it.
-  if (fs::exists(from.metrics())) write_file_atomic(to.metrics(), read_file(from.metrics()));
+  if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
   remove_tree(to.checkpoint(step));
   publish_rename(copy, to.checkpoint(step));
 }

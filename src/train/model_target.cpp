@@ -1,6 +1,7 @@
 #include "train/model_target.h"
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "config/parse.h"
 #include "formats/tensor_files.h"
@@ -16,7 +17,7 @@ ModelTarget::ModelTarget(const Target& target, const ModelTargetOptions& options
   configure_runtime(num_threads_);
   const at::Device device = resolve_device(options.device);
   if (tokenizer_path_.empty()) tokenizer_path_ = target.folder / "tokenizer.model";
-  if (!std::filesystem::exists(tokenizer_path_)) {
+  if (!is_there(tokenizer_path_)) {
     throw Error(ErrorKind::kUsage, str("there is no tokenizer at ", tokenizer_path_.string(),
                                        "; give a sentencepiece .model with --tokenizer"));
   }

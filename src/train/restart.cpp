@@ -164,9 +164,10 @@ void RestartableRun::finish_promotion(const TrialResult& best) {
 
 // The curve of the run that failed stays in its trial's folder.
 void RestartableRun::abandon(const TrialResult& failed) {
-  if (!fs::exists(run_.checkpoints())) return;  // done before
-  if (fs::exists(run_.metrics())) {
-    write_file_atomic(trial_folder(run_, failed.seed).metrics(), read_file(run_.metrics()));
+  if (!is_there(run_.checkpoints())) return;  // done before
+  if (is_there(run_.metrics())) {
+    write_file_atomic(trial_folder(run_, failed.seed).metrics(),
+                      MappedFile(run_.metrics()).bytes());
     remove_tree(run_.metrics());
   }
   for (const int64_t step : run_.checkpoint_steps())
@@ -218,7 +219,7 @@ void RestartableRun::prepare_trainer() {
 
 std::optional<RunOutcome> RestartableRun::run_trial() {
   const TrainingState none;
-  const bool first = !fs::exists(run_.events());
+  const bool first = !is_there(run_.events());
   RunLog log(run_, none, /*tensorboard=*/false);
   TrialResult result = *next_trial_;
   const RunFolder folder = trial_folder(run_, result.seed);

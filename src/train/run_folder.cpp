@@ -19,16 +19,6 @@ std::string step_name(int64_t step) {
   return str(kStepPrefix, digits);
 }
 
-std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> paths;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  return paths;
-}
-
 }  // namespace
 
 std::filesystem::path RunFolder::checkpoint(int64_t step) const {
@@ -41,8 +31,7 @@ std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step) const {
 
 std::vector<int64_t> RunFolder::checkpoint_steps() const {
   std::vector<int64_t> steps;
-  for (const auto& path : entries(checkpoints())) {
-    const std::string name = path.filename();
+  for (const std::string& name : list_folder_if_there(checkpoints())) {
     if (!name.starts_with(kStepPrefix)) continue;
     int64_t step = 0;
     const char* end = name.data() + name.size();
@@ -54,8 +43,8 @@ std::vector<int64_t> RunFolder::checkpoint_steps() const {
 }
 
 void RunFolder::remove_unfinished() const {
-  for (const auto& path : entries(checkpoints())) {
-    if (path.filename().string().starts_with(kUnfinishedPrefix)) remove_tree(path);
+  for (const std::string& name : list_folder_if_there(checkpoints())) {
+    if (name.starts_with(kUnfinishedPrefix)) remove_tree(checkpoints() / name);
   }
 }
 

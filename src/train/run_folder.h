@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/examine.h"
 #include "base/file.h"
 
 namespace lmtrain {
@@ -29,8 +30,9 @@ class RunFolder {
       int64_t step) const;  // checkpoints/.tmp-step_00001000
 
   // A folder holds a run once its config.json exists.
-  bool holds_run() const { return std::filesystem::exists(config()); }
-  // Steps of the checkpoints that were published, newest first.
+  bool holds_run() const { return is_there(config()); }
+  // Steps of the checkpoints that were published, newest first. Error(kIo) when the folder is there
+  // and cannot be listed.
   std::vector<int64_t> checkpoint_steps() const;
   // Removes what a killed process left unfinished.
   void remove_unfinished() const;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/parse.h"
@@ -12,8 +13,8 @@ namespace lmtrain {
 namespace fs = std::filesystem;
 
 bool is_checkpoint_folder(const fs::path& folder) {
-  return fs::exists(folder / kManifestFile) || fs::exists(folder / kStateFile) ||
-         fs::exists(folder / kOptimizerFile);
+  return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
+         is_there(folder / kOptimizerFile);
 }
 
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
@@ -45,13 +46,14 @@ void require_same_data(const fs::path& checkpoint, const std::string& fingerprin
 }
 
 Target open_target(const fs::path& path) {
-  if (!fs::is_directory(path)) {
-    throw Error(ErrorKind::kUsage,
-                str(path.string(), fs::exists(path) ? " is not a folder" : " does not exist",
-                    "; give a run folder, a checkpoint, or a HF Llama folder"));
+  if (const FileKind kind = examine(path).kind; kind != FileKind::kFolder) {
+    throw Error(
+        ErrorKind::kUsage,
+        str(path.string(), kind == FileKind::kMissing ? " does not exist" : " is not a folder",
+            "; give a run folder, a checkpoint, or a HF Llama folder"));
   }
   const RunFolder run(path);
-  if (fs::is_directory(run.checkpoints())) {
+  if (is_folder(run.checkpoints())) {
     const std::optional<int64_t> step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
     if (!step)
       throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
@@ -61,11 +63,10 @@ Target open_target(const fs::path& path) {
     verify_checkpoint_files(path, /*skip_training_state=*/true);
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
     const fs::path parent = fs::canonical(path).parent_path().parent_path();
-    const bool in_run =
-        RunFolder(parent).holds_run() && fs::is_directory(RunFolder(parent).checkpoints());
+    const bool in_run = RunFolder(parent).holds_run() && is_folder(RunFolder(parent).checkpoints());
     return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, true};
   }
-  if (!fs::exists(path / "config.json")) {
+  if (!is_there(path / "config.json")) {
     throw Error(ErrorKind::kUsage,
                 str(path.string(), " holds no model: there is no config.json in it"));
   }

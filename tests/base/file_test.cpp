@@ -1,10 +1,14 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <fstream>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/read_file.h"
 #include "base/support.h"
 
 namespace lmtrain {
@@ -76,23 +80,73 @@ TEST(ReadFile, ReadsWhatHasNoSize) {
 
 TEST(ReadFile, FoldersAndMissingFilesAreErrorsWithThePath) {
   const TemporaryFolder folder;
-  const auto expect_named = [&](const fs::path& path, auto&& action) {
-    const std::string message = error_of(ErrorKind::kIo, action);
+  const auto expect_named = [&](const fs::path& path, auto&& action,
+                                ErrorKind kind = ErrorKind::kIo) {
+    const std::string message = error_of(kind, action);
     EXPECT_NE(message.find(path.string()), std::string::npos) << message;
   };
   for (const fs::path& path : {folder.path(), folder / "missing"}) {
-    expect_named(path, [&] { read_file(path); });
-    expect_named(path, [&] { sum_file(path); });
-    expect_named(path, [&] { MappedFile{path}; });
+    const ErrorKind kind = path == folder.path() ? ErrorKind::kData : ErrorKind::kIo;
+    expect_named(
+        path, [&] { read_file(path); }, kind);
+    expect_named(
+        path, [&] { sum_file(path); }, kind);
+    expect_named(
+        path, [&] { MappedFile{path}; }, kind);
     expect_named(path, [&] { truncate_file(path, 0); });
   }
-  expect_named(folder.path(), [&] { append_file(folder.path(), "x", false); });
-  expect_named(folder.path(), [&] { FileWriter{folder.path()}; });
+  expect_named(
+      folder.path(), [&] { append_file(folder.path(), "x", false); }, ErrorKind::kData);
+  expect_named(
+      folder.path(), [&] { FileWriter{folder.path()}; }, ErrorKind::kData);
   const fs::path beyond = folder / "missing" / "file";
   expect_named(beyond, [&] { write_file_atomic(beyond, "x"); });
   expect_named(folder / "missing", [&] { sync_directory(folder / "missing"); });
   const fs::path long_name = folder / std::string(300, 'x');
   expect_named(long_name, [&] { append_file(long_name, "x", false); });
+}
+
+// Each call must come back: a blocking one would wait for the other end of the pipe for ever.
+TEST(NoFile, PipesSocketsAndDevicesAreNamedWithoutWaiting) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const fs::path link = folder / "endless";
+  fs::create_symlink("/dev/zero", link);
+  const auto expect_refused = [](const fs::path& path, auto&& action) {
+    const std::string message = error_of(ErrorKind::kData, action);
+    EXPECT_NE(message.find(path.string() + " is a "), std::string::npos) << message;
+  };
+  for (const fs::path& path : {pipe, link}) {
+    expect_refused(path, [&] { read_file(path); });
+    expect_refused(path, [&] { sum_file(path); });
+    expect_refused(path, [&] { MappedFile{path}; });
+    expect_refused(path, [&] { FileReader{path}; });
+  }
+  expect_refused(pipe, [&] { append_file(pipe, "x", false); });
+  expect_refused(pipe, [&] { FileWriter{pipe}; });
+  expect_refused(pipe, [&] { FileLock().try_acquire(pipe); });
+}
+
+TEST(ReadFile, ReadsNoMoreThanAsked) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "file", "12345");
+  EXPECT_EQ(read_file(folder / "file", 5), "12345");
+  const std::string message = error_of(ErrorKind::kData, [&] { read_file(folder / "file", 4); });
+  EXPECT_NE(message.find((folder / "file").string()), std::string::npos) << message;
+  // A file of a terabyte without content takes no memory either.
+  fs::resize_file(folder / "file", uintmax_t{1} << 40);
+  error_of(ErrorKind::kData, [&] { read_file(folder / "file"); });
+  error_of(ErrorKind::kData, [&] { read_file_or_pipe("/dev/zero", 1 << 20); });
+}
+
+TEST(ReadFileOrPipe, WaitsForThePipe) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << std::string(100'000, 'x'); });
+  EXPECT_EQ(read_file_or_pipe(pipe, 1 << 20), std::string(100'000, 'x'));
+  writer.join();
 }
 
 TEST(WriteFileAtomic, ReplacesAndLeavesNothingElse) {

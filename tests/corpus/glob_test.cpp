@@ -91,6 +91,36 @@ TEST_F(FindFiles, ANameWithWildcardsThatExistsIsThatFile) {
   EXPECT_EQ(find("odd[1].txt"), Names({"odd[1].txt"}));
 }
 
+TEST_F(FindFiles, LinksThatLeadToNothingAreSaid) {
+  fs::create_symlink("nothing", folder_ / "sub2/dead.py");
+  fs::create_symlink("dead.txt", folder_ / "sub2/dead.txt");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(find("sub2"), Names({"sub2/f.py"}));
+  EXPECT_EQ(find("sub2/*.py"), Names({"sub2/f.py"}));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  expect_contains(said, "2 links that lead to no file are left out");
+  expect_contains(said, "1 link that leads to no file is left out");
+  expect_contains(said, folder_.str("sub2/dead.py"));
+}
+
+// Without the check the first way into /proc ends with whatever the kernel refuses first.
+TEST_F(FindFiles, TheKernelsFoldersAreRefused) {
+  fs::create_directory_symlink("/proc", folder_ / "kernel");
+  for (const char* pattern : {"", "kernel", "kernel/**", "*/self/*"}) {
+    expect_contains(error_of(ErrorKind::kUsage, [&] { find(pattern); }), "state of the kernel");
+  }
+  expect_contains(error_of(ErrorKind::kUsage, [] { find_files("/"); }), "state of the kernel");
+}
+
+TEST_F(FindFiles, AFolderThatCannotBeListedIsAnErrorWithItsName) {
+  if (::geteuid() == 0) GTEST_SKIP() << "nothing is forbidden to root";
+  fs::permissions(folder_ / "sub/deep", fs::perms::none);
+  expect_contains(error_of(ErrorKind::kIo, [&] { find("sub"); }), folder_.str("sub/deep"));
+  fs::permissions(folder_ / "sub/deep", fs::perms::owner_read);  // its names alone
+  expect_contains(error_of(ErrorKind::kIo, [&] { find("sub"); }), folder_.str("sub/deep/d.py"));
+  fs::permissions(folder_ / "sub/deep", fs::perms::owner_all);
+}
+
 TEST_F(FindFiles, LinksAreFollowedAndLoopsEnd) {
   fs::create_directory_symlink("..", folder_ / "sub/up");
   fs::create_symlink("../b.txt", folder_ / "sub2/link.txt");

@@ -38,7 +38,7 @@ TEST(JsonLines, MissingAndEmptyFilesHaveNoLines) {
   for_each_json_line(folder / "missing", never);
   for_each_json_line(folder / "empty", never);
   EXPECT_EQ(json_lines_end_of_step(folder / "missing", 5), 0U);
-  testing::error_of(ErrorKind::kIo, [&] { for_each_json_line(folder.path(), never); });
+  testing::error_of(ErrorKind::kData, [&] { for_each_json_line(folder.path(), never); });
 }
 
 TEST(JsonLines, CutsBackToAStep) {

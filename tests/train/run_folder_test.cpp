@@ -1,5 +1,7 @@
 #include "train/run_folder.h"
 
+#include <sys/resource.h>
+
 #include "base/support.h"
 
 namespace lmtrain {
@@ -33,6 +35,26 @@ TEST(RunFolder, CheckpointStepsAreThoseThatWerePublished) {
     fs::create_directories(run.checkpoints() / name);
   }
   EXPECT_EQ(run.checkpoint_steps(), (std::vector<int64_t>{100000000, 99999999, 30, 9, 0}));
+}
+
+// As few descriptors as it takes: a folder that cannot be listed is no folder without checkpoints.
+TEST(RunFolder, CheckpointsThatCannotBeListedAreAnError) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  fs::create_directories(run.checkpoint(3));
+  EXPECT_EQ(exit_code_of([&] {
+              const rlimit none{0, 0};
+              if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 1;
+              try {
+                run.checkpoint_steps();
+              } catch (const Error& error) {
+                const std::string message = error.what();
+                const bool named = message.find(run.checkpoints().string()) != std::string::npos;
+                return error.kind() == ErrorKind::kIo && named ? 0 : 2;
+              }
+              return 3;
+            }),
+            0);
 }
 
 TEST(RunFolder, RemovesOnlyWhatIsUnfinished) {

@@ -1,0 +1,39 @@
+// What lies at a path, and what is in a folder.
+//
+// Missing is an answer. A file system that refuses to say (an input/output error, a stale handle,
+// no permission, too many open files) is Error(kIo) with the path: a caller that took it for
+// "nothing there" would begin a run anew or train on a part of the data. Refusals that may pass are
+// tried again first (retry.h). Use these functions instead of those of std::filesystem, which
+// answer "no" or throw.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lmtrain {
+
+enum class FileKind { kMissing, kFile, kFolder, kOther };
+
+struct FileInfo {
+  FileKind kind = FileKind::kMissing;
+  uint64_t size = 0;     // bytes
+  int64_t mtime_ns = 0;  // since 1970
+  uint64_t device = 0, inode = 0;
+};
+
+// Links are followed; a link to nothing, and a name below a file, are missing.
+FileInfo examine(const std::filesystem::path& path);
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);  // a regular one
+bool is_folder(const std::filesystem::path& path);
+// For messages: "a folder", "a pipe", "a device", ...
+std::string file_kind_name(const std::filesystem::path& path);
+
+// The names in a folder in byte order, without "." and "..". Error(kIo) when it is missing too.
+std::vector<std::string> list_folder(const std::filesystem::path& folder);
+// The same; none for a folder that is missing.
+std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
+
+}  // namespace lmtrain
