@@ -3,6 +3,7 @@
 #include <arrow/array.h>
 #include <arrow/type.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/text.h"
@@ -43,8 +44,7 @@ void require(const arrow::Status& status) {
 struct Search {
   std::string wanted;
   std::vector<std::string> names{};
-  std::vector<ColumnPath> found{};
-  std::vector<const arrow::DataType*> types{};
+  std::vector<NamedPlace> found{};
   static constexpr size_t kDeepest = 16;
 
   void visit(const arrow::FieldVector& fields, const std::string& prefix, ColumnPath& path) {
@@ -52,10 +52,7 @@ struct Search {
       const std::string name = prefix + fields[i]->name();
       path.push_back(static_cast<int>(i));
       names.push_back(name);
-      if (name == wanted) {
-        found.push_back(path);
-        types.push_back(fields[i]->type().get());
-      }
+      if (name == wanted) found.push_back({path, path.size()});
       if (fields[i]->type()->id() == arrow::Type::STRUCT && path.size() < kDeepest)
         visit(fields[i]->type()->fields(), name + ".", path);
       path.pop_back();
@@ -65,15 +62,28 @@ struct Search {
 
 }  // namespace
 
+const NamedPlace& outermost_place(const std::filesystem::path& path, const std::string& column,
+                                  const std::vector<NamedPlace>& found) {
+  const auto is_nearer = [](const NamedPlace& a, const NamedPlace& b) { return a.depth < b.depth; };
+  const auto nearest = std::min_element(found.begin(), found.end(), is_nearer);
+  const auto num_nearest = std::count_if(found.begin(), found.end(), [&](const NamedPlace& place) {
+    return place.depth == nearest->depth;
+  });
+  if (num_nearest > 1) fail_ambiguous_column(path, column);
+  return *nearest;
+}
+
 ColumnPath find_text_column(const arrow::Schema& schema, const std::string& column,
                             const std::filesystem::path& path) {
   Search search{column};
   ColumnPath place;
   search.visit(schema.fields(), "", place);
   if (search.found.empty()) fail_missing_column(path, column, search.names);
-  if (search.found.size() > 1) fail_arrow_file(path, str("has two columns \"", column, "\""));
-  if (!is_text(*search.types[0])) fail_column_type(path, column, search.types[0]->ToString());
-  return search.found[0];
+  place = outermost_place(path, column, search.found).place;
+  const arrow::DataType* type = schema.field(place[0])->type().get();
+  for (size_t i = 1; i < place.size(); ++i) type = type->field(place[i])->type().get();
+  if (!is_text(*type)) fail_column_type(path, column, type->ToString());
+  return place;
 }
 
 TextColumn::TextColumn(std::shared_ptr<arrow::Array> array) : array_(std::move(array)) {

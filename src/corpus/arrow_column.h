@@ -19,6 +19,15 @@ namespace lmtrain {
 // Where a column is: the index of a field, then of a field of that struct, and so on.
 using ColumnPath = std::vector<int>;
 
+// A column that has the name asked for.
+struct NamedPlace {
+  ColumnPath place;
+  size_t depth = 1;  // how many names it is made of: 1 for a field outside of structs
+};
+// The one of the fewest names. Error(kData) where there are two.
+const NamedPlace& outermost_place(const std::filesystem::path& path, const std::string& column,
+                                  const std::vector<NamedPlace>& found);
+
 // `column` is the name of a field, or a.b for field b of struct a (if no field has the whole name).
 // Error(kData) when it is missing, there twice, or not text.
 ColumnPath find_text_column(const arrow::Schema& schema, const std::string& column,

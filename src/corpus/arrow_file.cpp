@@ -37,6 +37,13 @@ void fail_missing_column(const fs::path& path, const std::string& column,
                   "the file has: ", join(shown, ", ")));
 }
 
+void fail_ambiguous_column(const fs::path& path, const std::string& column) {
+  throw Error(
+      ErrorKind::kData,
+      str(path.string(), ": has two columns ", quote(column),
+          ", and data.text_field may mean either; write the file with one of them renamed"));
+}
+
 void fail_column_type(const fs::path& path, const std::string& column, const std::string& type) {
   throw Error(ErrorKind::kData, str(path.string(), ": column ", quote(column), " is ", type,
                                     " instead of text; name another in data.text_field"));

@@ -22,6 +22,10 @@ std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const std::filesystem::
 [[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
                                       const std::vector<std::string>& names);
 
+// Error(kData) for columns of the same name, side by side.
+[[noreturn]] void fail_ambiguous_column(const std::filesystem::path& path,
+                                        const std::string& column);
+
 // Error(kData) for a column of another type than text.
 [[noreturn]] void fail_column_type(const std::filesystem::path& path, const std::string& column,
                                    const std::string& type);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "corpus/arrow_column.h"
 #include "corpus/arrow_file.h"
 #include "corpus/readers.h"
 
@@ -84,16 +85,23 @@ class ParquetReader : public DocumentReader {
 
   int64_t group_rows(int group) const { return metadata_->RowGroup(group)->num_rows(); }
 
+  // A column that has the whole name comes before one inside a struct, as for JSON lines.
   void find_column(const std::string& wanted) {
     const parquet::SchemaDescriptor& schema = *metadata_->schema();
     std::vector<std::string> names;
+    std::vector<NamedPlace> found;
     for (int i = 0; i < schema.num_columns(); ++i) {
-      names.push_back(schema.Column(i)->path()->ToDotString());
-      if (names.back() != wanted) continue;
-      if (column_ >= 0) fail_arrow_file(path_, str("has two columns \"", wanted, "\""));
-      column_ = i;
+      const auto path = schema.Column(i)->path();
+      names.push_back(path->ToDotString());
+      if (names.back() == wanted) found.push_back({{i}, path->ToDotVector().size()});
     }
-    if (column_ < 0) fail_missing_column(path_, wanted, names);
+    if (found.empty()) fail_missing_column(path_, wanted, names);
+    const parquet::schema::GroupNode& top = *schema.group_node();
+    for (int i = 0; i < top.field_count(); ++i) {
+      if (top.field(i)->is_group() && top.field(i)->name() == wanted)
+        fail_column_type(path_, wanted, "a struct or list");
+    }
+    column_ = outermost_place(path_, wanted, found).place[0];
     const parquet::ColumnDescriptor& column = *schema.Column(column_);
     if (column.max_repetition_level() > 0) fail_column_type(path_, wanted, "a list");
     const parquet::LogicalType& logical = *column.logical_type();

@@ -345,6 +345,31 @@ TEST(TableReaders, ColumnsInsideStructs) {
   }
 }
 
+TEST(TableReaders, AColumnOfTheWholeNameComesBeforeOneInAStruct) {
+  const Folder folder;
+  const auto text = [](const char* value) { return testing::text_array({value}, arrow::utf8()); };
+  const auto outer = *arrow::StructArray::Make({text("inside")}, std::vector<std::string>{"b"});
+  const auto field = [](const char* name, const auto& array) {
+    return arrow::field(name, array->type());
+  };
+  const auto both = arrow::Table::Make(arrow::schema({field("a", outer), field("a.b", text(""))}),
+                                       {outer, text("whole")});
+  const auto twice = arrow::Table::Make(
+      arrow::schema({field("a.b", text("")), field("a.b", text(""))}), {text("x"), text("y")});
+  const auto no_text =
+      arrow::Table::Make(arrow::schema({field("a", outer), field("a.b", outer)}), {outer, outer});
+  const std::vector<std::pair<std::string, std::string (*)(const arrow::Table&)>> writers = {
+      {"a.parquet", [](const arrow::Table& table) { return testing::parquet_bytes(table); }},
+      {"a.arrow", [](const arrow::Table& table) { return testing::arrow_file_bytes(table); }},
+      {"b.arrow", [](const arrow::Table& table) { return testing::arrow_stream_bytes(table); }}};
+  for (const auto& [name, write] : writers) {
+    EXPECT_EQ(read(folder.write(name, write(*both)), "auto", "a.b").texts, Texts({"whole"}));
+    expect_contains(problem(folder.write(name, write(*twice)), "auto", "a.b"),
+                    "two columns \"a.b\"");
+    expect_contains(problem(folder.write(name, write(*no_text)), "auto", "a.b"), "instead of text");
+  }
+}
+
 TEST(TableReaders, WrongColumns) {
   const Folder folder;
   const auto table = testing::table_of({"a"}, "content");
