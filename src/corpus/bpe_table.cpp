@@ -1,7 +1,6 @@
 #include "corpus/bpe_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -45,14 +44,12 @@ bool hides_a_piece(const ModelPiece& piece, const std::set<std::string_view>& te
 
 std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
   if (model.type != ModelType::kBpe) return "it is not a BPE model";
-  if (!model.complete) return "its file has parts in an unknown form";
   if (model.changes_characters) return "it replaces characters before it encodes";
   if (!model.escapes_spaces) return "it leaves spaces as they are";
   if (model.space_is_suffix) return "its spaces end words";
   std::set<std::string_view> texts;
   for (const ModelPiece& piece : model.pieces) {
     if (piece.type == PieceType::kUnused) return "it has unused pieces";
-    if (!std::isfinite(piece.score)) return "a score is not finite";
     if (piece.text.size() > kLongestPiece) return str("a piece has ", piece.text.size(), " bytes");
     if (piece.type == PieceType::kUserDefined) {
       const bool has_space = piece.text.find(' ') != std::string::npos;

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kPieces = 1;
 constexpr uint64_t kTrainerSpec = 2;
 constexpr uint64_t kNormalizerSpec = 3;
+constexpr uint64_t kDenormalizerSpec = 5;
 // SentencePiece
 constexpr uint64_t kPiece = 1;
 constexpr uint64_t kScore = 2;
@@ -67,18 +68,21 @@ class Message {
   std::string bytes_;
 };
 
-// Walks over the fields of a message; stops at the first that is malformed, and then is not
-// complete().
+// Walks over the fields of a message; stops at the first that is malformed, or is a group, which no
+// model has; then it is not complete().
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : rest_(bytes) {}
 
   bool next() {
     if (rest_.empty()) return false;
+    field_begin_ = rest_.data();
     complete_ = read_field();
     return complete_;
   }
   bool complete() const { return complete_; }
+  // Where the field at hand begins.
+  const char* field_begin() const { return field_begin_; }
 
   // A field of another type than its number should have is one that is not known.
   bool is_integer(uint64_t number) const { return number_ == number && type_ == kVarint; }
@@ -99,6 +103,8 @@ class Fields {
   bool read_field() {
     uint64_t tag = 0;
     if (!read_varint(tag)) return false;
+    // The library takes the low 32 bits of some longer tags.
+    if (tag > UINT32_MAX || tag >> 3 == 0) return false;
     number_ = tag >> 3;
     type_ = tag & 7U;
     uint64_t size = 0;
@@ -135,6 +141,7 @@ class Fields {
   }
 
   std::string_view rest_;
+  const char* field_begin_ = nullptr;
   bool complete_ = true;
   uint64_t number_ = 0;
   uint64_t type_ = 0;
@@ -198,51 +205,81 @@ std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double covera
 
 namespace {
 
-ModelPiece read_piece(Fields fields, bool& complete) {
-  ModelPiece piece;
-  while (fields.next()) {
-    if (fields.is_bytes(kPiece)) piece.text = fields.bytes();
-    if (fields.is_float(kScore)) piece.score = fields.float_value();
-    if (fields.is_integer(kType) && fields.integer() >= 1 && fields.integer() <= 6)
-      piece.type = static_cast<PieceType>(fields.integer());
-  }
-  complete = complete && fields.complete();
-  return piece;
-}
+class ModelReader {
+ public:
+  explicit ModelReader(std::string_view bytes) : bytes_(bytes) {}
 
-void read_trainer(Fields spec, SentencePieceModel& model) {
-  while (spec.next()) {
-    if (spec.is_integer(kModelType) && spec.integer() >= 1 && spec.integer() <= 4)
-      model.type = static_cast<ModelType>(spec.integer());
-    if (spec.is_integer(kByteFallback)) model.byte_fallback = spec.integer() != 0;
-    if (spec.is_integer(kTreatWhitespaceAsSuffix)) model.space_is_suffix = spec.integer() != 0;
+  SentencePieceModel read() {
+    Fields fields(bytes_);
+    while (fields.next()) {
+      if (fields.is_bytes(kPieces)) model_.pieces.push_back(read_piece(Fields(fields.bytes())));
+      if (fields.is_bytes(kTrainerSpec)) read_trainer(Fields(fields.bytes()));
+      if (fields.is_bytes(kNormalizerSpec)) read_normalizer(Fields(fields.bytes()));
+      if (fields.is_bytes(kDenormalizerSpec)) read_denormalizer(Fields(fields.bytes()));
+    }
+    note_damage(fields);
+    return std::move(model_);
   }
-  model.complete = model.complete && spec.complete();
-}
 
-void read_normalizer(Fields spec, SentencePieceModel& model) {
-  while (spec.next()) {
-    if (spec.is_bytes(kCharsMap)) model.changes_characters = !spec.bytes().empty();
-    if (spec.is_integer(kAddDummyPrefix)) model.adds_prefix = spec.integer() != 0;
-    if (spec.is_integer(kRemoveExtraWhitespaces)) model.removes_spaces = spec.integer() != 0;
-    if (spec.is_integer(kEscapeWhitespaces)) model.escapes_spaces = spec.integer() != 0;
+ private:
+  ModelPiece read_piece(Fields fields) {
+    ModelPiece piece;
+    while (fields.next()) {
+      if (fields.is_bytes(kPiece)) piece.text = fields.bytes();
+      if (fields.is_float(kScore)) piece.score = fields.float_value();
+      if (fields.is_integer(kType)) read_enum(fields, 6, piece.type);
+    }
+    note_damage(fields);
+    return piece;
   }
-  model.complete = model.complete && spec.complete();
-}
+
+  void read_trainer(Fields spec) {
+    while (spec.next()) {
+      if (spec.is_integer(kModelType)) read_enum(spec, 4, model_.type);
+      if (spec.is_integer(kByteFallback)) model_.byte_fallback = spec.integer() != 0;
+      if (spec.is_integer(kTreatWhitespaceAsSuffix)) model_.space_is_suffix = spec.integer() != 0;
+    }
+    note_damage(spec);
+  }
+
+  void read_normalizer(Fields spec) {
+    while (spec.next()) {
+      if (spec.is_bytes(kCharsMap)) {
+        model_.changes_characters = !spec.bytes().empty();
+        model_.tables.push_back({"normalizer_spec", spec.bytes()});
+      }
+      if (spec.is_integer(kAddDummyPrefix)) model_.adds_prefix = spec.integer() != 0;
+      if (spec.is_integer(kRemoveExtraWhitespaces)) model_.removes_spaces = spec.integer() != 0;
+      if (spec.is_integer(kEscapeWhitespaces)) model_.escapes_spaces = spec.integer() != 0;
+    }
+    note_damage(spec);
+  }
+
+  void read_denormalizer(Fields spec) {
+    while (spec.next()) {
+      if (spec.is_bytes(kCharsMap)) model_.tables.push_back({"denormalizer_spec", spec.bytes()});
+    }
+    note_damage(spec);
+  }
+
+  // As protobuf: of 32 bits, and without effect where the value is not known.
+  template <class Enum>
+  static void read_enum(const Fields& fields, uint32_t largest, Enum& value) {
+    const auto number = static_cast<uint32_t>(fields.integer());
+    if (number >= 1 && number <= largest) value = static_cast<Enum>(number);
+  }
+
+  void note_damage(const Fields& fields) {
+    if (!fields.complete() && !model_.damage)
+      model_.damage = static_cast<size_t>(fields.field_begin() - bytes_.data());
+  }
+
+  std::string_view bytes_;
+  SentencePieceModel model_;
+};
 
 }  // namespace
 
-SentencePieceModel read_model(std::string_view bytes) {
-  SentencePieceModel model;
-  Fields fields(bytes);
-  while (fields.next()) {
-    if (fields.is_bytes(kPieces))
-      model.pieces.push_back(read_piece(Fields(fields.bytes()), model.complete));
-    if (fields.is_bytes(kTrainerSpec)) read_trainer(Fields(fields.bytes()), model);
-    if (fields.is_bytes(kNormalizerSpec)) read_normalizer(Fields(fields.bytes()), model);
-  }
-  model.complete = model.complete && fields.complete();
-  return model;
-}
+SentencePieceModel read_model(std::string_view bytes) { return ModelReader(bytes).read(); }
 
 }  // namespace lmtrain

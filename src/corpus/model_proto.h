@@ -4,7 +4,9 @@
 // library's interface does not tell.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,11 @@ struct ModelPiece {
   float score = 0;
   PieceType type = PieceType::kNormal;
 };
+// Which characters are replaced by what; read by model_check.h.
+struct ModelTable {
+  std::string_view name;   // of the message it is in
+  std::string_view bytes;  // empty: nothing is replaced
+};
 struct SentencePieceModel {
   std::vector<ModelPiece> pieces;  // by id
   ModelType type = ModelType::kUnigram;
@@ -44,9 +51,10 @@ struct SentencePieceModel {
   bool adds_prefix = true;
   bool removes_spaces = true;
   bool escapes_spaces = true;
-  bool complete = true;  // every byte was understood
+  std::vector<ModelTable> tables;  // every one that is there, in what was read
+  std::optional<size_t> damage;    // the first byte that was not understood
 };
-// Of a model that sentencepiece has loaded.
+// Of bytes that may be anything.
 SentencePieceModel read_model(std::string_view bytes);
 
 }  // namespace lmtrain

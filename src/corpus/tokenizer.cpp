@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "corpus/bpe_encoder.h"
+#include "corpus/model_check.h"
 #include "corpus/model_proto.h"
 
 namespace lmtrain {
@@ -74,16 +75,16 @@ bool agrees(const SentencePieceModel& model,
 Tokenizer::Tokenizer(std::string model, const std::string& origin)
     : model_(std::move(model)), impl_(std::make_unique<Impl>()) {
   impl_->origin = origin;
-  const auto status =
-      model_.empty()
-          ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, "it is empty")
-          : impl_->processor.LoadFromSerializedProto(model_);
-  if (!status.ok()) {
+  const auto fail = [&](std::string_view problem) {
     throw Error(ErrorKind::kData,
-                str(origin, " is not a sentencepiece model (", status.error_message(),
+                str(origin, " is not a sentencepiece model (", problem,
                     "); give a .model file, or leave tokenizer.model null to train one"));
-  }
+  };
+  if (model_.empty()) fail("it is empty");
   const SentencePieceModel description = read_model(model_);
+  if (const std::string problem = model_problem(description); !problem.empty()) fail(problem);
+  const auto status = impl_->processor.LoadFromSerializedProto(model_);
+  if (!status.ok()) fail(status.error_message());
   impl_->is_unigram = description.type == ModelType::kUnigram;
   if (const auto reason = why_not_exact(description)) {
     impl_->why_slow = *reason;
@@ -121,7 +122,13 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
     impl_->put_back(std::move(scratch));
   } else {
     // Whole: unigram sums scores from the beginning of the text, and their rounding decides ties.
-    check(impl_->processor.Encode(text, &ids), "encode");
+    const auto status = impl_->processor.Encode(text, &ids);
+    if (!status.ok()) {
+      throw Error(ErrorKind::kData,
+                  str(impl_->origin, " cannot encode a text (", status.error_message(),
+                      "): a control piece hides a piece that text needs, or the file is damaged; "
+                      "give another sentencepiece model"));
+    }
   }
   return ids;
 }
@@ -159,9 +166,8 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
 std::string Tokenizer::hf_tokenizer_config(bool add_bos, int64_t model_max_length) const {
   const auto& processor = impl_->processor;
   // A model with a dummy prefix puts a space (U+2581) before the first word.
-  std::vector<std::string> pieces;
-  check(processor.Encode("a", &pieces), "encode");
-  const bool has_prefix = !pieces.empty() && pieces.front().starts_with("\xE2\x96\x81");
+  const std::vector<int32_t> ids = encode("a");
+  const bool has_prefix = !ids.empty() && processor.IdToPiece(ids.front()).starts_with(kSpaceMark);
   nlohmann::ordered_json config;
   // With the class named, transformers 5 reads a unigram model as BPE.
   if (!impl_->is_unigram) config["tokenizer_class"] = "LlamaTokenizer";
