@@ -45,7 +45,7 @@ int try_open(const fs::path& path, int flags) {
 
 void fail_on_file(std::string_view action, const fs::path& path, int error) {
   std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "; free some space and run the command again";
+  if (error == ENOSPC || error == EDQUOT) hint = "; free some space";
   if (error == EACCES || error == EPERM || error == EROFS)
     hint = "; check the permissions of the file and its folder";
   if (error == EFBIG)

@@ -23,6 +23,8 @@ namespace {
 struct Options {
   std::string target;
   std::vector<std::string> data;
+  std::string format;      // empty: the run's
+  std::string text_field;  // empty: the run's
   int64_t max_length = 0;
   std::string precision = "fp32";
   std::string device = "auto";
@@ -31,10 +33,27 @@ struct Options {
   bool json = false;
 };
 
+// How to read --data: as said, else as the run's own text; a run on token ids has none.
+DataConfig format_of(const Options& options, const Target& target) {
+  DataConfig format;
+  if (target.run) {
+    format = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip).data;
+    if (format.format == "tokens") format.format = DataConfig().format;
+  }
+  if (!options.format.empty()) format.format = options.format;
+  if (!options.text_field.empty()) format.text_field = options.text_field;
+  return format;
+}
+
 int evaluate_target(const Options& options) {
   if (options.data.empty() && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
+  }
+  if (options.data.empty() && !(options.format.empty() && options.text_field.empty())) {
+    throw Error(ErrorKind::kUsage,
+                "--format and --text-field say how --data is read; a run's held-out text is "
+                "prepared already");
   }
   const Target target = open_target(options.target);
   ModelTarget loaded(target,
@@ -47,11 +66,7 @@ int evaluate_target(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    DataConfig format;  // as the run's own text; by extension where it was trained on ids
-    if (target.run) {
-      format = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip).data;
-      if (format.format == "tokens") format.format = DataConfig().format;
-    }
+    const DataConfig format = format_of(options, target);
     tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
                    loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
   } else if (target.run) {
@@ -111,6 +126,17 @@ void add_eval_command(CLI::App& app, Action& action) {
                    "Documents: files, folders, globs (default: the run's held-out text)")
       ->type_name("PATH")
       ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--format", options->format,
+          "How --data is read: auto, text, lines, jsonl, parquet or arrow (default: as the "
+          "run's text, else auto)")
+      ->type_name("FORMAT")
+      ->check(format_of_text());
+  command
+      ->add_option("--text-field", options->text_field,
+                   "The field or column that holds the text (default: the run's, else text)")
+      ->type_name("NAME");
   command
       ->add_option("--max-length", options->max_length,
                    "Targets of a window (default: the model's)")

@@ -67,6 +67,14 @@ inline CLI::Validator precision_of_weights() {
       },
       "");
 }
+// Token ids are not evaluated: `eval` makes them itself, with the tokenizer of the model.
+inline CLI::Validator format_of_text() {
+  return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
+                 [](const std::string& text) {
+                   return text == "auto" || text == "text" || text == "lines" || text == "jsonl" ||
+                          text == "parquet" || text == "arrow";
+                 });
+}
 inline CLI::Validator device_name() {
   return allowed("auto, cpu, cuda or cuda:N", [](const std::string& text) {
     if (text == "auto" || text == "cpu" || text == "cuda") return true;

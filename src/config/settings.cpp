@@ -90,9 +90,8 @@ void add_data(SettingTable& t, DataConfig& c) {
       .below(0, 1)
       .used_if("data.eval", {"null"});
   t.add("data.format", &c.format,
-        "Format of the files; auto: by extension. text: a file is a document; lines: a line is "
-        "one; jsonl: "
-        "text_field of each line.")
+        "Format of the files; auto: by extension, else by what the file holds. text: a file is a "
+        "document; lines: a line is one; jsonl: text_field of each line.")
       .one_of({"auto", "text", "lines", "jsonl", "parquet", "arrow", "tokens"});
   t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
       .used_if("data.format", {"auto", "jsonl", "parquet", "arrow"});

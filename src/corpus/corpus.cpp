@@ -42,7 +42,7 @@ NoDocuments Corpus::read_file_documents(
     counted = bytes;
   };
   const std::unique_ptr<DocumentReader> reader =
-      open_documents(file.path, format, text_field, first);
+      open_documents(file.path, file.format, text_field, first);
   try {
     for (Document document; reader->next(document);) {
       if (document.position >= first) visit(document.text, {index, document.position});
@@ -101,16 +101,19 @@ void scan_corpus(
   while (scan.next_file < corpus.files.size()) {
     const SourceFile& file = corpus.files[scan.next_file];
     one.files = {file};
+    FormatCount& in_format = counts.formats[file.format];
     counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
       const Hash128 hash = hash128(text);
       content.add(hash.low).add(hash.high);
       ++counts.documents;
+      ++in_format.documents;
       counts.bytes += static_cast<int64_t>(text.size());
       if (text.empty()) ++counts.empty_documents;
       if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
       if (!is_valid_utf8(text)) ++counts.invalid_documents;
       observe(text_hash(hash), text.size(), file);
     });
+    ++in_format.files;
     scan.content = content.digest();
     ++scan.next_file;
     after_file();

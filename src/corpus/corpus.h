@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "corpus/documents.h"
+#include "corpus/format.h"
 #include "corpus/progress.h"
 
 namespace lmtrain {
@@ -23,8 +24,8 @@ struct DocumentPlace {
 };
 
 struct Corpus {
-  std::vector<SourceFile> files;
-  std::string format;
+  std::vector<SourceFile> files;  // read in the format of each
+  std::string format;             // as configured: decides that of each file (format.h)
   std::string text_field;
 
   uint64_t total_bytes() const;
@@ -49,6 +50,7 @@ struct CorpusCounts {
   int64_t invalid_documents = 0;  // not valid UTF-8
   int64_t nul_documents = 0;      // with a NUL byte
   NoDocuments skipped;
+  FormatCounts formats;  // of the files that were read to their end
 };
 
 // What split, sample and hash order know of a text; never changes, and no seed enters. (hash64("")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "corpus/splits.h"
 
 namespace lmtrain {
 
@@ -17,21 +18,19 @@ struct SourceFile {
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   double weight = 1.0;
-  int32_t source = 0;  // which entry of the list named it
+  int32_t source = 0;    // which entry of the list named it
+  std::string format{};  // how it is read (format.h); empty until that is decided
 };
 
 // Expands ${VAR}; ~ is not special. A pattern that matches nothing, or a path that does not exist,
 // is Error(kUsage) naming it and its JSON pointer in the list `pointer` (empty: typed on the
 // command line). A file named by two sources is taken once, as the first one's. Hidden
-// files are taken only if the pattern spells the dot.
+// files are taken only if the pattern spells the dot. Of folders and patterns that belong to a data
+// set only the documents that fit the role are taken (dataset_folder.h), which depends on `format`.
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
-                                          const std::string& pointer = "/data/train");
-
-// How the file is to be read: text (a file is a document), lines, jsonl, parquet or arrow. `auto`
-// goes by extension, with that of a compression (byte_stream.h) taken off: .jsonl and .ndjson,
-// .parquet, .arrow and .feather; everything else is text. Error(kConfig) for a format that holds no
-// text, or a table that is compressed as a whole.
-std::string resolve_format(const std::filesystem::path& path, const std::string& format);
+                                          const std::string& pointer = "/data/train",
+                                          const std::string& format = "auto",
+                                          Role role = Role::kTrain);
 
 // What is met in files and is no document; counted, so that nothing is dropped silently.
 struct NoDocuments {

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Raised when the fields change; a journal of another version is as good as none.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 Json to_json(const Hash128& hash) { return {hash.low, hash.high}; }
 void read(const Json& json, Hash128& hash) {
@@ -28,6 +28,16 @@ void read(const Json& json, FileSum& sum) {
   json.at(1).get_to(sum.crc);
 }
 
+Json to_json(const FormatCounts& formats) {
+  Json json = Json::object();
+  for (const auto& [format, count] : formats) json[format] = {count.files, count.documents};
+  return json;
+}
+void read(const Json& json, FormatCounts& formats) {
+  for (const auto& [format, count] : json.items())
+    formats[format] = {count.at(0).get<int64_t>(), count.at(1).get<int64_t>()};
+}
+
 Json to_json(const CorpusScan& scan) {
   const CorpusCounts& counts = scan.counts;
   return {{"next_file", scan.next_file},
@@ -38,7 +48,8 @@ Json to_json(const CorpusScan& scan) {
           {"invalid_documents", counts.invalid_documents},
           {"nul_documents", counts.nul_documents},
           {"blank_lines", counts.skipped.blank_lines},
-          {"nulls", counts.skipped.nulls}};
+          {"nulls", counts.skipped.nulls},
+          {"formats", to_json(counts.formats)}};
 }
 void read(const Json& json, CorpusScan& scan) {
   CorpusCounts& counts = scan.counts;
@@ -51,6 +62,7 @@ void read(const Json& json, CorpusScan& scan) {
   json.at("nul_documents").get_to(counts.nul_documents);
   json.at("blank_lines").get_to(counts.skipped.blank_lines);
   json.at("nulls").get_to(counts.skipped.nulls);
+  read(json.at("formats"), counts.formats);
 }
 
 // Only what is not zero: range, bytes, range, bytes, ...

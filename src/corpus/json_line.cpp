@@ -34,15 +34,20 @@ std::string missing_field(const std::string& field, const std::vector<std::strin
 
 }  // namespace
 
-JsonLineParser::JsonLineParser(std::string field) : field_(std::move(field)), path_(1) {
-  for (const char c : field_) {
+std::vector<std::string> split_field(const std::string& field) {
+  std::vector<std::string> path(1);
+  for (const char c : field) {
     if (c == '.') {
-      path_.emplace_back();
+      path.emplace_back();
     } else {
-      path_.back() += c;
+      path.back() += c;
     }
   }
+  return path;
 }
+
+JsonLineParser::JsonLineParser(std::string field)
+    : field_(std::move(field)), path_(split_field(field_)) {}
 
 JsonText JsonLineParser::parse(std::string_view line) {
   const auto problem = [](std::string what) {

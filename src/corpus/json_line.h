@@ -19,6 +19,9 @@ struct JsonText {
   std::string problem{};    // what is wrong with the line, where, and what to do
 };
 
+// `field` cut at its dots.
+std::vector<std::string> split_field(const std::string& field);
+
 class JsonLineParser {
  public:
   // `field` is a key of the object, or a.b for key b of the object in key a (if there is no key

@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 
 // Raised whenever the same text and settings would give other shards or another tokenizer.
 constexpr uint64_t kDataVersion = 1;
+// Raised whenever other files of the same list would be read, or otherwise.
+constexpr uint64_t kFormatVersion = 1;
 
 void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloat, fraction)); }
 
@@ -28,6 +30,7 @@ void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
 void report(std::string_view what, const CorpusCounts& counts) {
   std::string line = str(what, ": ", counted(counts.documents, "document"), ", ",
                          format_bytes(static_cast<uint64_t>(counts.bytes)));
+  line += str("; ", describe_formats(counts.formats));
   if (counts.empty_documents > 0)
     line += str(", ", counted(counts.empty_documents, "empty document"));
   if (counts.skipped.blank_lines > 0)
@@ -46,7 +49,7 @@ void report(std::string_view what, const CorpusCounts& counts) {
 
 std::string index_key(const PreparationRequest& request) {
   Hasher hasher;
-  hasher.add(kDataVersion);
+  hasher.add(kDataVersion).add(kFormatVersion);
   const auto add_corpus = [&](const Corpus& corpus) {
     hasher.add(corpus.format).add(corpus.text_field).add(corpus.files.size());
     for (const SourceFile& file : corpus.files) {

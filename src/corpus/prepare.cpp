@@ -11,6 +11,7 @@
 #include "corpus/cache.h"
 #include "corpus/documents.h"
 #include "corpus/encode.h"
+#include "corpus/format.h"
 #include "corpus/glob.h"
 #include "corpus/preparation.h"
 #include "corpus/token_files.h"
@@ -22,10 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
-                   const std::string& pointer) {
-  Corpus corpus{list_source_files(sources, pointer), data.format, data.text_field};
-  for (const SourceFile& file : corpus.files) resolve_format(file.path, data.format);
-  return corpus;
+                   const std::string& pointer, Role role) {
+  return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field};
 }
 
 PreparationRequest make_request(const Config& config) {
@@ -44,9 +43,9 @@ PreparationRequest make_request(const Config& config) {
     request.given_tokenizer->require_special_ids(config.tokenizer.add_bos,
                                                  config.tokenizer.add_eos);
   }
-  request.train = make_corpus(config.data, config.data.train, "/data/train");
+  request.train = make_corpus(config.data, config.data.train, "/data/train", Role::kTrain);
   if (config.data.eval) {
-    request.eval = make_corpus(config.data, *config.data.eval, "/data/eval");
+    request.eval = make_corpus(config.data, *config.data.eval, "/data/eval", Role::kHeldOut);
   } else {
     request.eval_fraction = config.data.eval_fraction;
   }
@@ -75,13 +74,18 @@ void log_summary(const PreparedData& data) {
 
 PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
                           const PrepareOptions& options) {
-  const PreparationRequest request = make_request(config);
+  PreparationRequest request = make_request(config);
   const std::string key = index_key(request);
   std::optional<PreparedData> data = cache.find_index(key);
   if (!data) {
     const FileLock lock = cache.lock("index", key);
     data = cache.find_index(key);  // another process may have made it while this one waited
     if (!data) {
+      const auto decide = [](Corpus& corpus, const std::string& pointer) {
+        decide_formats(corpus.files, corpus.format, corpus.text_field, pointer);
+      };
+      decide(request.train, "/data/train");
+      if (request.eval) decide(*request.eval, "/data/eval");
       Journal journal(cache.journal_path(key), options);
       data = Preparation(request, cache, journal, num_threads).run();
       cache.store_index(key, *data);
@@ -109,14 +113,18 @@ void tokenize_paths(const std::vector<std::string>& paths, const std::string& fo
   std::vector<DataSourceConfig> sources;
   sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back({path, 1.0});
-  const Corpus corpus{list_source_files(sources, ""), format, text_field};
-  for (const SourceFile& file : corpus.files) resolve_format(file.path, format);
+  Corpus corpus{list_source_files(sources, "", format, Role::kHeldOut), format, text_field};
+  decide_formats(corpus.files, format, text_field, "");
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_model);
   TokenShardWriter writer(shard, tokenizer.vocab_size());
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
+  FormatCounts formats;
+  for (const SourceFile& file : corpus.files) ++formats[file.format].files;
   encoder.encode(corpus, "tokenizing", [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
+    ++formats[corpus.files[document.place.file].format].documents;
   });
+  log_note("evaluation text: " + describe_formats(formats));
   if (writer.num_documents() == 0) {
     throw Error(ErrorKind::kData,
                 str(join(paths, ", "), ": no document in it; check the paths and the format"));

@@ -110,12 +110,12 @@ std::unique_ptr<DocumentReader> open_json_lines(const fs::path& path, const std:
 
 std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::string& format,
                                                const std::string& text_field, int64_t first) {
-  const std::string resolved = resolve_format(path, format);
-  if (resolved == "lines") return open_lines(path);
-  if (resolved == "jsonl") return open_json_lines(path, text_field);
-  if (resolved == "parquet") return open_parquet(path, text_field, first);
-  if (resolved == "arrow") return open_arrow(path, text_field, first);
-  return open_text(path);
+  if (format == "lines") return open_lines(path);
+  if (format == "jsonl") return open_json_lines(path, text_field);
+  if (format == "parquet") return open_parquet(path, text_field, first);
+  if (format == "arrow") return open_arrow(path, text_field, first);
+  if (format == "text") return open_text(path);
+  throw Error(ErrorKind::kInternal, str(path.string(), " has no format yet"));
 }
 
 }  // namespace lmtrain

@@ -32,7 +32,8 @@ class DocumentReader {
   NoDocuments skipped_;
 };
 
-// `first`: documents at positions below may be left out where that saves work.
+// `format` is decided (format.h). `first`: documents at positions below may be left out where that
+// saves work.
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
                                                const std::string& format,
                                                const std::string& text_field, int64_t first = 0);

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/text.h"
-#include "corpus/byte_stream.h"
+#include "corpus/dataset_folder.h"
 #include "corpus/documents.h"
 #include "corpus/glob.h"
 
@@ -27,6 +27,21 @@ std::string explain_missing(const std::string& path) {
              fs::current_path().string(), ")");
 }
 
+// Without what belongs to a data set and is no document. `path` is a folder or a pattern.
+std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
+                                   const std::string& format, Role role, const std::string& place) {
+  const bool is_pattern = !is_folder(path);
+  fs::path root = path.has_filename() ? path : path.parent_path();
+  if (is_pattern) {
+    root.clear();
+    for (const fs::path& part : path.parent_path()) {
+      if (has_wildcard(part.native())) break;
+      root /= part;
+    }
+  }
+  return documents_of(root, std::move(found), is_pattern, format, role, place);
+}
+
 SourceFile source_file(const fs::path& path, double weight, size_t source) {
   const FileInfo info = examine(path);
   if (info.kind != FileKind::kFile) {
@@ -39,12 +54,24 @@ SourceFile source_file(const fs::path& path, double weight, size_t source) {
 }  // namespace
 
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
-                                          const std::string& pointer) {
+                                          const std::string& pointer, const std::string& format,
+                                          Role role) {
   std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string place = pointer.empty() ? "" : str(pointer, "/", i, ": ");
     const std::string path = expand_variables(sources[i].path, place);
-    const std::vector<fs::path> found = find_files(path);
+    std::vector<fs::path> found = find_files(path);
+    // A file that is named is taken, whatever lies beside it.
+    const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
+    if (!found.empty() && !is_one_file) {
+      found = documents_in(path, std::move(found), format, role, place);
+      if (found.empty()) {
+        throw Error(ErrorKind::kUsage,
+                    str(place, "\"", path,
+                        "\": its files only describe a data set, or are a cache of "
+                        "one; name the folder that holds the data"));
+      }
+    }
     if (found.empty())
       throw Error(ErrorKind::kUsage, str(place, "\"", path, "\": ", explain_missing(path)));
     for (const fs::path& file : found) {
@@ -56,35 +83,6 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   for (const auto& [path, source] : taken)
     files.push_back(source_file(path, sources[source].weight, source));
   return files;
-}
-
-std::string resolve_format(const fs::path& path, const std::string& format) {
-  if (format == "tokens") {
-    throw Error(ErrorKind::kConfig,
-                str(path.string(), ": data.format \"tokens\" holds ids, and text is needed here"));
-  }
-  const bool is_compressed = compression_of(path) != Compression::kNone;
-  std::string resolved = format;
-  if (format == "auto") {
-    const std::string extension =
-        (is_compressed ? path.stem() : path.filename()).extension().native();
-    if (extension == ".jsonl" || extension == ".ndjson") {
-      resolved = "jsonl";
-    } else if (extension == ".parquet") {
-      resolved = "parquet";
-    } else if (extension == ".arrow" || extension == ".feather") {
-      resolved = "arrow";
-    } else {
-      resolved = "text";
-    }
-  }
-  if (is_compressed && (resolved == "parquet" || resolved == "arrow")) {
-    throw Error(
-        ErrorKind::kConfig,
-        str(path.string(), ": a ", resolved,
-            " file is not read when it is compressed as a whole (it is inside): unpack it"));
-  }
-  return resolved;
 }
 
 void require_unchanged(const SourceFile& file) {

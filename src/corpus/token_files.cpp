@@ -31,8 +31,8 @@ struct Request {
 };
 
 std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
-                                         const std::string& pointer) {
-  std::vector<SourceFile> files = list_source_files(sources, pointer);
+                                         const std::string& pointer, Role role) {
+  std::vector<SourceFile> files = list_source_files(sources, pointer, "tokens", role);
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
   return files;
 }
@@ -53,10 +53,10 @@ Request make_request(const Config& config) {
                                        " does not exist; give a sentencepiece .model file"));
   }
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
-  request.train = list_token_files(config.data.train, "/data/train");
+  request.train = list_token_files(config.data.train, "/data/train", Role::kTrain);
   request.has_eval = config.data.eval.has_value();
   if (request.has_eval) {
-    request.eval = list_token_files(*config.data.eval, "/data/eval");
+    request.eval = list_token_files(*config.data.eval, "/data/eval", Role::kHeldOut);
   } else {
     request.eval_fraction = config.data.eval_fraction;
   }

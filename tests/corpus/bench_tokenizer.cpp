@@ -39,7 +39,9 @@ double seconds_of(const std::function<void()>& work) {
 Corpus corpus_of(const std::vector<std::string>& paths) {
   std::vector<DataSourceConfig> sources;
   for (const std::string& path : paths) sources.push_back({path, 1.0});
-  return {list_source_files(sources, ""), "text", "text"};
+  Corpus corpus{list_source_files(sources, "", "text"), "text", "text"};
+  decide_formats(corpus.files, corpus.format, corpus.text_field, "");
+  return corpus;
 }
 
 std::vector<std::string> texts_of(const Corpus& corpus) {

@@ -42,37 +42,6 @@ TEST(ListSourceFiles, WhatMatchesNothingIsAUsageErrorThatNamesIt) {
   expect_contains(message("empty"), "holds no files");
 }
 
-TEST(ResolveFormat, ByExtension) {
-  EXPECT_EQ(resolve_format("a.jsonl", "auto"), "jsonl");
-  EXPECT_EQ(resolve_format("a.ndjson", "auto"), "jsonl");
-  EXPECT_EQ(resolve_format("a.py", "auto"), "text");
-  EXPECT_EQ(resolve_format("a", "auto"), "text");
-  EXPECT_EQ(resolve_format("a.parquet", "auto"), "parquet");
-  EXPECT_EQ(resolve_format("data-00000-of-00002.arrow", "auto"), "arrow");
-  EXPECT_EQ(resolve_format("a.jsonl.gz", "auto"), "jsonl");
-  EXPECT_EQ(resolve_format("a.jsonl.zst", "auto"), "jsonl");
-  EXPECT_EQ(resolve_format("a.ndjson.bz2", "auto"), "jsonl");
-  EXPECT_EQ(resolve_format("a.txt.zstd", "auto"), "text");
-  EXPECT_EQ(resolve_format("a.gz", "auto"), "text");
-  EXPECT_EQ(resolve_format("a.jsonl", "text"), "text");
-  EXPECT_EQ(resolve_format("a.txt", "lines"), "lines");
-  EXPECT_EQ(resolve_format("a.gz", "jsonl"), "jsonl");
-  EXPECT_EQ(resolve_format("a", "parquet"), "parquet");
-}
-
-TEST(ResolveFormat, WhatIsNotReadIsRefusedWithAdvice) {
-  const auto message = [](const char* path, const char* format) {
-    return error_of(ErrorKind::kConfig, [&] { resolve_format(path, format); });
-  };
-  for (const char* path : {"a.xz", "a.jsonl.lz4", "a.zip"}) {
-    expect_contains(message(path, "auto"), path);
-    expect_contains(message(path, "text"), ".zst");
-  }
-  expect_contains(message("a.parquet.gz", "auto"), "unpack it");
-  expect_contains(message("a.gz", "arrow"), "unpack it");
-  expect_contains(message("a.bin", "tokens"), "tokens");
-}
-
 TEST(RequireUnchanged, SizeAndTime) {
   const Folder folder;
   folder.write("a", "text");

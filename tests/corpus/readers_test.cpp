@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "corpus/arrow_files.h"
 #include "corpus/folder.h"
+#include "corpus/format.h"
 
 namespace lmtrain {
 namespace {
@@ -22,7 +23,8 @@ struct Read {
 Read read(const std::filesystem::path& path, const std::string& format = "auto",
           const std::string& field = "text", int64_t first = 0) {
   Read result;
-  const auto reader = open_documents(path, format, field, first);
+  const std::string by_name = format_by_name(path, format);
+  const auto reader = open_documents(path, by_name.empty() ? "text" : by_name, field, first);
   int64_t last = -1;
   for (Document document; reader->next(document);) {
     EXPECT_GT(document.position, last);
