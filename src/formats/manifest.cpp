@@ -1,17 +1,14 @@
 #include "formats/manifest.h"
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/text.h"
+#include "formats/checked_json.h"
 #include "formats/quote.h"
-#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {
@@ -25,12 +22,6 @@ constexpr const char* kAdvice =
 
 [[noreturn]] void fail(const std::string& origin, const std::string& what) {
   throw Error(ErrorKind::kCheckpoint, str(origin, ": ", what, "; ", kAdvice));
-}
-
-std::string crc_to_text(uint32_t crc) {
-  std::array<char, 9> digits{};
-  std::snprintf(digits.data(), digits.size(), "%08x", crc);
-  return digits.data();
 }
 
 // Only what crc_to_text writes: eight lower-case hex digits.
@@ -51,12 +42,6 @@ json to_json(const Manifest& manifest) {
           {"fingerprint", manifest.fingerprint},
           {"program", manifest.program},
           {"files", std::move(files)}};
-}
-
-// Over the canonical text: keys in byte order, no spaces.
-std::string checksum_of(const json& fields) {
-  const std::string canonical = fields.dump();
-  return crc_to_text(crc32c(0, canonical.data(), canonical.size()));
 }
 
 bool is_plain_name(const std::string& name) {
@@ -100,14 +85,13 @@ void check_file(const fs::path& path, const ManifestEntry& expected) {
 }  // namespace
 
 std::string manifest_to_text(const Manifest& manifest) {
-  json fields = to_json(manifest);
-  fields["checksum"] = checksum_of(fields);
-  return fields.dump(2) + "\n";
+  return checked_json_text(to_json(manifest));
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& origin) {
-  json fields = parse_strict_json(
-      text, {.kind = ErrorKind::kCheckpoint, .origin = origin, .advice = kAdvice, .max_depth = 4});
+  const JsonSource source{
+      .kind = ErrorKind::kCheckpoint, .origin = origin, .advice = kAdvice, .max_depth = 4};
+  json fields = parse_strict_json(text, source);
   if (!fields.is_object()) fail(origin, "is no JSON object");
   // The version comes first: of another one not even the checksum's rule is known.
   const uint64_t version = number_from_json(member(fields, "version", origin), "version", origin);
@@ -116,11 +100,7 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
                 str(origin, ": is of version ", version, ", this lmtrain reads version ",
                     kManifestVersion, "; use the lmtrain that wrote it"));
   }
-  const std::string stored = text_from_json(member(fields, "checksum", origin), "checksum", origin);
-  fields.erase("checksum");
-  if (const std::string actual = checksum_of(fields); actual != stored) {
-    fail(origin, str("its own checksum is ", actual, ", but it says ", quote(stored)));
-  }
+  take_checksum(fields, source);
 
   Manifest manifest;
   const uint64_t step = number_from_json(member(fields, "step", origin), "step", origin);
