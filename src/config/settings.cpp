@@ -84,9 +84,10 @@ void add_data(SettingTable& t, DataConfig& c) {
         "What to evaluate on, in the same form; every document counts once, whatever its weight.")
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
-        "Share of the documents held out for evaluation, chosen by a hash of their text; above 0, "
-        "at least one. 0: "
-        "none, and evaluations are skipped.")
+        "Share of each source held out for evaluation: documents chosen by a hash of their text, "
+        "or pieces of documents where these are too few or too long; more, up to a tenth, where it "
+        "is less than 64 KiB of text in all. Above 0, at least one piece. 0: none, and evaluations "
+        "are skipped.")
       .below(0, 1)
       .used_if("data.eval", {"null"});
   t.add("data.format", &c.format,

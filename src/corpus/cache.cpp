@@ -10,13 +10,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "corpus/progress.h"
+#include "formats/checked_json.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 // Shards up to this size are read and checked in full at every start; of larger ones header and
 // index.
@@ -45,8 +46,25 @@ std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   return std::nullopt;
 }
 
-void write_json(const fs::path& path, const Json& json) {
-  write_file_atomic(path, json.dump(2) + "\n");
+void write_json(const fs::path& path, Json json) {
+  write_file_atomic(path, checked_json_text(std::move(json)));
+}
+
+// Enough for sources that change with each of millions of files.
+constexpr uint64_t kLargestEntry = uint64_t{256} << 20;
+
+Json read_json(const fs::path& path) { return read_checked_json(path, kLargestEntry); }
+
+// Runs as SourceRun describes them, of a shard with so many documents.
+void check_sources(const std::vector<SourceRun>& sources, int64_t documents) {
+  int64_t next = 0;  // the least that the next run may begin with
+  for (const SourceRun& run : sources) {
+    const bool begins_well = next == 0 ? run.first_document == 0 : run.first_document >= next;
+    if (!begins_well || run.first_document >= documents || run.source < 0)
+      throw Error(ErrorKind::kData, "what it says of sources contradicts the token shards");
+    next = run.first_document + 1;
+  }
+  if (sources.empty()) throw Error(ErrorKind::kData, "it names no source");
 }
 
 }  // namespace
@@ -78,11 +96,14 @@ fs::path Cache::shards_folder(const std::string& fingerprint) const {
 fs::path Cache::index_path(const std::string& key) const {
   return folder_ / "index" / (key + ".json");
 }
+fs::path Cache::files_path(const std::string& key) const {
+  return folder_ / "index" / (key + ".files");
+}
 
 std::optional<Tokenizer> Cache::find_tokenizer(const std::string& key) const {
   const fs::path path = tokenizer_path(key);
   return read_entry<Tokenizer>(path, [&] {
-    const Json info = Json::parse(read_file(path.parent_path() / "info.json"));
+    const Json info = read_json(path.parent_path() / "info.json");
     std::string model = read_file(path);
     if (hash128(model).hex() != info.at("hash").get<std::string>()) {
       throw Error(ErrorKind::kData, "its content does not agree with its info.json");
@@ -104,7 +125,7 @@ std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) c
   const fs::path folder = shards_folder(fingerprint);
   const fs::path path = folder / "info.json";
   return read_entry<PreparedData>(path, [&] {
-    const Json info = Json::parse(read_file(path));
+    const Json info = read_json(path);
     PreparedData data;
     data.fingerprint = fingerprint;
     data.train_shard = folder / "train.bin";
@@ -153,7 +174,7 @@ fs::path Cache::journal_path(const std::string& key) const {
 std::optional<PreparedData> Cache::find_index(const std::string& key) const {
   const fs::path path = index_path(key);
   return read_entry<PreparedData>(path, [&]() -> PreparedData {
-    const Json index = Json::parse(read_file(path));
+    const Json index = read_json(path);
     const fs::path model = index.at("tokenizer").get<std::string>();
     if (hash128(read_file(model)).hex() != index.at("tokenizer_hash").get<std::string>()) {
       throw Error(ErrorKind::kData, str(model.string(), " has changed"));
@@ -163,18 +184,33 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     data->tokenizer_model = model;
     for (const Json& run : index.at("sources"))
       data->sources.push_back({run.at(0).get<int64_t>(), run.at(1).get<int32_t>()});
+    check_sources(data->sources, data->train_documents);
+    const Json& overlap = index.at("eval_in_train");
+    data->eval_in_train = {
+        overlap.at("documents").get<int64_t>(), overlap.at("of_documents").get<int64_t>(),
+        overlap.at("bytes").get<int64_t>(), overlap.at("of_bytes").get<int64_t>()};
+    data->document_files = files_path(key);
     return *data;
   });
 }
 
-void Cache::store_index(const std::string& key, const PreparedData& data) const {
+void Cache::store_index(const std::string& key, const std::vector<DocumentFile>& files,
+                        PreparedData& data) const {
+  data.document_files = files_path(key);
+  write_document_files(data.document_files, files);
   Json sources = Json::array();
   for (const SourceRun& run : data.sources) sources.push_back({run.first_document, run.source});
+  const Overlap& overlap = data.eval_in_train;
   write_json(index_path(key),
              Json{{"fingerprint", data.fingerprint},
                   {"tokenizer", data.tokenizer_model.native()},
                   {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()},
-                  {"sources", std::move(sources)}});
+                  {"sources", std::move(sources)},
+                  {"eval_in_train",
+                   {{"documents", overlap.documents},
+                    {"of_documents", overlap.of_documents},
+                    {"bytes", overlap.bytes},
+                    {"of_bytes", overlap.of_bytes}}}});
 }
 
 }  // namespace lmtrain

@@ -1,10 +1,12 @@
-// data.cache_dir: what was prepared before. Entries are published by rename and checked when read;
-// a missing or broken one is as good as none. docs/data.md describes the layout.
+// data.cache_dir: what was prepared before. Entries are published by rename and checked when read
+// (JSON by a checksum of its own); a missing or broken one is as good as none. docs/data.md
+// describes the layout.
 //
 //   tokenizers/KEY/       KEY: content and settings that its training depends on
 //   shards/KEY/           KEY: the fingerprint of the data
 //   index/KEY.json        KEY: paths, sizes, mtimes, settings; leads to tokenizer and fingerprint,
 //                         so that no text is read again
+//   index/KEY.files       of the same KEY: which documents are of which file (document_files.h)
 //   index/KEY.journal     of the same KEY: how far an interrupted preparation came
 //   locks/                one lock file per entry being made
 #pragma once
@@ -12,8 +14,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
+#include "corpus/document_files.h"
 #include "corpus/prepare.h"
 #include "corpus/tokenizer.h"
 
@@ -21,6 +25,9 @@ namespace lmtrain {
 
 class Cache {
  public:
+  // Part of the KEY of the index; raised whenever the fields of its entries change.
+  static constexpr uint64_t kIndexVersion = 2;
+
   explicit Cache(std::filesystem::path folder);
 
   // Waits, with a note, while another process makes the same entry.
@@ -40,10 +47,13 @@ class Cache {
   std::filesystem::path journal_path(const std::string& key) const;
 
   std::optional<PreparedData> find_index(const std::string& key) const;
-  void store_index(const std::string& key, const PreparedData& data) const;
+  // Stores the entry and the table of files, and names the latter in `data`.
+  void store_index(const std::string& key, const std::vector<DocumentFile>& files,
+                   PreparedData& data) const;
 
  private:
   std::filesystem::path index_path(const std::string& key) const;
+  std::filesystem::path files_path(const std::string& key) const;
 
   std::filesystem::path folder_;
 };

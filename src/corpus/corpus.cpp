@@ -1,10 +1,10 @@
 #include "corpus/corpus.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "base/error.h"
+#include "corpus/held_out.h"
 #include "corpus/readers.h"
 #include "corpus/utf8.h"
 
@@ -56,23 +56,6 @@ NoDocuments Corpus::read_file_documents(
   require_unchanged(file);
   count(file.size);
   return reader->skipped();
-}
-
-Split::Split(double fraction) : fraction_(fraction) {}
-
-bool Split::observe(uint64_t hash) {
-  smallest_ = std::min(smallest_, hash);
-  largest_ = std::max(largest_, hash);
-  return is_below(hash);
-}
-
-bool Split::is_below(uint64_t hash) const {
-  return std::ldexp(static_cast<double>(hash), -64) < fraction_;
-}
-
-bool Split::is_eval(uint64_t hash) const {
-  if (is_below(hash)) return true;
-  return fraction_ > 0 && hash == smallest_ && smallest_ < largest_;
 }
 
 uint64_t Sample::bucket(uint64_t hash) {

@@ -1,6 +1,5 @@
 // A list of files with the way to read them, and what one pass over their text tells: counts, the
-// fingerprint of the content, and all that the split and the tokenizer's sample need, in constant
-// memory.
+// fingerprint of the content, and what the tokenizer's sample needs, in constant memory.
 #pragma once
 
 #include <cstdint>
@@ -51,38 +50,6 @@ struct CorpusCounts {
   int64_t nul_documents = 0;      // with a NUL byte
   NoDocuments skipped;
   FormatCounts formats;  // of the files that were read to their end
-};
-
-// What split, sample and hash order know of a text; never changes, and no seed enters. (hash64("")
-// is 0, which would always come first.)
-inline uint64_t text_hash(const Hash128& hash) { return mix64(hash.low); }
-
-// Which documents are held out: those whose hash is below a limit, a pure function of their text.
-// With a fraction above 0 and no document below the limit, the smallest hash is held out instead,
-// unless all documents are the same text.
-class Split {
- public:
-  explicit Split(double fraction);
-  // Called for every document, once, in any order; only then does is_eval() hold. Returns whether
-  // the document is below the limit, which needs no other document.
-  bool observe(uint64_t hash);
-  bool is_eval(uint64_t hash) const;
-  bool has_eval() const { return is_eval(smallest_); }
-  bool has_train() const { return !is_eval(largest_); }
-
-  uint64_t smallest() const { return smallest_; }
-  uint64_t largest() const { return largest_; }
-  void restore(uint64_t smallest, uint64_t largest) {
-    smallest_ = smallest;
-    largest_ = largest;
-  }
-
- private:
-  bool is_below(uint64_t hash) const;
-
-  double fraction_;
-  uint64_t smallest_ = UINT64_MAX;
-  uint64_t largest_ = 0;
 };
 
 // Which documents train the tokenizer: those of the smallest hashes (of another hash than the

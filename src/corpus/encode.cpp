@@ -10,30 +10,52 @@ namespace lmtrain {
 namespace {
 
 // Documents handed to a thread together, so that small ones do not pay for a hand-over each.
+struct Item {
+  size_t end = 0;  // in the text of the batch
+  DocumentPlace place;
+  // A document that is cut is decided before: each part has a side, and the last one the hash of
+  // the document.
+  std::optional<bool> held_out;
+  std::optional<Hash128> whole;
+};
 struct Batch {
   std::string text;
-  std::vector<size_t> ends;
-  std::vector<DocumentPlace> places;
+  std::vector<Item> items;
 };
 constexpr size_t kBatchBytes = size_t{1} << 18;
 constexpr size_t kBatchesPerThread = 4;
 
-std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Batch& batch) {
+std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
+                                          const HoldOut& held_out, const Batch& batch) {
   std::vector<EncodedDocument> documents;
-  documents.reserve(batch.ends.size());
+  documents.reserve(batch.items.size());
   size_t begin = 0;
-  for (size_t i = 0; i < batch.ends.size(); ++i) {
-    const std::string_view text = std::string_view(batch.text).substr(begin, batch.ends[i] - begin);
-    documents.push_back({encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
-                         hash128(text), text.size(), batch.places[i]});
-    begin = batch.ends[i];
+  for (const Item& item : batch.items) {
+    const std::string_view text = std::string_view(batch.text).substr(begin, item.end - begin);
+    const Hash128 hash = hash128(text);
+    EncodedDocument document{
+        encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
+        hash,
+        text.size(),
+        item.place,
+        false,
+        item.whole};
+    if (item.held_out) {
+      document.held_out = *item.held_out;
+    } else {
+      document.held_out = held_out.holds_out(corpus.files[item.place.file].source, text_hash(hash));
+      document.whole = hash;
+    }
+    documents.push_back(std::move(document));
+    begin = item.end;
   }
   return documents;
 }
 
 }  // namespace
 
-void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
+void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
+                             const std::string& action,
                              const std::function<void(const EncodedDocument&)>& sink,
                              const DocumentPlace& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
@@ -53,16 +75,32 @@ void DocumentEncoder::encode(const Corpus& corpus, const std::string& action,
   auto batch = std::make_shared<Batch>();
   const auto submit = [&] {
     if (pool.full()) drain();
-    pool.push([this, full = std::move(batch)] { return encode_batch(*this, *full); });
+    pool.push([this, &corpus, &held_out, full = std::move(batch)] {
+      return encode_batch(*this, corpus, held_out, *full);
+    });
     batch = std::make_shared<Batch>();
+  };
+  const auto add = [&](std::string_view text, Item item) {
+    batch->text += text;
+    item.end = batch->text.size();
+    batch->items.push_back(item);
+    if (batch->text.size() + batch->items.size() >= kBatchBytes) submit();
   };
   corpus.for_each(
       progress,
       [&](std::string_view text, const DocumentPlace& place) {
-        batch->text += text;
-        batch->ends.push_back(batch->text.size());
-        batch->places.push_back(place);
-        if (batch->text.size() + batch->ends.size() >= kBatchBytes) submit();
+        const int32_t source = corpus.files[place.file].source;
+        if (held_out.rule_of(source).block == 0) {
+          add(text, {0, place, {}, {}});
+          return;
+        }
+        const Hash128 hash = hash128(text);
+        const std::vector<TextPart> parts = cut_document(held_out, source, text, hash);
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const bool is_last = i + 1 == parts.size();
+          add(parts[i].text,
+              {0, place, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
+        }
       },
       from);
   submit();

@@ -1,5 +1,7 @@
 #include "corpus/journal.h"
 
+#include <bit>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -7,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "formats/checked_json.h"
 
 namespace lmtrain {
 namespace {
@@ -15,6 +18,8 @@ using Json = nlohmann::json;
 
 // Raised when the fields change; a journal of another version is as good as none.
 constexpr int kVersion = 2;
+
+constexpr uint64_t kLargest = uint64_t{1} << 30;
 
 Json to_json(const Hash128& hash) { return {hash.low, hash.high}; }
 void read(const Json& json, Hash128& hash) {
@@ -82,19 +87,57 @@ void read(const Json& json, Sample& sample) {
   sample.restore(std::move(bytes));
 }
 
-Json to_json(const SourceTally& sources) {
-  Json runs = Json::array();
-  for (const SourceTally::Run& run : sources.tally())
-    runs.push_back({run.source, run.documents, run.smallest_hash, run.with_smallest_hash});
-  return runs;
-}
-void read(const Json& json, SourceTally& sources) {
-  std::vector<SourceTally::Run> runs;
-  for (const Json& run : json) {
-    runs.push_back({run.at(0).get<int32_t>(), run.at(1).get<int64_t>(), run.at(2).get<uint64_t>(),
-                    run.at(3).get<int64_t>()});
+Json to_json(const SourceShapes& sources) {
+  Json shapes = Json::array();
+  for (const SourceShape& shape : sources.shapes()) {
+    shapes.push_back(
+        {shape.documents, shape.size, shape.largest, shape.smallest_hash, shape.largest_hash});
   }
-  sources.restore(std::move(runs));
+  return {{"shapes", std::move(shapes)},
+          {"order", to_json(sources.order())},
+          {"last", sources.last_source()}};
+}
+void read(const Json& json, SourceShapes& sources) {
+  std::vector<SourceShape> shapes;
+  for (const Json& shape : json.at("shapes")) {
+    shapes.push_back({shape.at(0).get<int64_t>(), shape.at(1).get<uint64_t>(),
+                      shape.at(2).get<uint64_t>(), shape.at(3).get<uint64_t>(),
+                      shape.at(4).get<uint64_t>()});
+  }
+  Hash128 order;
+  read(json.at("order"), order);
+  sources.restore(std::move(shapes), order, json.at("last").get<int32_t>());
+}
+
+Json to_json(const OverlapFinder& overlap) {
+  Json entries = Json::array();
+  for (const auto& [hash, entry] : overlap.entries())
+    entries.push_back({hash, entry.documents, entry.bytes, entry.is_found});
+  return entries;
+}
+void read(const Json& json, OverlapFinder& overlap) {
+  std::map<uint64_t, OverlapFinder::Entry> entries;
+  for (const Json& entry : json) {
+    entries[entry.at(0).get<uint64_t>()] = {entry.at(1).get<int64_t>(), entry.at(2).get<int64_t>(),
+                                            entry.at(3).get<bool>()};
+  }
+  overlap.restore(std::move(entries));
+}
+
+// The fraction as its bits.
+Json to_json(const HoldOut& held_out) {
+  Json rules = Json::array();
+  for (const HoldOutRule& rule : held_out.rules())
+    rules.push_back({rule.block, std::bit_cast<uint64_t>(rule.fraction), rule.chosen});
+  return {{"rules_of_sources", held_out.rules_of_sources()}, {"rules", std::move(rules)}};
+}
+void read(const Json& json, HoldOut& held_out) {
+  std::vector<HoldOutRule> rules;
+  for (const Json& rule : json.at("rules")) {
+    rules.push_back({rule.at(0).get<uint64_t>(), std::bit_cast<double>(rule.at(1).get<uint64_t>()),
+                     rule.at(2).get<std::vector<uint64_t>>()});
+  }
+  held_out.restore(json.at("rules_of_sources").get<std::vector<size_t>>(), std::move(rules));
 }
 
 Json to_json(const ShardProgress& shard) {
@@ -119,7 +162,8 @@ Json to_json(const TokensProgress& tokens) {
             {"content", to_json(tokens.content)},
             {"train", to_json(tokens.train)},
             {"train_bytes", tokens.train_bytes},
-            {"eval_bytes", tokens.eval_bytes}};
+            {"eval_bytes", tokens.eval_bytes},
+            {"files", tokens.files.first_documents()}};
   if (tokens.eval) {
     json["eval"] = to_json(tokens.eval->shard);
     json["eval_hashes"] = to_json(tokens.eval->hashes);
@@ -135,6 +179,7 @@ void read(const Json& json, TokensProgress& tokens) {
   read(json.at("train"), tokens.train);
   json.at("train_bytes").get_to(tokens.train_bytes);
   json.at("eval_bytes").get_to(tokens.eval_bytes);
+  tokens.files.restore(json.at("files").get<std::vector<int64_t>>());
   if (!json.contains("eval")) return;
   read(json.at("eval"), tokens.eval.emplace().shard);
   read(json.at("eval_hashes"), tokens.eval->hashes);
@@ -145,10 +190,10 @@ void read(const Json& json, PreparationState& state) {
     throw Error(ErrorKind::kData, "it is of another version");
   read(json.at("train"), state.train);
   read(json.at("eval"), state.eval);
-  state.split.restore(json.at("split").at(0).get<uint64_t>(),
-                      json.at("split").at(1).get<uint64_t>());
   read(json.at("sample"), state.sample);
   read(json.at("sources"), state.sources);
+  read(json.at("overlap"), state.overlap);
+  if (json.contains("held_out")) read(json.at("held_out"), state.held_out.emplace());
   if (json.contains("tokens")) read(json.at("tokens"), state.tokens.emplace());
 }
 
@@ -162,14 +207,15 @@ bool Journal::load(PreparationState& state) const {
   std::string problem;
   try {
     PreparationState loaded = state;
-    read(Json::parse(read_file(path_)), loaded);
+    read(read_checked_json(path_, kLargest), loaded);
     state = std::move(loaded);
     return true;
-  } catch (const std::exception& error) {  // Error, or what the JSON library and vector::at throw
+  } catch (const Error& error) {
     problem = error.what();
+  } catch (const std::exception& error) {  // of the JSON library, or of vector::at
+    problem = str(path_.string(), ": ", error.what());
   }
-  log_warning(str("an interrupted preparation cannot be continued and begins again: ",
-                  path_.string(), ": ", problem));
+  log_warning(str("an interrupted preparation cannot be continued and begins again: ", problem));
   return false;
 }
 
@@ -177,11 +223,12 @@ void Journal::save(const PreparationState& state) {
   Json json{{"version", kVersion},
             {"train", to_json(state.train)},
             {"eval", to_json(state.eval)},
-            {"split", {state.split.smallest(), state.split.largest()}},
             {"sample", to_json(state.sample)},
-            {"sources", to_json(state.sources)}};
+            {"sources", to_json(state.sources)},
+            {"overlap", to_json(state.overlap)}};
+  if (state.held_out) json["held_out"] = to_json(*state.held_out);
   if (state.tokens) json["tokens"] = to_json(*state.tokens);
-  write_file_atomic(path_, json.dump());
+  write_file_atomic(path_, checked_json_text(std::move(json), /*indent=*/-1));
   options_.after_save();
   saved_ = Clock::now();
 }

@@ -1,7 +1,7 @@
 // How far a preparation came, so that after a kill at any instant the next start goes on from
 // there: the scan of the text at the file, tokenization at the document. One file in the cache per
-// request, replaced as a whole; what it speaks of was synced before. It is saved every few seconds,
-// so a short preparation leaves none. One thread.
+// request, with a checksum of its own, replaced as a whole; what it speaks of was synced before. It
+// is saved every few seconds, so a short preparation leaves none. One thread.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,8 @@
 
 #include "corpus/corpus.h"
 #include "corpus/hash_ordered_shard.h"
+#include "corpus/held_out.h"
+#include "corpus/overlap.h"
 #include "corpus/prepare.h"
 #include "corpus/source_runs.h"
 #include "formats/token_shard.h"
@@ -26,16 +28,16 @@ struct TokensProgress {
   int64_t train_bytes = 0;
   std::optional<HashOrderedProgress> eval;
   int64_t eval_bytes = 0;
+  FileTally files;  // of the train shard
 };
 
 struct PreparationState {
-  explicit PreparationState(double eval_fraction) : split(eval_fraction) {}
-
+  CorpusScan eval;  // this one is scanned first
   CorpusScan train;
-  CorpusScan eval;
-  Split split;
+  SourceShapes sources;
   Sample sample;
-  SourceTally sources;
+  OverlapFinder overlap;
+  std::optional<HoldOut> held_out;  // once it is decided
   std::optional<TokensProgress> tokens;
 };
 

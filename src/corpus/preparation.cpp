@@ -1,5 +1,6 @@
 #include "corpus/preparation.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ios>
 
@@ -45,11 +46,27 @@ void report(std::string_view what, const CorpusCounts& counts) {
   }
 }
 
+void report_held_out(const HoldOut& held_out, double fraction) {
+  uint64_t block = 0;
+  for (const HoldOutRule& rule : held_out.rules())
+    if (!rule.chosen.empty()) block = std::max(block, rule.block);
+  if (block == 0 && held_out.share() <= fraction) return;
+  std::string line =
+      str("held-out text: about ", printed("%.2g %%", 100 * held_out.share()), " of each source");
+  if (held_out.share() > fraction)
+    line += str(" instead of ", printed("%.2g %%", 100 * fraction), ", to have enough of it");
+  if (block > 0) {
+    line += str(", in pieces of up to about ", format_bytes(block),
+                ", since documents are few or long");
+  }
+  log_note(line);
+}
+
 }  // namespace
 
 std::string index_key(const PreparationRequest& request) {
   Hasher hasher;
-  hasher.add(kDataVersion).add(kFormatVersion);
+  hasher.add(kDataVersion).add(kFormatVersion).add(Cache::kIndexVersion);
   const auto add_corpus = [&](const Corpus& corpus) {
     hasher.add(corpus.format).add(corpus.text_field).add(corpus.files.size());
     for (const SourceFile& file : corpus.files) {
@@ -73,30 +90,45 @@ std::string index_key(const PreparationRequest& request) {
 
 Preparation::Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
                          int num_threads)
-    : request_(request),
-      cache_(cache),
-      journal_(journal),
-      num_threads_(num_threads),
-      state_(request.eval_fraction) {}
+    : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
 
 PreparedData Preparation::run() {
   if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
-  scan();
   if (request_.eval) scan_eval();
-  PreparedData data;
-  const Tokenizer tokenizer = obtain_tokenizer(data.tokenizer_model);
-  data.fingerprint = fingerprint(tokenizer);
-  data.sources = state_.sources.runs(state_.split);
-  const FileLock lock = cache_.lock("shards", data.fingerprint);
-  if (std::optional<PreparedData> found = cache_.find_shards(data.fingerprint)) {
-    found->tokenizer_model = data.tokenizer_model;
-    found->sources = data.sources;
-    cache_.clean_shards(data.fingerprint);
-    return *found;
+  scan();
+  choose_held_out();
+  fs::path tokenizer_path;
+  const Tokenizer tokenizer = obtain_tokenizer(tokenizer_path);
+  const std::string fingerprint = this->fingerprint(tokenizer);
+  const FileLock lock = cache_.lock("shards", fingerprint);
+  std::optional<PreparedData> data = cache_.find_shards(fingerprint);
+  FileTally tally;
+  if (data) {
+    tally = count_documents();
+  } else {
+    data = write_shards(tokenizer, fingerprint);
+    tally = state_.tokens->files;
   }
-  write_shards(tokenizer, data);
-  cache_.clean_shards(data.fingerprint);
-  return data;
+  cache_.clean_shards(fingerprint);
+  data->tokenizer_model = tokenizer_path;
+  data->sources = tally.runs(request_.train.files, data->train_documents);
+  data->eval_in_train = state_.overlap.result();
+  files_ = tally.files(request_.train.files, data->train_documents);
+  return *data;
+}
+
+void Preparation::scan_eval() {
+  scan_corpus(
+      *request_.eval, "reading evaluation text", state_.eval,
+      [this](uint64_t hash, uint64_t bytes, const SourceFile&) {
+        state_.overlap.add_eval(hash, bytes);
+      },
+      [this] {
+        if (journal_.due()) journal_.save(state_);
+      });
+  if (state_.eval.counts.documents == 0)
+    throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
+  report("evaluation text", state_.eval.counts);
 }
 
 void Preparation::scan() {
@@ -106,9 +138,9 @@ void Preparation::scan() {
   scan_corpus(
       request_.train, "reading", state_.train,
       [this](uint64_t hash, uint64_t bytes, const SourceFile& file) {
-        if (state_.split.observe(hash)) return;
-        state_.sample.observe(hash, bytes);
-        state_.sources.add(file.source, hash);
+        state_.sources.add(file.source, hash, bytes);
+        state_.overlap.add_train(hash);
+        if (!is_below(hash, request_.eval_fraction)) state_.sample.observe(hash, bytes);
       },
       save_when_due);
   const CorpusCounts& counts = state_.train.counts;
@@ -117,24 +149,28 @@ void Preparation::scan() {
                                       " file(s) hold no document; check data.format and the "
                                       "paths"));
   }
-  if (!state_.split.has_train()) {
-    throw Error(ErrorKind::kData,
-                str("/data/eval_fraction: ", request_.eval_fraction, " holds out all ",
-                    counts.documents, " documents and leaves none to train on; lower it"));
-  }
-  report("train and held-out text", counts);
+  report(request_.eval ? "training text" : "train and held-out text", counts);
 }
 
-void Preparation::scan_eval() {
-  scan_corpus(
-      *request_.eval, "reading evaluation text", state_.eval,
-      [](uint64_t, uint64_t, const SourceFile&) {},
-      [this] {
-        if (journal_.due()) journal_.save(state_);
-      });
-  if (state_.eval.counts.documents == 0)
-    throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
-  report("evaluation text", state_.eval.counts);
+void Preparation::choose_held_out() {
+  if (state_.held_out) return;
+  HoldOut held_out(request_.eval_fraction, state_.sources.shapes(), kHoldOutBytes);
+  held_out.choose([&](const auto& wanted, const auto& add) {
+    Corpus some = request_.train;
+    std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
+    Progress progress("choosing held-out text", some.total_bytes());
+    some.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
+      const int32_t source = some.files[place.file].source;
+      size_t begin = 0;
+      for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
+        const Hash128 hash = hash128(text.substr(begin, end - begin));
+        add(source, block_hash(text_hash(hash), begin), end - begin);
+        begin = end;
+      }
+    });
+  });
+  report_held_out(held_out, request_.eval_fraction);
+  state_.held_out = std::move(held_out);
 }
 
 Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
@@ -145,6 +181,7 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   Hasher hasher;
   hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
   add_fraction(hasher, request_.eval_fraction);
+  state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   add_tokenizer_settings(hasher, request_.tokenizer.train);
   const std::string key = hasher.digest().hex();
   path = cache_.tokenizer_path(key);
@@ -168,13 +205,16 @@ std::string Preparation::train_on_sample() const {
     Hasher content;
     {
       Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
-      request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
-        const Hash128 full_hash = hash128(text);
-        content.add(full_hash.low).add(full_hash.high);
-        const uint64_t hash = text_hash(full_hash);
-        if (state_.split.is_eval(hash) || !sample.selects(hash)) return;
-        add(text.substr(0, left));
-        left -= std::min<uint64_t>(left, text.size());
+      request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
+        const Hash128 hash = hash128(text);
+        content.add(hash.low).add(hash.high);
+        if (!sample.selects(text_hash(hash))) return;
+        const int32_t source = request_.train.files[place.file].source;
+        for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
+          if (part.held_out) continue;
+          add(part.text.substr(0, left));
+          left -= std::min<uint64_t>(left, part.text.size());
+        }
       });
     }
     if (content.digest() != state_.train.content) fail_changed("/data/train");
@@ -189,6 +229,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
       .add(state_.eval.content.low)
       .add(state_.eval.content.high);
   add_fraction(hasher, request_.eval_fraction);
+  state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   hasher.add(tokenizer.model_bytes());
   hasher.add(uint64_t{request_.tokenizer.add_bos}).add(uint64_t{request_.tokenizer.add_eos});
   return hasher.digest().hex();
@@ -214,16 +255,37 @@ ShardPair Preparation::open_shards(const fs::path& folder, const Tokenizer& toke
     }
   }
   state_.tokens.emplace().fingerprint = fingerprint;
-  return {folder, tokenizer.vocab_size(), request_.eval || state_.split.has_eval()};
+  return {folder, tokenizer.vocab_size(), request_.eval || state_.held_out->holds_out_any()};
 }
 
-void Preparation::write_shards(const Tokenizer& tokenizer, PreparedData& data) {
-  const fs::path folder = cache_.shards_folder(data.fingerprint);
+PreparedData Preparation::write_shards(const Tokenizer& tokenizer, const std::string& fingerprint) {
+  const fs::path folder = cache_.shards_folder(fingerprint);
   lmtrain::create_directories(folder);
-  ShardPair shards = open_shards(folder, tokenizer, data.fingerprint);
+  ShardPair shards = open_shards(folder, tokenizer, fingerprint);
   encode(tokenizer, shards);
+  PreparedData data;
+  data.fingerprint = fingerprint;
   shards.finish(data);
   cache_.store_shards_info(data);
+  return data;
+}
+
+FileTally Preparation::count_documents() const {
+  FileTally tally;
+  int64_t documents = 0;
+  Hasher content;
+  Progress progress("counting documents", request_.train.total_bytes());
+  request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    const int32_t source = request_.train.files[place.file].source;
+    for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
+      if (part.held_out) continue;
+      tally.begin_document(place.file, documents++);
+    }
+  });
+  if (content.digest() != state_.train.content) fail_changed("/data/train");
+  return tally;
 }
 
 void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
@@ -234,19 +296,21 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
   const DocumentEncoder encoder{tokenizer, request_.tokenizer.add_bos, request_.tokenizer.add_eos,
                                 num_threads_};
   TokensProgress& progress = *state_.tokens;
-  const auto pass = [&](const Corpus& corpus, const std::string& action, const CorpusScan& scanned,
-                        const std::string& pointer) {
+  const auto pass = [&](const Corpus& corpus, const HoldOut& held_out, const std::string& action,
+                        const CorpusScan& scanned, const std::string& pointer) {
     Hasher content(progress.content);
     encoder.encode(
-        corpus, action,
+        corpus, held_out, action,
         [&](const EncodedDocument& document) {
-          content.add(document.hash.low).add(document.hash.high);
-          if (progress.in_eval || state_.split.is_eval(text_hash(document.hash))) {
+          if (progress.in_eval || document.held_out) {
             if (!shards.has_eval()) fail_changed(pointer);  // the scan saw nothing to hold out
             shards.add_eval(document);
           } else {
+            progress.files.begin_document(document.place.file, shards.num_train_documents());
             shards.add_train(document);
           }
+          if (!document.whole) return;
+          content.add(document.whole->low).add(document.whole->high);
           progress.next = {document.place.file, document.place.position + 1};
           if (!journal_.due()) return;
           progress.content = content.digest();
@@ -256,14 +320,15 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
         progress.next);
     if (content.digest() != scanned.content) fail_changed(pointer);
   };
-  if (!progress.in_eval) pass(request_.train, "tokenizing", state_.train, "/data/train");
+  if (!progress.in_eval)
+    pass(request_.train, *state_.held_out, "tokenizing", state_.train, "/data/train");
   if (!request_.eval) return;
   if (!progress.in_eval) {
     progress.in_eval = true;
     progress.next = {};
     progress.content = Hasher().digest();
   }
-  pass(*request_.eval, "tokenizing evaluation text", state_.eval, "/data/eval");
+  pass(*request_.eval, HoldOut(), "tokenizing evaluation text", state_.eval, "/data/eval");
 }
 
 }  // namespace lmtrain

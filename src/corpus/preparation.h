@@ -1,5 +1,6 @@
-// The passes over the text for one request: count and split it, train a tokenizer where none is
-// given, tokenize. What a pass found is in the journal, and in the cache when it is done.
+// The passes over the text for one request: count it, choose what is held out, train a tokenizer
+// where none is given, tokenize. What a pass found is in the journal, and in the cache when it is
+// done.
 #pragma once
 
 #include <filesystem>
@@ -35,17 +36,22 @@ class Preparation {
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
   PreparedData run();
+  // After run(): the files whose documents are in the train shard.
+  const std::vector<DocumentFile>& files() const { return files_; }
 
  private:
-  void scan();
   void scan_eval();
+  void scan();
+  void choose_held_out();
   Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
   std::string train_on_sample() const;
   std::string fingerprint(const Tokenizer& tokenizer) const;
-  void write_shards(const Tokenizer& tokenizer, PreparedData& data);
+  PreparedData write_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
   ShardPair open_shards(const std::filesystem::path& folder, const Tokenizer& tokenizer,
                         const std::string& fingerprint);
   void encode(const Tokenizer& tokenizer, ShardPair& shards);
+  // The same tally as encode() makes, for shards that are there already.
+  FileTally count_documents() const;
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 
   const PreparationRequest& request_;
@@ -53,6 +59,7 @@ class Preparation {
   Journal& journal_;
   int num_threads_;
   PreparationState state_;
+  std::vector<DocumentFile> files_;
 };
 
 }  // namespace lmtrain

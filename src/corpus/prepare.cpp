@@ -72,6 +72,43 @@ void log_summary(const PreparedData& data) {
   log_note(line);
 }
 
+// The loss of a token varies about as much as its mean, so that the mean over n tokens has a
+// relative standard error of about 1/sqrt(n).
+void warn_about_little_held_out(const PreparedData& data) {
+  constexpr double kToTellApart = 0.01;
+  if (!data.eval_shard) return;
+  const double error = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(data.eval_tokens, 1)));
+  if (error <= kToTellApart) return;
+  log_warning(str("held-out text of ", data.eval_tokens,
+                  " tokens: its loss has a standard error of ", "about ",
+                  printed("%.1f", 100 * error), " % (1/sqrt(tokens)), so a difference of ",
+                  "1 % cannot be told; give more text in data.eval, or raise data.eval_fraction"));
+}
+
+void warn_about_overlap(const Overlap& overlap) {
+  if (overlap.documents == 0) return;
+  const double share = static_cast<double>(overlap.bytes) /
+                       static_cast<double>(std::max<int64_t>(overlap.of_bytes, 1));
+  log_warning(str(overlap.documents, " of the ", overlap.of_documents, " evaluation documents (",
+                  printed("%.1f", 100 * share), " % of their bytes) are in data.train too: the ",
+                  "loss on them is that of text trained on; take them out of one of the two"));
+}
+
+// Entries of data.train without a document, whose weights have no effect.
+void warn_about_empty_sources(const Config& config, const PreparedData& data) {
+  const std::vector<DataSourceConfig>& sources = config.data.train;
+  std::vector<bool> has_documents(sources.size(), false);
+  for (const SourceRun& run : data.sources)
+    if (static_cast<size_t>(run.source) < sources.size())
+      has_documents[static_cast<size_t>(run.source)] = true;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (has_documents[i]) continue;
+    log_warning(str("/data/train/", i, ": \"", sources[i].path, "\" (weight ", sources[i].weight,
+                    ") has no document to train on: its files are empty, or an earlier entry names "
+                    "them, and a file belongs to the first; name what is special first"));
+  }
+}
+
 PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
                           const PrepareOptions& options) {
   PreparationRequest request = make_request(config);
@@ -87,8 +124,9 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
       decide(request.train, "/data/train");
       if (request.eval) decide(*request.eval, "/data/eval");
       Journal journal(cache.journal_path(key), options);
-      data = Preparation(request, cache, journal, num_threads).run();
-      cache.store_index(key, *data);
+      Preparation preparation(request, cache, journal, num_threads);
+      data = preparation.run();
+      cache.store_index(key, preparation.files(), *data);
       journal.remove();
     }
   }
@@ -104,6 +142,9 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);
   log_summary(data);
+  warn_about_empty_sources(config, data);
+  warn_about_overlap(data.eval_in_train);
+  warn_about_little_held_out(data);
   return data;
 }
 
@@ -120,7 +161,7 @@ void tokenize_paths(const std::vector<std::string>& paths, const std::string& fo
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
   FormatCounts formats;
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
-  encoder.encode(corpus, "tokenizing", [&](const EncodedDocument& document) {
+  encoder.encode(corpus, HoldOut(), "tokenizing", [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.place.file].format].documents;
   });

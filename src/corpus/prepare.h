@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "corpus/overlap.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
@@ -23,6 +24,8 @@ struct PreparedData {
       eval_shard;                  // documents in hash order; none: no held-out text
   std::string fingerprint;         // Hash128 hex over content, split, tokenizer, document settings
   std::vector<SourceRun> sources;  // ascending; the first begins at document 0
+  std::filesystem::path document_files;  // which documents are of which file (document_files.h)
+  Overlap eval_in_train;  // documents of data.eval that are in data.train too; 0 of 0 without
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
 };

@@ -21,6 +21,7 @@ class ShardPair {
   void add_train(const EncodedDocument& document);
   void add_eval(const EncodedDocument& document);
   bool has_eval() const { return eval_ != nullptr; }
+  int64_t num_train_documents() const { return train_->num_documents(); }
   // Stores what is on disk now.
   void sync(TokensProgress& progress);
   // Publishes both; stores their paths and counts.

@@ -1,35 +1,34 @@
-// Which documents of the train shard come from which entry of data.train, counted while the text is
-// scanned, before it is known which single document may be held out. Memory: one run of files of
-// one source.
+// Which documents of the train shard come from which file, and so from which entry of data.train.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "corpus/corpus.h"
-#include "corpus/prepare.h"
+#include "corpus/document_files.h"
+#include "corpus/documents.h"
+#include "formats/token_shard.h"
 
 namespace lmtrain {
 
-class SourceTally {
+// Where the documents of each file begin in the train shard; counted in the order of the corpus.
+class FileTally {
  public:
-  struct Run {
-    int32_t source = 0;
-    int64_t documents = 0;  // not below the split's limit
-    // Of those; they are held out if no document of the corpus is below the limit.
-    uint64_t smallest_hash = UINT64_MAX;
-    int64_t with_smallest_hash = 0;
-  };
+  // `next` is the number of the next document of the shard, when one of this file is added to it.
+  void begin_document(size_t file, int64_t next);
+  // `num_documents` is the size of the train shard.
+  std::vector<SourceRun> runs(const std::vector<SourceFile>& files, int64_t num_documents) const;
+  std::vector<DocumentFile> files(const std::vector<SourceFile>& files,
+                                  int64_t num_documents) const;
 
-  // A document that is not below the split's limit, in the order of the corpus.
-  void add(int32_t source, uint64_t hash);
-  std::vector<SourceRun> runs(const Split& split) const;
-
-  const std::vector<Run>& tally() const { return runs_; }
-  void restore(std::vector<Run> runs) { runs_ = std::move(runs); }
+  // The first document of each file so far, or of one after it.
+  const std::vector<int64_t>& first_documents() const { return first_; }
+  void restore(std::vector<int64_t> first_documents) { first_ = std::move(first_documents); }
 
  private:
-  std::vector<Run> runs_;
+  template <class Visit>
+  void for_each_file(int64_t num_documents, const Visit& visit) const;
+
+  std::vector<int64_t> first_;
 };
 
 }  // namespace lmtrain

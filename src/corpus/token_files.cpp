@@ -8,9 +8,9 @@
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "corpus/corpus.h"
 #include "corpus/glob.h"
-#include "corpus/token_scan.h"
+#include "corpus/source_runs.h"
+#include "corpus/token_parts.h"
 #include "formats/token_file.h"
 
 namespace lmtrain {
@@ -72,7 +72,7 @@ void add_settings(Hasher& hasher, const Request& request) {
 std::string index_key(const Request& request) {
   Hasher hasher;
   add_settings(hasher, request);
-  hasher.add(request.tokenizer_path.native());
+  hasher.add(Cache::kIndexVersion).add(request.tokenizer_path.native());
   const auto add_file = [&](const SourceFile& file) {
     hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
     hasher.add(static_cast<uint64_t>(file.source));
@@ -88,68 +88,64 @@ std::string index_key(const Request& request) {
   return hasher.digest().hex();
 }
 
-// Documents in the order of their hash, ties in the order of files, as those of text.
-std::vector<size_t> in_hash_order(std::vector<size_t> documents,
-                                  const std::vector<uint64_t>& hashes) {
-  std::stable_sort(documents.begin(), documents.end(),
-                   [&](size_t a, size_t b) { return hashes[a] < hashes[b]; });
-  return documents;
-}
-
 struct Side {
   int64_t documents = 0, tokens = 0, bytes = 0;
 };
 
 Side write_side(const fs::path& path, const Tokenizer& tokenizer, const ScannedTokens& scan,
-                const std::vector<size_t>& chosen) {
+                const std::vector<ReferencedDocument>& documents) {
   Side side;
-  std::vector<ReferencedDocument> documents;
-  documents.reserve(chosen.size());
-  for (const size_t document : chosen) {
-    documents.push_back(scan.documents[document]);
-    side.tokens += static_cast<int64_t>(documents.back().num_tokens);
-    side.bytes += static_cast<int64_t>(documents.back().raw_bytes);
+  for (const ReferencedDocument& document : documents) {
+    side.tokens += static_cast<int64_t>(document.num_tokens);
+    side.bytes += static_cast<int64_t>(document.raw_bytes);
   }
   side.documents = static_cast<int64_t>(documents.size());
   write_token_reference(path, tokenizer.vocab_size(), scan.files, documents);
   return side;
 }
 
-std::vector<SourceRun> runs_of(const std::vector<size_t>& chosen, const ScannedTokens& scan,
-                               const std::vector<SourceFile>& files) {
-  std::vector<SourceRun> runs;
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    const int32_t source = files[scan.documents[chosen[i]].file].source;
-    if (runs.empty() || runs.back().source != source)
-      runs.push_back({static_cast<int64_t>(i), source});
+// The documents to evaluate on.
+struct EvalSide {
+  std::vector<ReferencedDocument> documents;
+  std::vector<uint64_t> hashes;
+
+  void add(const ReferencedDocument& document, uint64_t hash) {
+    documents.push_back(document);
+    hashes.push_back(hash);
   }
-  return runs;
+  // Documents in the order of their hash, ties in the order of files, as those of text.
+  std::vector<ReferencedDocument> in_hash_order() const {
+    std::vector<size_t> order(documents.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return hashes[a] < hashes[b]; });
+    std::vector<ReferencedDocument> sorted;
+    sorted.reserve(order.size());
+    for (const size_t document : order) sorted.push_back(documents[document]);
+    return sorted;
+  }
+};
+
+Overlap overlap_of(const ScannedTokens& train, const ScannedTokens& eval) {
+  OverlapFinder finder;
+  for (size_t i = 0; i < eval.hashes.size(); ++i)
+    finder.add_eval(eval.hashes[i], eval.documents[i].raw_bytes);
+  for (const uint64_t hash : train.hashes) finder.add_train(hash);
+  return finder.result();
 }
 
-PreparedData make(const Request& request, const Cache& cache) {
+// Stores the files of the train shard in `files`.
+PreparedData make(const Request& request, const Cache& cache, std::vector<DocumentFile>& files) {
   const ScannedTokens train = scan_token_files(request.train, *request.tokenizer, "reading tokens");
   ScannedTokens eval;
   if (request.has_eval)
     eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
-
-  Split split(request.eval_fraction);
-  for (const uint64_t hash : train.hashes) split.observe(hash);
-  std::vector<size_t> kept;
-  std::vector<size_t> held_out;
-  for (size_t i = 0; i < train.hashes.size(); ++i)
-    (split.is_eval(train.hashes[i]) ? held_out : kept).push_back(i);
-  if (kept.empty()) {
+  if (train.documents.empty()) {
     throw Error(ErrorKind::kData, str("/data/train: the ", request.train.size(),
-                                      " token file(s) leave no document to train on; check the "
-                                      "paths and data.eval_fraction"));
+                                      " token file(s) hold no document; check the paths"));
   }
-  if (request.has_eval) {
-    if (eval.documents.empty())
-      throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
-    held_out.resize(eval.documents.size());
-    std::iota(held_out.begin(), held_out.end(), size_t{0});
-  }
-  const ScannedTokens& eval_scan = request.has_eval ? eval : train;
+  if (request.has_eval && eval.documents.empty())
+    throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
   if (const int64_t empty = train.empty_documents + eval.empty_documents; empty > 0)
     log_note(str("token files: ", counted(empty, "document"), " without text"));
 
@@ -157,10 +153,26 @@ PreparedData make(const Request& request, const Cache& cache) {
   add_settings(hasher, request);
   hasher.add(train.content.low).add(train.content.high);
   hasher.add(uint64_t{request.has_eval}).add(eval.content.low).add(eval.content.high);
+  std::vector<ReferencedDocument> kept;
+  FileTally tally;
+  EvalSide held_out;
+  hold_out_tokens(train, request.train, *request.tokenizer, request.eval_fraction, hasher,
+                  [&](const TokenPart& part) {
+                    if (part.held_out) {
+                      held_out.add(part.range, part.hash);
+                    } else {
+                      tally.begin_document(part.range.file, static_cast<int64_t>(kept.size()));
+                      kept.push_back(part.range);
+                    }
+                  });
+  if (request.has_eval) held_out = {eval.documents, eval.hashes};
+
   PreparedData data;
   data.fingerprint = hasher.digest().hex();
   data.tokenizer_model = request.tokenizer_path;
-  data.sources = runs_of(kept, train, request.train);
+  data.sources = tally.runs(request.train, static_cast<int64_t>(kept.size()));
+  data.eval_in_train = overlap_of(train, eval);
+  files = tally.files(request.train, static_cast<int64_t>(kept.size()));
 
   const FileLock lock = cache.lock("shards", data.fingerprint);
   const fs::path folder = cache.shards_folder(data.fingerprint);
@@ -170,10 +182,10 @@ PreparedData make(const Request& request, const Cache& cache) {
   data.train_documents = train_side.documents;
   data.train_tokens = train_side.tokens;
   data.train_bytes = train_side.bytes;
-  if (!held_out.empty()) {
+  if (!held_out.documents.empty()) {
     data.eval_shard = folder / "eval.bin";
-    const Side eval_side = write_side(*data.eval_shard, *request.tokenizer, eval_scan,
-                                      in_hash_order(held_out, eval_scan.hashes));
+    const Side eval_side = write_side(*data.eval_shard, *request.tokenizer,
+                                      request.has_eval ? eval : train, held_out.in_hash_order());
     data.eval_documents = eval_side.documents;
     data.eval_tokens = eval_side.tokens;
     data.eval_bytes = eval_side.bytes;
@@ -191,8 +203,9 @@ PreparedData prepare_token_files(const Config& config, const Cache& cache) {
   const FileLock lock = cache.lock("index", key);
   // Another process may have made it while this one waited.
   if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
-  PreparedData data = make(request, cache);
-  cache.store_index(key, data);
+  std::vector<DocumentFile> files;
+  PreparedData data = make(request, cache, files);
+  cache.store_index(key, files, data);
   return data;
 }
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "corpus/corpus.h"
+#include "corpus/held_out.h"
 #include "corpus/model_proto.h"
 #include "corpus/progress.h"
 #include "formats/token_file.h"

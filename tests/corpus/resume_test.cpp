@@ -18,6 +18,7 @@
 #include "corpus/arrow_files.h"
 #include "corpus/folder.h"
 #include "corpus/prepare.h"
+#include "formats/checked_json.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
@@ -142,7 +143,7 @@ TEST_F(Resume, KilledAgainAndAgainItGivesTheSameBytes) {
       EXPECT_TRUE(left == "train.bin" || left == "eval.bin" || left == "info.json") << left;
     }
     for (const auto& entry : fs::directory_iterator(folder_.path() / cache / "index"))
-      EXPECT_EQ(entry.path().extension(), ".json");
+      EXPECT_NE(entry.path().extension(), ".journal");
   }
 }
 
@@ -209,7 +210,12 @@ TEST_F(Resume, WhatIsDamagedBeginsAgain) {
   const std::vector<std::function<void()>> damages = {
       [&] { truncate_file(journal(), 100); },
       [&] { write_file_atomic(journal(), "{}"); },
-      [&] { write_file_atomic(journal(), "{\"version\": 1, \"train\": []}"); },
+      [&] {
+        write_file_atomic(journal(), checked_json_text({{"version", 1}}));
+      },
+      [&] {
+        write_file_atomic(journal(), checked_json_text({{"version", 2}, {"train", {1}}}));
+      },
       [&] { truncate_file(shard_file("train.bin.tmp"), 70); },
       [&] { overwrite_file(shard_file("train.bin.tmp"), 65, "\xFF"); },
       [&] { overwrite_file(shard_file("train.bin.index.tmp"), 3, "\x01"); },
@@ -223,6 +229,43 @@ TEST_F(Resume, WhatIsDamagedBeginsAgain) {
     expect_same(prepare_in("cache"), expected);
     expect_contains(::testing::internal::GetCapturedStderr(), "begins again");
     fs::remove_all(folder_.path() / "cache");
+  }
+}
+
+// A sample of its bits, and digits that give another number.
+TEST_F(Resume, ADamagedJournalIsNotTrusted) {
+  config_.data.train = {{folder_.str("corpus/[024].jsonl"), 1.0}, {folder_.str("corpus"), 1.0}};
+  const PreparedData expected = prepare_in("expected");
+  config_.data.cache_dir = folder_.str("cache");
+  interrupt_at(30);
+  const fs::path kept = folder_.path() / "kept";
+  fs::copy(folder_.path() / "cache", kept, fs::copy_options::recursive);
+  fs::path name;
+  for (const auto& entry : fs::directory_iterator(kept / "index"))
+    if (entry.path().extension() == ".journal") name = entry.path().filename();
+  const std::string journal = read_file(kept / "index" / name);
+  std::vector<std::string> damaged;
+  for (size_t bit = 5; bit < 8 * journal.size(); bit += 8 * journal.size() / 50) {
+    damaged.push_back(journal);
+    damaged.back()[bit / 8] = static_cast<char>(journal[bit / 8] ^ (1 << (bit % 8)));
+  }
+  for (const char* field : {"\"documents\":", "\"content\":[", "\"train_bytes\":", "\"bytes\":"}) {
+    const size_t digit = journal.find(field) + std::string(field).size();
+    damaged.push_back(journal);
+    damaged.back()[digit] = journal[digit] == '1' ? '2' : '1';
+  }
+  for (const std::string& text : damaged) {
+    fs::remove_all(folder_.path() / "cache");
+    fs::copy(kept, folder_.path() / "cache", fs::copy_options::recursive);
+    testing::replace_file(folder_.path() / "cache/index" / name, text);
+    ::testing::internal::CaptureStderr();
+    const PreparedData data = prepare_in("cache");
+    expect_contains(::testing::internal::GetCapturedStderr(), "begins again");
+    expect_same(data, expected);
+    EXPECT_EQ(data.train_documents, expected.train_documents);
+    ASSERT_EQ(data.sources.size(), expected.sources.size());
+    for (size_t i = 0; i < data.sources.size(); ++i)
+      EXPECT_EQ(data.sources[i].first_document, expected.sources[i].first_document);
   }
 }
 
