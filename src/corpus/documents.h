@@ -22,13 +22,17 @@ struct SourceFile {
   std::string format{};  // how it is read (format.h); empty until that is decided
 };
 
+// The entries whose weights count.
+inline constexpr const char* kTrainPointer = "/data/train";
+
 // Expands ${VAR}; ~ is not special. A pattern that matches nothing, or a path that does not exist,
 // is Error(kUsage) naming it and its JSON pointer in the list `pointer` (empty: typed on the
-// command line). A file named by two sources is taken once, as the first one's. Hidden
-// files are taken only if the pattern spells the dot. Of folders and patterns that belong to a data
-// set only the documents that fit the role are taken (dataset_folder.h), which depends on `format`.
+// command line). A file named by two sources is taken once, as the first one's; of
+// data.train this is reported (source_claims.h). Hidden files are taken only if the pattern spells
+// the dot. Of folders and patterns that belong to a data set only the documents that fit the role
+// are taken (dataset_folder.h), which depends on `format`.
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
-                                          const std::string& pointer = "/data/train",
+                                          const std::string& pointer = kTrainPointer,
                                           const std::string& format = "auto",
                                           Role role = Role::kTrain);
 

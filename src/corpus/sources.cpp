@@ -7,6 +7,7 @@
 #include "corpus/dataset_folder.h"
 #include "corpus/documents.h"
 #include "corpus/glob.h"
+#include "corpus/source_claims.h"
 
 namespace lmtrain {
 namespace {
@@ -57,6 +58,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
                                           const std::string& pointer, const std::string& format,
                                           Role role) {
   std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
+  std::vector<SourceClaims> claims(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string place = pointer.empty() ? "" : str(pointer, "/", i, ": ");
     const std::string path = expand_variables(sources[i].path, place);
@@ -75,9 +77,14 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     if (found.empty())
       throw Error(ErrorKind::kUsage, str(place, "\"", path, "\": ", explain_missing(path)));
     for (const fs::path& file : found) {
-      taken.emplace(fs::absolute(file).lexically_normal().native(), i);
+      const auto [first, is_new] = taken.emplace(fs::absolute(file).lexically_normal().native(), i);
+      ++claims[i].files;
+      if (is_new || first->second == i) continue;
+      ++claims[i].claimed;
+      claims[i].by = first->second;
     }
   }
+  if (pointer == kTrainPointer) report_claims(sources, claims, pointer);
   std::vector<SourceFile> files;
   files.reserve(taken.size());
   for (const auto& [path, source] : taken)

@@ -13,6 +13,7 @@
 #include "corpus/bpe_encoder.h"
 #include "corpus/model_check.h"
 #include "corpus/model_proto.h"
+#include "corpus/other_file.h"
 
 namespace lmtrain {
 namespace {
@@ -80,7 +81,12 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin)
                 str(origin, " is not a sentencepiece model (", problem,
                     "); give a .model file, or leave tokenizer.model null to train one"));
   };
-  if (model_.empty()) fail("it is empty");
+  if (const std::string other = other_than_sentencepiece(model_); !other.empty()) {
+    throw Error(ErrorKind::kData,
+                str(origin, " is not a sentencepiece model: it is ", other,
+                    "; give the sentencepiece model (.model) of the same tokenizer, or leave "
+                    "tokenizer.model null to train one"));
+  }
   const SentencePieceModel description = read_model(model_);
   if (const std::string problem = model_problem(description); !problem.empty()) fail(problem);
   const auto status = impl_->processor.LoadFromSerializedProto(model_);

@@ -14,7 +14,7 @@ TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   for (const char* name : {"b.txt", "a/z.txt", "a.txt", "B.txt", "a-b.txt"})
     folder.write(name, name);
   const auto files = list_source_files(
-      {{folder.str("b.txt"), 2.0}, {folder.str(), 1.0}, {folder.str("*.txt"), 3.0}});
+      {{folder.str("b.txt"), 2.0}, {folder.str(), 1.0}, {folder.str("*.txt"), 3.0}}, "/data/eval");
   Texts names;
   for (const SourceFile& file : files) names.push_back(file.path.lexically_relative(folder / ""));
   EXPECT_EQ(names, Texts({"B.txt", "a-b.txt", "a.txt", "a/z.txt", "b.txt"}));
@@ -24,6 +24,38 @@ TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   EXPECT_EQ(files.front().source, 1);
   EXPECT_EQ(files[3].size, 7U);
   EXPECT_GT(files[3].mtime_ns, 0);
+}
+
+// All its files are another's: its weight would count for nothing.
+TEST(ListSourceFiles, AnEntryOfDataTrainWithoutAFileOfItsOwnIsRefused) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "b.txt", "c.md"}) folder.write(name, name);
+  const auto message = [&](const std::string& late) {
+    return error_of(ErrorKind::kConfig, [&] {
+      list_source_files({{folder.str(), 1.0}, {folder.str(late), 10.0}});
+    });
+  };
+  for (const char* late : {"a.txt", "*.txt"}) {
+    expect_contains(message(late), "/data/train/1 (\"" + folder.str(late) + "\", weight 10)");
+    expect_contains(message(late), "/data/train/0 (\"" + folder.str() + "\", weight 1)");
+    expect_contains(message(late), "name what is special first");
+  }
+  // The other way round each has files; and entries of one path are as good as one.
+  EXPECT_EQ(list_source_files({{folder.str("*.txt"), 10.0}, {folder.str(), 1.0}}).size(), 3U);
+}
+
+TEST(ListSourceFiles, FilesLostToALowerWeightAreAWarning) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "b.txt", "c.md"}) folder.write(name, name);
+  const auto said = [&](double first, double second) {
+    ::testing::internal::CaptureStderr();
+    list_source_files({{folder.str("*.txt"), first}, {folder.str(), second}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  expect_contains(said(1, 10), "warning: 2 of the 3 files of /data/train/1");
+  expect_contains(said(10, 1), "2 of the 3 files of /data/train/1");
+  EXPECT_EQ(said(10, 1).find("warning"), std::string::npos);
+  EXPECT_EQ(said(2, 2), "");
 }
 
 TEST(ListSourceFiles, WhatMatchesNothingIsAUsageErrorThatNamesIt) {
