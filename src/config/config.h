@@ -32,6 +32,7 @@ struct TokenizerTrainConfig {
 struct TokenizerConfig {
   std::optional<std::string> model;  // path of a sentencepiece .model; none: train one
   TokenizerTrainConfig train;
+  bool allow_mismatch = false;  // with init_from: a tokenizer that is not that of the weights
   bool add_bos = true;
   bool add_eos = true;
   bool operator==(const TokenizerConfig&) const = default;

@@ -11,7 +11,39 @@
 namespace lmtrain {
 namespace fs = std::filesystem;
 
-InitFromFolder open_init_from(const JsonNode& root) {
+namespace {
+
+// What a folder without tokenizer.model has instead, and what to do.
+std::string why_no_tokenizer(const fs::path& folder) {
+  std::string found = "no tokenizer";
+  for (const char* name : {"tokenizer.json", "vocab.json"}) {
+    if (!fs::exists(folder / name, code)) continue;
+    found = std::string(name) + ", which is not read yet";
+    break;
+  }
+  return "has no tokenizer.model, the sentencepiece model of its weights (it has " + found +
+         "); a new tokenizer would give other ids, which mean nothing to these weights; give "
+         "tokenizer.model the path of theirs, or set tokenizer.allow_mismatch to true to train a "
+         "new one all the same";
+}
+
+void check_tokenizer(const Config& config, const InitFromFolder& folder, SettingReader& reader) {
+  if (config.tokenizer.model || config.tokenizer.allow_mismatch) return;
+  if (reader.bad("tokenizer.model") || reader.bad("tokenizer.allow_mismatch")) return;
+  if (folder.tokenizer_model) {
+    reader.problem(config.origins.place("tokenizer"), "/tokenizer/model",
+                   "null trains a new tokenizer, whose ids mean nothing to the weights of "
+                   "init_from; leave the key out to take " +
+                       *folder.tokenizer_model + ", or set tokenizer.allow_mismatch to true");
+    return;
+  }
+  reader.problem(config.origins.place("init_from"), "/init_from",
+                 "\"" + folder.folder + "\" " + why_no_tokenizer(folder.folder));
+}
+
+}  // namespace
+
+InitFromFolder open_init_from(const JsonNode& root, const CheckpointOfRun& checkpoint_of_run) {
   InitFromFolder result;
   const JsonNode* node = root.find("init_from");
   if (node == nullptr || !node->is(JsonNode::Type::kString)) return result;
@@ -22,16 +54,20 @@ InitFromFolder open_init_from(const JsonNode& root) {
   const auto fail = [&](const std::string& what) {
     result.problems.push_back(node->where + ": /init_from: " + quote_json(*node) + " " + what);
   };
-  const fs::path folder = *path;
+  fs::path folder = *path;
   if (!is_there(folder)) {
     result.is_missing = true;
     fail("does not exist; give a Hugging Face Llama folder or a checkpoint");
     return result;
   }
   if (is_folder(folder / "checkpoints")) {
-    fail("is a run; give one of the checkpoints in " + (folder / "checkpoints").string());
-    return result;
+    if (!checkpoint_of_run) {
+      fail("is a run; give one of the checkpoints in " + (folder / "checkpoints").string());
+      return result;
+    }
+    folder = checkpoint_of_run(folder);
   }
+  result.folder = folder.string();
   if (!is_file(folder / "config.json")) {
     fail("has no config.json; give a Hugging Face Llama folder or a checkpoint");
     return result;
@@ -67,6 +103,7 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
                    value_text(setting) + " contradicts " + their_value + " in " +
                        folder.config_path + " (init_from); leave the key out");
   }
+  check_tokenizer(config, folder, reader);
 }
 
 bool mentions_tokenizer_model(const JsonNode& root) {

@@ -53,7 +53,8 @@ std::string ConfigOrigins::place(std::string key) const {
 }
 
 Config parse_config(std::string_view text, const std::string& origin,
-                    const std::vector<std::string>& overrides, InitFrom init_from) {
+                    const std::vector<std::string>& overrides, InitFrom init_from,
+                    const CheckpointOfRun& checkpoint_of_run) {
   JsonReadResult json = read_json_file_text(text, origin);
   std::vector<std::string> problems = std::move(json.problems);
   if (!json.root) throw_problems(problems, ErrorKind::kConfig);
@@ -63,17 +64,18 @@ Config parse_config(std::string_view text, const std::string& origin,
   config.name = default_name(origin);
   const SettingTable table = config_settings(config);
   InitFromFolder folder;
-  if (init_from == InitFrom::kRead) folder = open_init_from(*json.root);
+  if (init_from == InitFrom::kRead) folder = open_init_from(*json.root, checkpoint_of_run);
   if (folder.model) config.model = *folder.model;
 
   SettingReader reader(SettingReader::UnknownKeys::kError);
   reader.read_section(*json.root, table, "", "");
   config.origins = reader.origins();
   resolve_defaults(config);
-  if (folder.model) check_init_from(config, folder, reader);
+  if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;
   }
+  if (folder.model) check_init_from(config, folder, reader);
   if (json.root->is(JsonNode::Type::kObject)) check_config(config, reader);
 
   problems.insert(problems.end(), reader.problems().begin(), reader.problems().end());
@@ -86,7 +88,7 @@ Config parse_config(std::string_view text, const std::string& origin,
 }
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
-                   InitFrom init_from) {
+                   InitFrom init_from, const CheckpointOfRun& checkpoint_of_run) {
   const FileKind kind = examine(path).kind;
   if (kind == FileKind::kMissing) {
     throw Error(ErrorKind::kUsage, path +
@@ -101,7 +103,7 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
   const bool typed = init_from == InitFrom::kRead;
   const std::string text =
       typed ? read_file_or_pipe(path, kLargestConfig) : read_file(path, kLargestConfig);
-  return parse_config(text, path, overrides, init_from);
+  return parse_config(text, path, overrides, init_from, checkpoint_of_run);
 }
 
 }  // namespace lmtrain

@@ -5,6 +5,8 @@
 // pointer, the value, what is allowed and the nearest known key. docs/config.md lists every key.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -19,14 +21,19 @@ namespace lmtrain {
 // the folder any more.
 enum class InitFrom { kRead, kSkip };
 
+// Gives the checkpoint that `init_from` means where it names a run folder; throws Error where there
+// is none. The config keeps the checkpoint's path. An empty function: a run is refused.
+using CheckpointOfRun = std::function<std::filesystem::path(const std::filesystem::path& run)>;
+
 // `overrides` are "a.b.c=value" as typed after --set. `origin` is the file's name for messages; its
 // stem is the default of `name`.
 Config parse_config(std::string_view text, const std::string& origin,
-                    const std::vector<std::string>& overrides,
-                    InitFrom init_from = InitFrom::kRead);
+                    const std::vector<std::string>& overrides, InitFrom init_from = InitFrom::kRead,
+                    const CheckpointOfRun& checkpoint_of_run = {});
 // Reads the file first; a path that does not exist is Error(kUsage).
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
-                   InitFrom init_from = InitFrom::kRead);
+                   InitFrom init_from = InitFrom::kRead,
+                   const CheckpointOfRun& checkpoint_of_run = {});
 // Relative paths and globs, seen from the current folder, become absolute.
 void make_paths_absolute(Config& config);
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kIntroduction = R"(# Configuration
 
-<!-- Generated from src/config/settings.cpp and model_settings.cpp. Do not edit; after a change there run
+<!-- Generated from src/config/*settings.cpp. Do not edit; after a change there run
      LMTRAIN_UPDATE_DOCS=1 build/test_config --gtest_filter='Reference.*' -->
 
 A run is described by one JSON file. `//` and `/* */` comments are allowed; otherwise it is strict JSON: no comma before
@@ -40,7 +40,9 @@ the file replaces the default, two are an error, and `--set` of one clears the o
 With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with values, are multiples of 16.
 
 **`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder. A key of
-`model` that is given and contradicts it is an error (`max_position_embeddings` excepted).
+`model` that is given and contradicts it is an error (`max_position_embeddings` excepted). Of a run folder the newest valid
+checkpoint is taken, and the run's own config names it. Weights know the ids of one tokenizer: a folder without
+`tokenizer.model`, and a `tokenizer.model` given that is not the folder's, are errors unless `tokenizer.allow_mismatch` is true.
 
 )";
 

@@ -1,5 +1,5 @@
-// The settings themselves; the model's are in model_settings.cpp, those of what a run leaves behind
-// in output_settings.cpp.
+// The settings themselves; the model's are in model_settings.cpp, the tokenizer's in
+// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -15,6 +15,11 @@ constexpr double kMaxTokens = 0x1p53;
 
 void add_run(SettingTable& t, Config& c) {
   t.add("$schema", {}, "Names the JSON Schema, for editors. No effect.").as(Kind::kAccepted);
+  t.add("digest", {},
+        "Of a run's own config.json: the checksum of all its other keys, checked by resume and "
+        "eval. No effect "
+        "in other files.")
+      .as(Kind::kAccepted);
   t.add("name", &c.name, "Name of the run; its folder is runs/<name> unless run_dir is given.")
       .as(Kind::kName)
       .default_is("the configuration file's stem");
@@ -44,35 +49,12 @@ void add_run(SettingTable& t, Config& c) {
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");
   t.add("init_from", &c.init_from,
-        "A Hugging Face Llama folder or a checkpoint to take the weights from, and from its "
+        "A Hugging Face Llama folder, a checkpoint, or a run (its newest checkpoint) to take the "
+        "weights from, and from its "
         "config.json the defaults "
         "of model; optimizer, step and data begin at 0.")
       .as(Kind::kPath)
       .null_is("random weights");
-}
-
-void add_tokenizer(SettingTable& t, TokenizerConfig& c) {
-  t.section("tokenizer", "How text becomes ids.");
-  t.add("tokenizer.model", &c.model, "Path of a sentencepiece .model.")
-      .as(Kind::kPath)
-      .null_is("train one (with init_from: the tokenizer.model in its folder)");
-  t.section("tokenizer.train", "The tokenizer that is trained when none is given.");
-  t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
-      .range(32, 4'000'000)
-      .used_if("tokenizer.model", {"null"});
-  t.add("tokenizer.train.type", &c.train.type, "Algorithm of sentencepiece.")
-      .one_of({"bpe", "unigram"})
-      .used_if("tokenizer.model", {"null"})
-      .from("Kudo & Richardson 2018");
-  t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,
-        "256 byte pieces, so that every text survives encoding and decoding.")
-      .used_if("tokenizer.model", {"null"});
-  t.add("tokenizer.train.sample", &c.train.sample, "Bytes of text to learn from.")
-      .as(Kind::kBytes)
-      .range(1, kMaxTokens)
-      .used_if("tokenizer.model", {"null"});
-  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.");
-  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.");
 }
 
 void add_data(SettingTable& t, DataConfig& c) {
@@ -332,7 +314,7 @@ void add_guard(SettingTable& t, Config& config) {
 SettingTable config_settings(Config& config) {
   SettingTable table;
   add_run(table, config);
-  add_tokenizer(table, config.tokenizer);
+  add_tokenizer_settings(table, config.tokenizer);
   add_data(table, config.data);
   add_sequence(table, config.sequence);
   table.section("model",

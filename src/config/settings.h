@@ -116,6 +116,8 @@ SettingTable config_settings(Config& config);
 SettingTable source_settings(DataSourceConfig& source);
 SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
+// tokenizer_settings.cpp.
+void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);
 // `prefix`: "model." or empty (transformers' config.json). model_settings.cpp.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
 // eval, checkpoint, log. output_settings.cpp.

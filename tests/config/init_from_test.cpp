@@ -68,6 +68,64 @@ TEST_F(InitFromTest, AGivenTokenizerStays) {
   EXPECT_EQ(parsed(members(""), {"tokenizer.model=/other.model"}).tokenizer.model, "/other.model");
 }
 
+// A new tokenizer under given weights is never made by the way.
+TEST_F(InitFromTest, WeightsWithoutTheirTokenizerAreRefused) {
+  fs::remove(folder_ / "tokenizer.model");
+  const auto problem = [&] {
+    const std::vector<std::string> problems =
+        problems_of(config_text(members("")), {"tokenizer.train.vocab_size=300"});
+    EXPECT_EQ(problems.size(), 1U);
+    return problems.empty() ? std::string() : problems[0];
+  };
+  EXPECT_TRUE(problem().starts_with("run.json:2: /init_from: \"" + folder_.string() +
+                                    "\" has no tokenizer.model"))
+      << problem();
+  EXPECT_NE(problem().find("it has no tokenizer)"), std::string::npos) << problem();
+  write_file_atomic(folder_ / "tokenizer.json", "{}");
+  EXPECT_NE(problem().find("it has tokenizer.json, which is not read yet"), std::string::npos)
+      << problem();
+  EXPECT_NE(problem().find("tokenizer.allow_mismatch"), std::string::npos) << problem();
+
+  EXPECT_EQ(parsed(members(""), {"tokenizer.model=/their.model"}).tokenizer.model, "/their.model");
+  const std::vector<std::string> allowed = {"tokenizer.allow_mismatch=true",
+                                            "tokenizer.train.vocab_size=300"};
+  EXPECT_EQ(parsed(members(""), allowed).tokenizer.model, std::nullopt);
+}
+
+TEST_F(InitFromTest, NullInPlaceOfTheirTokenizerIsRefused) {
+  const std::vector<std::string> problems = problems_of(
+      config_text(members("")), {"tokenizer.model=null", "tokenizer.train.vocab_size=300"});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find("/tokenizer/model: null trains a new tokenizer"), std::string::npos)
+      << problems[0];
+  EXPECT_NE(problems[0].find((folder_ / "tokenizer.model").string()), std::string::npos);
+  EXPECT_EQ(parsed(members(""), {"tokenizer.model=null", "tokenizer.train.vocab_size=300",
+                                 "tokenizer.allow_mismatch=true"})
+                .tokenizer.model,
+            std::nullopt);
+}
+
+// The path of the checkpoint is what the config keeps.
+TEST_F(InitFromTest, OfARunACheckpointIsTaken) {
+  const fs::path run = folder_ / "run";
+  fs::create_directories(run / "checkpoints");
+  const auto read = [&](const CheckpointOfRun& checkpoint_of_run) {
+    return parse_config(config_text("\"init_from\": \"" + run.string() + "\""), "run.json", {},
+                        InitFrom::kRead, checkpoint_of_run);
+  };
+  const Config config = read([&](const fs::path& given) {
+    EXPECT_EQ(given, run);
+    return folder_;
+  });
+  EXPECT_EQ(config.init_from, folder_.string());
+  EXPECT_EQ(config.model.hidden_size, 64);
+  EXPECT_EQ(config.tokenizer.model, (folder_ / "tokenizer.model").string());
+  EXPECT_THROW(read([](const fs::path&) -> fs::path {
+                 throw Error(ErrorKind::kCheckpoint, "all are damaged");
+               }),
+               Error);
+}
+
 TEST_F(InitFromTest, AMissingFolderIsAUsageError) {
   try {
     parsed("\"init_from\": \"/nowhere\"");

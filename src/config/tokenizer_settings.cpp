@@ -1,0 +1,33 @@
+// The settings of `tokenizer`.
+#include "config/settings.h"
+
+namespace lmtrain {
+
+void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
+  t.section("tokenizer", "How text becomes ids.");
+  t.add("tokenizer.model", &c.model, "Path of a sentencepiece .model.")
+      .as(SettingKind::kPath)
+      .null_is("train one (with init_from: the tokenizer.model in its folder)");
+  t.add("tokenizer.allow_mismatch", &c.allow_mismatch,
+        "With init_from: true accepts a tokenizer that is not that of the weights, a new one or "
+        "another. Its ids mean nothing to the given embedding and head.");
+  t.section("tokenizer.train", "The tokenizer that is trained when none is given.");
+  t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
+      .range(32, 4'000'000)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.train.type", &c.train.type, "Algorithm of sentencepiece.")
+      .one_of({"bpe", "unigram"})
+      .used_if("tokenizer.model", {"null"})
+      .from("Kudo & Richardson 2018");
+  t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,
+        "256 byte pieces, so that every text survives encoding and decoding.")
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.train.sample", &c.train.sample, "Bytes of text to learn from.")
+      .as(SettingKind::kBytes)
+      .range(1, 0x1p53)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.");
+  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.");
+}
+
+}  // namespace lmtrain
