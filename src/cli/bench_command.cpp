@@ -111,7 +111,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
 }
 
 int bench(const Options& options) {
-  Config config = load_config(options.config, options.overrides);
+  Config config = load_new_config(options.config, options.overrides);
   resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
   config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it

@@ -17,7 +17,7 @@ struct Options {
 };
 
 int show(const Options& options) {
-  const Config config = load_config(options.config, options.overrides);
+  const Config config = load_new_config(options.config, options.overrides);
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
   } else {

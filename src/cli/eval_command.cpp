@@ -10,12 +10,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
-#include "config/parse.h"
 #include "corpus/prepare.h"
 #include "train/eval_share.h"
 #include "train/evaluate.h"
 #include "train/model_target.h"
 #include "train/resolve.h"
+#include "train/run_config.h"
 
 namespace lmtrain {
 namespace {
@@ -37,7 +37,7 @@ struct Options {
 DataConfig format_of(const Options& options, const Target& target) {
   DataConfig format;
   if (target.run) {
-    format = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip).data;
+    format = read_run_config(RunFolder(*target.run)).config.data;
     if (format.format == "tokens") format.format = DataConfig().format;
   }
   if (!options.format.empty()) format.format = options.format;
@@ -70,7 +70,7 @@ int evaluate_target(const Options& options) {
     tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
                    loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
   } else if (target.run) {
-    Config config = load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
+    Config config = read_run_config(RunFolder(*target.run)).config;
     const PreparedData data = prepare_data(config, loaded.num_threads());
     if (!data.eval_shard) {
       throw Error(ErrorKind::kUsage,

@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
@@ -13,6 +14,7 @@
 #include "train/evaluate.h"
 #include "train/plan.h"
 #include "train/resolve.h"
+#include "train/run_warnings.h"
 #include "train/start_checks.h"
 
 namespace lmtrain {
@@ -34,7 +36,8 @@ struct Shown {
   const RunPlan& plan;
   const CheckpointRoom& room;
   const std::vector<std::string>& obstacles;  // why train would refuse the run
-  int64_t eval_targets;  // of an evaluation
+  int64_t eval_targets;                       // of an evaluation
+  const std::vector<std::string>& warnings;
 
   double eval_share() const { return evaluation_share(config, data, eval_targets); }
   int64_t targets_trained() const {  // an epoch
@@ -122,7 +125,8 @@ Json to_json(const Shown& shown) {
           {"memory", memory_json(plan.memory)},
           {"checkpoint_bytes", shown.room.each},
           {"checkpoints_at_once", count(shown.room.at_once)},
-          {"obstacles", shown.obstacles}};
+          {"obstacles", shown.obstacles},
+          {"warnings", shown.warnings}};
 }
 
 std::string percent(int64_t part, int64_t whole) {
@@ -228,8 +232,9 @@ std::string to_text(const Shown& shown) {
 }
 
 int show_plan(const Options& options) {
-  Config config = load_config(options.config, options.overrides);
+  Config config = load_new_config(options.config, options.overrides);
   make_paths_absolute(config);
+  std::vector<std::string> warnings = check_given_model(config);
   resolve_runtime(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
@@ -238,6 +243,9 @@ int show_plan(const Options& options) {
   const BatchOrder order(shard, data.sources, data.fingerprint, config.sequence, config.data,
                          config.data_seed(), config.batch.tokens, run_length(config.train));
   const RunPlan plan = plan_run(config, data, order);
+  for (std::string& warning : run_warnings(config, order, data.eval_shard.has_value()))
+    warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings) log_warning(warning);
   const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles = start_obstacles(config, data, run);
@@ -245,7 +253,7 @@ int show_plan(const Options& options) {
       data.eval_shard ? evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
                                            *config.eval.tokens)
                       : 0;
-  const Shown shown = {config, data, order, plan, room, obstacles, eval_targets};
+  const Shown shown = {config, data, order, plan, room, obstacles, eval_targets, warnings};
   if (options.json) {
     std::cout << to_json(shown).dump() << std::endl;
   } else {

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "config/parse.h"
@@ -16,8 +17,9 @@ struct Options {
 };
 
 int prepare(const Options& options) {
-  Config config = load_config(options.config, options.overrides);
+  Config config = load_new_config(options.config, options.overrides);
   make_paths_absolute(config);
+  for (const std::string& warning : check_given_model(config)) log_warning(warning);
   const PreparedData data =
       prepare_data(config, static_cast<int>(config.threads.value_or(default_threads())));
   std::cout << "tokenizer   " << data.tokenizer_model.string() << "\ntrain       "

@@ -9,13 +9,15 @@
 #include "base/text.h"
 #include "cli/length_picture.h"
 #include "config/parse.h"
-#include "config/settings.h"
 #include "formats/manifest.h"
 #include "train/adopt.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
+#include "train/given_model.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
+#include "train/run_config.h"
+#include "train/run_warnings.h"
 #include "train/start_checks.h"
 #include "train/target.h"
 
@@ -48,30 +50,29 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   return changed;
 }
 
-struct Change {
-  std::string key, was, is;
-};
-
-// Of the settings in use.
-std::vector<Change> changed_settings(Config before, Config after) {
-  const SettingTable old_settings = config_settings(before);
-  const SettingTable settings = config_settings(after);
-  std::vector<Change> changes;
-  for (const Setting& setting : settings.settings()) {
-    if (!why_unused(setting, settings).empty()) continue;
-    Change change{setting.key, value_text(*old_settings.find(setting.key)), value_text(setting)};
-    if (change.is != change.was) changes.push_back(std::move(change));
+// Says what is otherwise from here on.
+void announce(const std::vector<SettingChange>& changes) {
+  for (const SettingChange& change : changes) {
+    const std::string was = str(" (was ", change.was.dump(), ")");
+    if (!change.unused.empty()) {
+      log_note(str(change.key, " is ", change.is.dump(), was, ", without effect: ", change.unused));
+    } else if (change.key.starts_with("optimizer.")) {
+      log_note(str(change.key, " is ", change.is.dump(), " from the next update on", was,
+                   "; what the optimizer remembers is kept"));
+    } else {
+      log_note(str(change.key, " is ", change.is.dump(), " from here on", was));
+    }
   }
-  return changes;
 }
 
-// Says what the optimizer does otherwise from here on.
-void note_optimizer_changes(const Config& before, const Config& after) {
-  for (const Change& change : changed_settings(before, after)) {
-    if (!change.key.starts_with("optimizer.")) continue;
-    log_note(str(change.key, " is ", change.is, " from the next update on (was ", change.was,
-                 "); what the optimizer remembers is kept"));
-  }
+// Where the schedule of the rate begins anew in the middle of a run.
+void warn_of_rate(const Config& before, const Config& after, const RestartableRun& training) {
+  const Trainer* trainer = training.trainer();
+  if (trainer == nullptr) return;
+  const TrainingState& state = trainer->state();
+  const std::optional<std::string> rise =
+      rate_rise(before, after, trainer->order(), {state.step, state.tokens});
+  if (rise) log_warning(*rise);
 }
 
 // Trials are compared with each other: what their losses rest on stays until the best goes on.
@@ -80,7 +81,8 @@ void refuse_unlike_trials(const RunFolder& run, const Config& before, const Conf
     return;
   }
   std::vector<std::string> unlike;
-  for (const Change& change : changed_settings(before, after)) {
+  for (const SettingChange& change : changed_settings(before, after)) {
+    if (!change.unused.empty()) continue;
     const std::string section = change.key.substr(0, change.key.find('.'));
     const bool counts = section == "optimizer" || section == "lr_schedule" || section == "clip" ||
                         section == "loss" || section == "precision" ||
@@ -97,7 +99,7 @@ void refuse_unlike_trials(const RunFolder& run, const Config& before, const Conf
 
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
-  Config config = load_config(run.config().string(), overrides, InitFrom::kSkip);
+  Config config = read_run_config(run, overrides);
   make_paths_absolute(config);
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
@@ -105,8 +107,11 @@ Config changed_config(const RunFolder& run, const Config& before,
                 str("a run cannot change ", join(changed, ", "),
                     " on resume; start a new run, with init_from to keep the weights"));
   }
-  note_optimizer_changes(before, config);
   return config;
+}
+
+void log_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log_warning(warning);
 }
 
 // The folder holds the run from here on, so the command that has begun it would be refused.
@@ -127,6 +132,7 @@ int train(RestartableRun& training, bool json) {
     if (json || !output_is_terminal()) std::cout << status << std::endl;
   };
   log_note(training.summary());
+  log_warnings(training.warnings());
   try {
     const RunOutcome outcome = training.run();
     print_status(outcome.status);
@@ -154,6 +160,7 @@ RestartableRun make_run(Config& config, const RunFolder& run) {
 }
 
 RestartableRun make_new_run(Config& config, const RunFolder& run) {
+  log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
   require_room_for_checkpoint(config, run);
   RestartableRun training(config, data, run);
@@ -178,18 +185,24 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
   return with_the_run_there(run, [&] { return train(training, json); });
 }
 
-void write_run_config(const RunFolder& run, const Config& config) {
-  write_file_atomic(run.config(), config_to_json(config).dump(2) + "\n");
-}
-
 int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, bool json) {
   const FileLock lock = lock_run(run);
-  const Config before = load_config(run.config().string(), {}, InitFrom::kSkip);
+  const auto [before, sealed] = read_run_config(run);
   Config config = changed_config(run, before, overrides);
   config.run_dir = run.path().string();  // the run may have been copied or moved
   refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
-  if (!(config == before)) write_run_config(run, config);
+  if (!sealed) {
+    log_note(str(run.config().string(),
+                 " has no digest, since an earlier lmtrain wrote it: whether it was damaged cannot "
+                 "be told; it has one from now on"));
+  }
+  const std::vector<SettingChange> changes = changed_settings(before, config);
+  announce(changes);
+  training.note_changes(changes_json(changes));
+  warn_of_rate(before, config, training);
+  const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
+  if (!sealed || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
 }
 
@@ -212,8 +225,10 @@ int branch_run(const RunFolder& from, const Branch& branch,
                 str("there is no checkpoint in ", from.path().string(), " to branch from"));
   }
   verify_checkpoint_files(from.checkpoint(*step), /*skip_training_state=*/false);
-  const Config before = load_config(from.config().string(), {}, InitFrom::kSkip);
+  const Config before = read_run_config(from).config;
   Config config = changed_config(from, before, overrides);
+  const std::vector<SettingChange> changes = changed_settings(before, config);
+  announce(changes);
   const std::filesystem::path file = from.checkpoint(*step) / kStateFile;
   const TrainingState state = parse_state(read_file(file), file.string());
   // Of random restart's trials only the one that the checkpoint comes from is in the branch.
@@ -226,15 +241,17 @@ int branch_run(const RunFolder& from, const Branch& branch,
   const FileLock lock = lock_run(run);
   require_new_run(run);  // begun by another process since
   adopt_checkpoint(from, *step, run);
-  write_run_config(run, config);
+  write_run_config(run, config, *step);
   return with_the_run_there(run, [&] {
     RestartableRun training = make_run(config, run);
-    write_run_config(run, config);  // with what was auto made concrete
+    write_run_config(run, config, *step);  // with what was auto made concrete
+    warn_of_rate(before, config, training);
     RunLog(run, state, /*tensorboard=*/false)
         .event("start", state, str("branch of ", from.checkpoint(*step).string()),
                {{"version", LMTRAIN_VERSION},
                 {"device", config.device},
-                {"precision", config.precision}});
+                {"precision", config.precision},
+                {"changed", changes_json(changes)}});
     return train(training, json);
   });
 }

@@ -8,6 +8,7 @@
 #include "cli/config_options.h"
 #include "cli/run_setup.h"
 #include "config/parse.h"
+#include "train/run_config.h"
 #include "train/start_checks.h"
 
 namespace lmtrain {
@@ -23,7 +24,7 @@ struct Options {
 };
 
 int train(const Options& options) {
-  Config config = load_config(options.config, options.overrides);
+  Config config = load_new_config(options.config, options.overrides);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
   make_paths_absolute(config);
@@ -39,11 +40,12 @@ int train(const Options& options) {
   RestartableRun training = make_new_run(config, run);
   if (options.dry_run) {
     std::cout << training.summary() << std::endl;
+    for (const std::string& warning : training.warnings()) log_warning(warning);
     return 0;
   }
   lock = lock_run(run);
   require_new_run(run);  // begun by another process since
-  write_run_config(run, config);
+  write_run_config(run, config, /*step=*/0);
   return train_run(run, training, options.json);
 }
 

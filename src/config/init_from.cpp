@@ -17,7 +17,7 @@ namespace {
 std::string why_no_tokenizer(const fs::path& folder) {
   std::string found = "no tokenizer";
   for (const char* name : {"tokenizer.json", "vocab.json"}) {
-    if (!fs::exists(folder / name, code)) continue;
+    if (!is_there(folder / name)) continue;
     found = std::string(name) + ", which is not read yet";
     break;
   }

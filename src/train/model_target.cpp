@@ -3,12 +3,12 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/text.h"
-#include "config/parse.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "ops/device.h"
 #include "ops/torch_headers.h"
 #include "train/resolve.h"
+#include "train/run_config.h"
 
 namespace lmtrain {
 
@@ -30,8 +30,7 @@ ModelTarget::ModelTarget(const Target& target, const ModelTargetOptions& options
                                       vocab_size, "; they do not belong together"));
   }
   if (target.run) {
-    const Config config =
-        load_config(RunFolder(*target.run).config().string(), {}, InitFrom::kSkip);
+    const Config config = read_run_config(RunFolder(*target.run)).config;
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
   }

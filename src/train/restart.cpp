@@ -79,6 +79,14 @@ RunOutcome RestartableRun::run() {
   }
 }
 
+void RestartableRun::note_changes(nlohmann::ordered_json changes) {
+  if (trainer_ && !next_trial_) {
+    trainer_->changed_settings = std::move(changes);
+  } else {
+    changed_settings_ = std::move(changes);
+  }
+}
+
 // What the run's own Trainer did not write, as no Trainer or a trial's was at work.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
@@ -225,10 +233,10 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   const RunFolder folder = trial_folder(run_, result.seed);
   lmtrain::create_directories(folder.path());
   if (!announced_) {
-    log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed),
-              {{"version", LMTRAIN_VERSION},
-               {"device", config_.device},
-               {"precision", config_.precision}});
+    nlohmann::ordered_json fields = {
+        {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+    if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
+    log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
     announced_ = true;
   }
   log_note(str("trial of seed ", result.seed));

@@ -37,6 +37,13 @@ class RestartableRun {
   }
   // The same for people.
   std::string summary() const { return trainer_ ? trainer_->summary() : given_up_; }
+  // The run where it comes next; null where a trial does, or nothing.
+  const Trainer* trainer() const { return next_trial_ ? nullptr : trainer_.get(); }
+  std::vector<std::string> warnings() const {
+    return trainer_ ? trainer_->warnings() : std::vector<std::string>();
+  }
+  // Settings that this process has changed (Trainer::changed_settings), for its event `resume`.
+  void note_changes(nlohmann::ordered_json changes);
   // As Trainer's; Error(kNumeric) when every attempt has failed, now or before.
   RunOutcome run();
   const std::string& failed_status() const { return failed_status_; }
@@ -70,6 +77,7 @@ class RestartableRun {
   std::unique_ptr<Trainer> trainer_;       // of what comes next; none: given up
   std::string given_up_;                   // why, when every attempt has failed
   bool announced_ = false;                 // a start or resume event is there from this process
+  nlohmann::ordered_json changed_settings_ = nlohmann::ordered_json::array();
   std::string failed_status_;
 };
 

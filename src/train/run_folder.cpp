@@ -13,13 +13,13 @@ namespace {
 constexpr std::string_view kStepPrefix = "step_";
 constexpr std::string_view kUnfinishedPrefix = ".tmp-";
 
+}  // namespace
+
 std::string step_name(int64_t step) {
   std::string digits = std::to_string(step);
   if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
   return str(kStepPrefix, digits);
 }
-
-}  // namespace
 
 std::filesystem::path RunFolder::checkpoint(int64_t step) const {
   return checkpoints() / step_name(step);

@@ -12,6 +12,9 @@
 
 namespace lmtrain {
 
+// The name of what belongs to a step: step_00001000.
+std::string step_name(int64_t step);
+
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -24,6 +27,7 @@ class RunFolder {
   std::filesystem::path log() const { return path_ / "train.log"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path config_history() const { return path_ / "config_history"; }
   std::filesystem::path trials() const { return path_ / "trials"; }  // of random restart
   std::filesystem::path checkpoint(int64_t step) const;              // checkpoints/step_00001000
   std::filesystem::path unfinished_checkpoint(

@@ -186,6 +186,10 @@ std::optional<RunOutcome> Trainer::already_done() {
   log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
                state_.tokens, " tokens"));
   run_.remove_unfinished();
+  if (!changed_settings.empty()) {
+    RunLog(run_, state_, /*tensorboard=*/false)
+        .event("resume", state_, "the run is finished", {{"changed", changed_settings}});
+  }
   // A run that was killed in its last moment has not said that it is done.
   return RunOutcome{
       0, said ? status.substr(0, status.find('\n')) : write_status(run_, "done", state_, 0)};
@@ -206,9 +210,10 @@ void Trainer::train() {
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
       });
-  log_->event(
-      resumed ? "resume" : "start", state_, "",
-      {{"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}});
+  nlohmann::ordered_json fields = {
+      {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+  if (!changed_settings.empty()) fields["changed"] = changed_settings;
+  log_->event(resumed ? "resume" : "start", state_, "", fields);
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
   if (!at_end()) {
@@ -235,7 +240,10 @@ void Trainer::train() {
   }
   log_progress_done();
   ending_ = true;
-  if (finished()) evaluate_now();
+  if (finished()) {
+    evaluate_now();
+    require_finite_end();
+  }
   if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
   save_checkpoint();
   lap();

@@ -47,12 +47,19 @@ class Trainer {
   RunPlan plan() const { return plan_run(config_, data_, *order_); }
   // What the run will do, for people: model, data, lengths, steps.
   std::string summary() const;
+  // What of it is seldom meant (train/run_warnings.h).
+  std::vector<std::string> warnings() const;
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
   // to status.json and thrown on.
   RunOutcome run();
   // The status.json that a failed run() has written; empty when it could not.
   const std::string& failed_status() const { return failed_status_; }
   const TrainingState& state() const { return state_; }
+  const BatchOrder& order() const { return *order_; }
+
+  // Settings that this process has changed, for the event `resume`: changes_json of
+  // train/run_config.h.
+  nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
   // For tests of the guard: called with a batch, its loss and its gradient between backward and
   // clipping, and may change the two.
@@ -78,6 +85,10 @@ class Trainer {
   void count_skip();
   void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
   nlohmann::ordered_json incident_fields(const Batch& batch, double loss, double grad_norm) const;
+  // Error(kNumeric) for weights, or a last loss, that are not finite: nothing good comes of them.
+  void require_finite_weights() const;
+  void require_finite_end() const;
+  void judge_evaluation(double loss) const;
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);

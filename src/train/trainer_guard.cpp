@@ -1,5 +1,6 @@
 // What the loop does with a batch that must not be applied: skip it, go back to the last
 // checkpoint, or end the run with exit code 4.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -17,13 +18,31 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kCure = "lower optimizer.lr, raise lr_schedule.warmup, or look at the data";
 
-// The first tensor whose gradient is not finite; empty when all are.
-std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& grad) {
-  for (const ParameterSpec& spec : layout.parameters()) {
-    const at::Tensor part = grad.narrow(0, spec.offset, spec.numel());
-    if (!part.isfinite().all().item<bool>()) return spec.name;
+// In pieces, so that what isfinite() allocates stays small beside the weights.
+bool all_finite(const at::Tensor& flat) {
+  constexpr int64_t kPiece = int64_t{1} << 24;
+  for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
+    const at::Tensor piece = flat.narrow(0, begin, std::min(kPiece, flat.numel() - begin));
+    if (!piece.isfinite().all().item<bool>()) return false;
   }
+  return true;
+}
+
+// The first tensor that is not finite in a flat buffer, the gradient or the weights; empty when all
+// are.
+std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& flat) {
+  for (const ParameterSpec& spec : layout.parameters())
+    if (!all_finite(flat.narrow(0, spec.offset, spec.numel()))) return spec.name;
   return "";
+}
+
+// Also where the guard lets everything through, a run whose numbers are lost is not done.
+[[noreturn]] void throw_diverged(const Config& config, int64_t step, const std::string& what) {
+  const std::string guard = config.guard.on_nonfinite == "off"
+                                ? "guard.on_nonfinite is \"off\": set it to \"skip\"; or "
+                                : "";
+  throw Error(ErrorKind::kNumeric,
+              str("diverged: after step ", step, " ", what, "; ", guard, kCure));
 }
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -82,6 +101,28 @@ void Trainer::count_skip() {
   throw Error(ErrorKind::kNumeric,
               str("diverged: ", state_.guard.skips_in_a_row,
                   " batches in a row could not be applied (guard.max_skips); ", kCure));
+}
+
+void Trainer::require_finite_weights() const {
+  const std::string tensor = first_bad_tensor(parameters_.layout(), parameters_.master());
+  if (tensor.empty()) return;
+  throw_diverged(
+      config_, state_.step,
+      str("the weights are not finite (first: ", tensor, "), and no checkpoint is made of them"));
+}
+
+void Trainer::require_finite_end() const {
+  require_finite_weights();
+  if (state_.loss && !std::isfinite(*state_.loss))
+    throw_diverged(config_, state_.step, "the loss of the last step is not finite");
+}
+
+void Trainer::judge_evaluation(double loss) const {
+  if (std::isfinite(loss)) return;
+  require_finite_weights();
+  if (at_end()) throw_diverged(config_, state_.step, "the held-out loss is not finite");
+  log_warning(
+      str("the held-out loss after step ", state_.step, " is not finite, though the weights are"));
 }
 
 void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fields) {

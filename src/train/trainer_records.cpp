@@ -16,6 +16,7 @@
 #include "train/failure.h"
 #include "train/report.h"
 #include "train/resolve.h"
+#include "train/run_warnings.h"
 #include "train/trainer.h"
 
 namespace lmtrain {
@@ -104,6 +105,10 @@ double Trainer::seconds_left(const Progress& before) const {
                             time_left_->seconds({.saves = 1}));
 }
 
+std::vector<std::string> Trainer::warnings() const {
+  return run_warnings(config_, *order_, eval_shard_.has_value());
+}
+
 void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before) {
   log_->update(metrics);
   time_left_->add_batch(metrics.seq_len, lap());
@@ -186,10 +191,12 @@ void Trainer::evaluate_now() {
                "  perplexity ", printed("%.2f", result->perplexity()), "  bits per byte ",
                printed("%.4f", result->bits_per_byte())));
   write_running_status();
+  judge_evaluation(result->loss());
 }
 
 void Trainer::save_checkpoint() {
   if (saved_step_ == state_.step) return;
+  require_finite_weights();
   lap();
   log_->sync();
   saver_->save(take_snapshot(state_, parameters_, *optimizer_));

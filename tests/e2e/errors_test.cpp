@@ -374,11 +374,12 @@ std::vector<ErrorCase> init_cases() {
          fs::remove(folder / "model-00002-of-00002.safetensors");
          return train_command(workspace, workspace.config(init_config(folder)));
        }},
-      {"InitIsARun",
+      {"InitIsARunWithoutACheckpoint",
        2,
-       {"/init_from", "is a run", "checkpoints"},
+       {"/init_from", "no checkpoint yet"},
        [](const Workspace& workspace) {
-         return train_command(workspace, workspace.config(init_config(reference().run.folder())));
+         fs::create_directories(workspace / "other/checkpoints");
+         return train_command(workspace, workspace.config(init_config(workspace / "other")));
        }},
       {"InitDamagedCheckpoint",
        3,
@@ -511,7 +512,7 @@ std::vector<ErrorCase> target_cases() {
                }),
       run_case("ResumeAllDamaged", 3, {"resume", "{run}"}, {"every checkpoint", "backup"},
                break_all),
-      run_case("ResumeBrokenConfig", 2, {"resume", "{run}"}, {"config.json:1"},
+      run_case("ResumeBrokenConfig", 3, {"resume", "{run}"}, {"config.json:1", "cp "},
                [](const RunDir& run) { replace_file(run.folder() / "config.json", "{"); }),
       run_case("ResumeUnknownSetting", 2, {"resume", "{run}", "--set", "train.stps=5"},
                {"--set", "stps", "steps"}, nothing),

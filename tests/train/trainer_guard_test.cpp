@@ -148,14 +148,43 @@ TEST(TrainerGuard, TheComparisonsShowADifference) {
   EXPECT_EQ(weights_of(whole, 40), weights_without(whole, {}, 40));
 }
 
-TEST(TrainerGuard, OffLetsItThrough) {
+// The step is applied as it is; but weights that are lost end the run, and make no checkpoint that
+// would push out the good ones.
+TEST(TrainerGuard, OffLetsItThroughAndTheRunIsNotDone) {
+  struct Case {
+    Json changes;
+    int64_t step;  // at which it is noticed
+    const char* part;
+  };
+  for (const Case& c :
+       {Case{{{"eval", {{"every", 6}}}}, 18, "the weights are not finite"},
+        Case{{{"eval", {{"every", 0}}}}, 20, "model.embed_tokens.weight"},
+        Case{{{"eval", {{"every", 0}}}, {"checkpoint", {{"every", 0}}}}, 40, "no checkpoint"},
+        Case{{{"data", {{"eval", nullptr}, {"eval_fraction", 0}}}, {"checkpoint", {{"every", 0}}}},
+             40,
+             "guard.on_nonfinite is \"off\""}}) {
+    Json changes = c.changes;
+    changes["guard"] = {{"on_nonfinite", "off"}};
+    const TinyRun tiny(changes);
+    const std::string message =
+        error_of(ErrorKind::kNumeric, [&] { train(tiny, bad_gradient(17, NAN, 3)); });
+    EXPECT_NE(message.find(c.part), std::string::npos) << message;
+    EXPECT_TRUE(tiny.events("skip").empty());
+    EXPECT_EQ(tiny.status().at("state"), "diverged");
+    EXPECT_EQ(tiny.status().at("exit_code"), 4);
+    EXPECT_EQ(tiny.status().at("step"), c.step);
+    for (const int64_t step : tiny.run.checkpoint_steps()) EXPECT_LE(step, 15);
+  }
+}
+
+// The loss alone is lost, in the last step: the weights are fine, and it is not done all the same.
+TEST(TrainerGuard, ALastLossThatIsNotFiniteIsNoEnd) {
   const TinyRun tiny(Json{{"guard", {{"on_nonfinite", "off"}}}});
-  train(tiny, bad_gradient(17, NAN, 3));
-  EXPECT_TRUE(tiny.events("skip").empty());
-  Parameters parameters(ParameterLayout(tiny.config.model, *tiny.config.model.vocab_size),
-                        at::kFloat, at::kCPU);
-  load_initial_weights(tiny.run.checkpoint(40).string(), parameters);
-  EXPECT_FALSE(parameters.master().isfinite().all().item<bool>());
+  const std::string message = error_of(ErrorKind::kNumeric, [&] { train(tiny, nan_loss(39)); });
+  EXPECT_NE(message.find("the loss of the last step is not finite"), std::string::npos) << message;
+  // In the middle it is a line of metrics.jsonl and no more.
+  const TinyRun earlier(Json{{"guard", {{"on_nonfinite", "off"}}}});
+  EXPECT_EQ(train(earlier, nan_loss(17)).exit_code, 0);
 }
 
 TEST(TrainerGuard, StopEndsTheRun) {

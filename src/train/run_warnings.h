@@ -1,0 +1,31 @@
+// What a run would do that is seldom meant, though nothing forbids it: many passes over little
+// text, a warm-up longer than the run, a rate that rises when a run is made longer. Each rule is
+// one function; `train`, `train --dry-run`, `resume` and `plan` print what they find as warnings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "batching/batch_order.h"
+#include "config/config.h"
+
+namespace lmtrain {
+
+// Passes over the text of a source above which a run learns it by heart rather than from it.
+inline constexpr double kMostPasses = 20;
+
+// `config` is resolved, `order` its plan. In a fixed order; each names the settings to change.
+std::vector<std::string> run_warnings(const Config& config, const BatchOrder& order, bool has_eval);
+
+// A resume that changes the learning rate of the next step: where a run stands.
+struct RunPosition {
+  int64_t step = 0;
+  int64_t tokens = 0;
+};
+// The share of optimizer.lr that the next step has under `after` is above the one it had under
+// `before` (a decay that had begun and begins anew). Nothing where it is not. `order`: of `after`.
+std::optional<std::string> rate_rise(const Config& before, const Config& after,
+                                     const BatchOrder& order, const RunPosition& position);
+
+}  // namespace lmtrain

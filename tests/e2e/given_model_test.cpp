@@ -1,0 +1,175 @@
+// A run that begins from weights of others (`init_from`): the tokenizer must be theirs, a run
+// folder stands for its newest checkpoint, and a length that changes is said.
+#include <gtest/gtest.h>
+
+#include "e2e/references.h"
+#include "e2e/tamper.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kHf = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
+
+// One of as many pieces, trained on the sample.
+std::string other_tokenizer(const Workspace& workspace) {
+  const ProcessResult result = lmtrain(
+      {"prepare",
+       workspace.config({{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 384}}}}},
+                         {"data", {{"cache_dir", (workspace / "other").string()}}}})});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  for (const auto& entry : fs::recursive_directory_iterator(workspace / "other"))
+    if (entry.path().filename() == "tokenizer.model") return entry.path().string();
+  return "none was trained";
+}
+
+Json from(const std::string& folder, Json changes = Json::object()) {
+  Json config = {{"init_from", folder}, {"model", nullptr}, {"tokenizer", nullptr}};
+  config.merge_patch(changes);
+  return config;
+}
+
+std::string copy_of_hf(const Workspace& workspace) {
+  fs::copy(kHf, workspace / "hf");
+  return (workspace / "hf").string();
+}
+
+ProcessResult train_in(const Workspace& workspace, const Json& changes) {
+  return lmtrain({"train", workspace.config(changes), "--run-dir", (workspace / "run").string()});
+}
+
+void expect_refused(const Workspace& workspace, const ProcessResult& result, int exit_code,
+                    const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result;
+  for (const std::string& part : parts)
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << result;
+  EXPECT_FALSE(fs::exists(workspace / "run/config.json")) << "a run was begun";
+  EXPECT_FALSE(fs::exists(workspace / "cache")) << "data was prepared";
+}
+
+TEST(GivenModel, WithoutItsTokenizerIsRefused) {
+  for (const bool has_json : {true, false}) {
+    const Workspace workspace;
+    const std::string folder = copy_of_hf(workspace);
+    fs::remove(folder + "/tokenizer.model");
+    if (has_json) workspace.write("hf/tokenizer.json", "{}");
+    expect_refused(
+        workspace, train_in(workspace, from(folder)), 2,
+        {"/init_from", folder, has_json ? "tokenizer.json, which is not read" : "no tokenizer)",
+         "tokenizer.allow_mismatch"});
+  }
+}
+
+TEST(GivenModel, ANewTokenizerIsTrainedWhereThatIsAskedFor) {
+  const Workspace workspace;
+  const std::string folder = copy_of_hf(workspace);
+  fs::remove(folder + "/tokenizer.model");
+  const ProcessResult result = train_in(
+      workspace,
+      from(folder, {{"tokenizer", {{"allow_mismatch", true}, {"train", {{"vocab_size", 384}}}}},
+                    {"train", {{"steps", 2}}}}));
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("warning: a new tokenizer is trained under the weights"),
+            std::string::npos)
+      << result;
+}
+
+TEST(GivenModel, AnotherTokenizerIsRefusedOrWarnedOf) {
+  const Workspace workspace;
+  const Json other = {{"tokenizer", {{"model", other_tokenizer(workspace)}}},
+                      {"train", {{"steps", 2}}}};
+  expect_refused(
+      workspace, train_in(workspace, from(kHf, other)), 2,
+      {"is not the tokenizer of the weights", kHf + "/tokenizer.model", "allow_mismatch"});
+  Json allowed = other;
+  allowed["tokenizer"]["allow_mismatch"] = true;
+  const ProcessResult result = train_in(workspace, from(kHf, allowed));
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("warning: tokenizer.model"), std::string::npos) << result;
+}
+
+TEST(GivenModel, ALargerVocabularyThanTheEmbeddingIsRefused) {
+  const Workspace workspace;
+  const std::string folder = copy_of_hf(workspace);
+  Json config = Json::parse(read_text(folder + "/config.json"));
+  config["vocab_size"] = 100;
+  workspace.write("hf/config.json", config.dump());
+  expect_refused(workspace, train_in(workspace, from(folder)), 2,
+                 {"pieces", "100 rows", "do not belong together"});
+}
+
+// The same content elsewhere is the same tokenizer; a folder without one cannot be compared.
+TEST(GivenModel, TheSameTokenizerByAnotherPathIsFine) {
+  const Workspace workspace;
+  const std::string folder = copy_of_hf(workspace);
+  fs::copy_file(kHf + "/tokenizer.model", workspace / "same.model");
+  const Json given = {{"tokenizer", {{"model", (workspace / "same.model").string()}}},
+                      {"train", {{"steps", 1}}}};
+  const std::string config = workspace.config(from(folder, given));
+  const ProcessResult same = lmtrain({"train", config, "--dry-run"});
+  EXPECT_EQ(same.exit_code, 0) << same;
+  EXPECT_EQ(same.err.find("tokenizer of the weights"), std::string::npos) << same;
+  fs::remove(folder + "/tokenizer.model");
+  const ProcessResult unknown = lmtrain({"train", config, "--dry-run"});
+  EXPECT_EQ(unknown.exit_code, 0) << unknown;
+  EXPECT_NE(unknown.err.find("to compare tokenizer.model with"), std::string::npos) << unknown;
+}
+
+// A tokenizer of another kind is named by its kind, in our words.
+TEST(GivenModel, ATokenizerJsonIsNamed) {
+  const Workspace workspace;
+  const std::string json =
+      workspace.write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}}})");
+  const ProcessResult result = train_in(workspace, {{"tokenizer", {{"model", json}}}});
+  EXPECT_EQ(result.exit_code, 3) << result;
+  EXPECT_NE(result.err.find(json + " is not a sentencepiece model: it is a Hugging Face "
+                                   "tokenizer.json, which is not read yet"),
+            std::string::npos)
+      << result;
+  EXPECT_EQ(result.err.find("sentencepiece_processor"), std::string::npos) << result;
+}
+
+TEST(GivenModel, AChangedLengthIsSaid) {
+  const Workspace workspace;
+  for (const auto& [length, part] :
+       {std::pair{32, "the model is trained on rows up to 32"},
+        std::pair{128, "positions from 64 on are new to the weights"}}) {
+    const std::string config =
+        workspace.config(from(kHf, {{"sequence", {{"max_length", length}}}}));
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"plan", config}, {"train", config, "--dry-run"}}) {
+      const ProcessResult result = lmtrain(command);
+      EXPECT_EQ(result.exit_code, 0) << result;
+      EXPECT_NE(result.err.find("warning: max_position_embeddings of init_from is 64"),
+                std::string::npos)
+          << result;
+      EXPECT_NE(result.err.find(part), std::string::npos) << result;
+    }
+  }
+  const ProcessResult same = lmtrain({"plan", workspace.config(from(kHf))});
+  EXPECT_EQ(same.err.find("max_position_embeddings"), std::string::npos) << same;
+}
+
+// Its newest valid checkpoint is taken, named, and kept in the config.
+TEST(GivenModel, OfARunTheNewestValidCheckpointIsTaken) {
+  const Reference& first = reference();
+  const RunDir source = first.run.copy(first.fresh("source"));
+  flip_bit(source.newest_checkpoint() / "model.safetensors", -1);
+  const fs::path expected = source.checkpoint(*(source.checkpoint_steps().rbegin() + 1));
+  const std::string config = first.workspace.config(
+      {{"init_from", source.path()}, {"model", nullptr}, {"tokenizer", nullptr}}, "of a run.json");
+  const RunDir run(first.fresh("from a run"));
+  const ProcessResult result = lmtrain({"train", config, "--run-dir", run.path()});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("damaged checkpoint passed over"), std::string::npos) << result;
+  EXPECT_NE(result.err.find("its newest checkpoint is taken: " + expected.string()),
+            std::string::npos)
+      << result;
+  const Json kept = Json::parse(read_text(run.folder() / "config.json"));
+  EXPECT_EQ(kept.at("init_from"), expected.string());
+  EXPECT_EQ(kept.at("tokenizer").at("model"), (expected / "tokenizer.model").string());
+}
+
+}  // namespace
+}  // namespace lmtrain::testing

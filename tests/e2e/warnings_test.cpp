@@ -1,0 +1,99 @@
+// What ruins a run without being wrong by itself is said before the first step, by train, its dry
+// run and plan alike, or ends the run.
+#include <gtest/gtest.h>
+
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Warnings, AreThoseOfThePlanTheDryRunAndTheRun) {
+  const Workspace workspace;
+  const std::string text =
+      workspace.write("little.txt", "the same few words, again and again, for a test of passes.\n");
+  const std::string config =
+      workspace.config({{"data", {{"train", {"data/sample", {{"path", text}, {"weight", 40}}}}}},
+                        {"train", {{"steps", 60}}},
+                        {"checkpoint", {{"every", "500 steps"}}},
+                        {"lr_schedule", {{"warmup", "100 steps"}}}});
+  const RunDir run(workspace / "run");
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"plan", config},
+                                                  {"plan", config, "--json"},
+                                                  {"train", config, "--dry-run"},
+                                                  {"train", config, "--run-dir", run.path()}}) {
+    const ProcessResult result = lmtrain(command);
+    EXPECT_EQ(result.exit_code, 0) << result;
+    for (const std::string& part :
+         {std::string("warning: train.steps 60 goes over /data/train/1 (\"") + text,
+          std::string("warning: lr_schedule.warmup 100 steps is as long as the run"),
+          std::string("warning: checkpoint.every 500 steps is longer than the run")})
+      EXPECT_TRUE(contains(result.err, part)) << part << result;
+    if (command.back() == "--json") {
+      EXPECT_EQ(Json::parse(result.out).at("warnings").size(), 3U) << result.out;
+    }
+  }
+  const ProcessResult quiet = lmtrain({"plan", workspace.config(), "--json"});
+  EXPECT_EQ(Json::parse(quiet.out).at("warnings").size(), 0U) << quiet.out;
+}
+
+// Weight 10 counts for nothing where an entry before it claims the files.
+TEST(Warnings, ASourceWithoutAFileOfItsOwnIsRefused) {
+  const Workspace workspace;
+  const std::string config = workspace.config(
+      {{"data",
+        {{"train", {"data/sample", {{"path", "data/sample/bread.txt"}, {"weight", 10}}}}}}});
+  for (const std::string command : {"train", "plan", "prepare"}) {
+    const ProcessResult result = lmtrain({command, config});
+    EXPECT_EQ(result.exit_code, 2) << result;
+    for (const std::string part : {"/data/train/1 (", "weight 10", "/data/train/0 (", "bread.txt"})
+      EXPECT_TRUE(contains(result.err, part)) << part << result;
+  }
+}
+
+TEST(Warnings, ARateThatRisesWhenTheRunIsMadeLonger) {
+  const RunDir run = reference().run.copy(reference().fresh("longer"));
+  const ProcessResult longer = lmtrain({"resume", run.path(), "--set", "train.steps=80"});
+  ASSERT_EQ(longer.exit_code, 0) << longer;
+  // From the floor, 3e-4, to half of the longer cosine; and that is what metrics.jsonl has.
+  double rate = 0;
+  for (const Json& line : run.metrics())
+    if (line.value("step", 0) == 41 && line.contains("lr")) rate = line.at("lr");
+  EXPECT_GT(rate, 1.6e-3);
+  EXPECT_TRUE(
+      contains(longer.err, "warning: the learning rate rises at step 41 from 0.0003 to 0.0016"))
+      << rate << longer;
+  // A plateau goes on as it was.
+  const Reference& plateau = reference(
+      {{"lr_schedule", {{"type", "wsd"}, {"decay", "20%"}}}, {"checkpoint", {{"keep", 100}}}});
+  for (const auto& [step, warned] : {std::pair{"30", false}, std::pair{"39", true}}) {
+    const ProcessResult branch =
+        lmtrain({"resume", plateau.run.path(), "--from", step, "--run-dir",
+                 plateau.fresh("branch").string(), "--set", "train.steps=60"});
+    ASSERT_EQ(branch.exit_code, 0) << branch;
+    EXPECT_EQ(contains(branch.err, "the learning rate rises"), warned) << step << branch;
+  }
+}
+
+// Guard off, and the numbers are lost: not `done`, not exit code 0.
+TEST(Warnings, ARunWithoutAGuardWhoseWeightsAreLostIsNotDone) {
+  const Workspace workspace;
+  const std::string config = workspace.config({{"optimizer", {{"lr", 1e30}}},
+                                               {"guard", {{"on_nonfinite", "off"}}},
+                                               {"train", {{"steps", 12}}},
+                                               {"eval", {{"every", "50%"}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult result = lmtrain({"train", config, "--run-dir", run.path()});
+  EXPECT_EQ(result.exit_code, 4) << result;
+  EXPECT_TRUE(contains(result.err, "not finite")) << result;
+  EXPECT_TRUE(contains(result.err, "guard.on_nonfinite is \"off\"")) << result;
+  EXPECT_EQ(run.status().at("state"), "diverged");
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
