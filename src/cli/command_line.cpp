@@ -35,7 +35,8 @@ std::string no_such_command(const CLI::App& app, const std::string& word) {
   const std::vector<std::string> names = command_names(app);
   const std::string nearest = nearest_word(word, names);
   return str("there is no command \"", word, "\"",
-             nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"), " The commands are ",
+             nearest.empty() ? "; the commands are "
+                             : str("; did you mean \"", nearest, "\"? The commands are "),
              join(names, ", "), "; run lmtrain --help");
 }
 

@@ -146,7 +146,7 @@ TEST(Limits, WeightsThatDoNotFitAreExit6) {
       lmtrain({"train", config, "--run-dir", (workspace / "run").string(), "--dry-run"},
               with_memory(rlim_t{1} << 30));
   EXPECT_EQ(dry.exit_code, 6) << dry;
-  EXPECT_EQ(dry.err, result.err);
+  EXPECT_NE(dry.err.find("out of memory before the first step"), std::string::npos) << dry;
   const ProcessResult plan = lmtrain({"plan", config}, with_memory(rlim_t{1} << 30));
   EXPECT_EQ(plan.exit_code, 0) << plan;
   EXPECT_NE(plan.out.find("out of memory before the first step"), std::string::npos) << plan;
