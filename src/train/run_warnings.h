@@ -18,14 +18,14 @@ inline constexpr double kMostPasses = 20;
 // `config` is resolved, `order` its plan. In a fixed order; each names the settings to change.
 std::vector<std::string> run_warnings(const Config& config, const BatchOrder& order, bool has_eval);
 
-// A resume that changes the learning rate of the next step: where a run stands.
-struct RunPosition {
+// Where a run stands when it is resumed.
+struct StandsAt {
   int64_t step = 0;
   int64_t tokens = 0;
 };
 // The share of optimizer.lr that the next step has under `after` is above the one it had under
 // `before` (a decay that had begun and begins anew). Nothing where it is not. `order`: of `after`.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
-                                     const BatchOrder& order, const RunPosition& position);
+                                     const BatchOrder& order, const StandsAt& position);
 
 }  // namespace lmtrain
