@@ -176,7 +176,7 @@ Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_ev
 }
 
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
-                                     const BatchOrder& order, const StandsAt& position) {
+                                     const BatchOrder& order, const ResumePoint& position) {
   // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {

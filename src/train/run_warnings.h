@@ -19,13 +19,13 @@ inline constexpr double kMostPasses = 20;
 std::vector<std::string> run_warnings(const Config& config, const BatchOrder& order, bool has_eval);
 
 // Where a run stands when it is resumed.
-struct StandsAt {
+struct ResumePoint {
   int64_t step = 0;
   int64_t tokens = 0;
 };
 // The share of optimizer.lr that the next step has under `after` is above the one it had under
 // `before` (a decay that had begun and begins anew). Nothing where it is not. `order`: of `after`.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
-                                     const BatchOrder& order, const StandsAt& position);
+                                     const BatchOrder& order, const ResumePoint& position);
 
 }  // namespace lmtrain

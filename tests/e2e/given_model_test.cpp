@@ -138,7 +138,8 @@ TEST(GivenModel, AChangedLengthIsSaid) {
     const std::string config =
         workspace.config(from(kHf, {{"sequence", {{"max_length", length}}}}));
     for (const std::vector<std::string>& command :
-         {std::vector<std::string>{"plan", config}, {"train", config, "--dry-run"}}) {
+         {std::vector<std::string>{"plan", config},
+          std::vector<std::string>{"train", config, "--dry-run"}}) {
       const ProcessResult result = lmtrain(command);
       EXPECT_EQ(result.exit_code, 0) << result;
       EXPECT_NE(result.err.find("warning: max_position_embeddings of init_from is 64"),

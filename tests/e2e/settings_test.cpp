@@ -2,6 +2,8 @@
 // that was damaged or edited is not trained on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "e2e/references.h"
 
 namespace lmtrain::testing {
@@ -93,9 +95,10 @@ TEST(Settings, AnEditedOrDamagedConfigIsRefused) {
     const std::string held = (run.folder() / "config_history/0001_step_00000000.json").string();
     for (const std::vector<std::string>& command :
          {std::vector<std::string>{"resume", run.path(), "--set", "train.steps=45"},
-          {"train", reference().config, "--run-dir", run.path(), "--continue"},
-          {"resume", run.path(), "--run-dir", run.path() + "-branch"},
-          {"eval", run.path()}}) {
+          std::vector<std::string>{"train", reference().config, "--run-dir", run.path(),
+                                   "--continue"},
+          std::vector<std::string>{"resume", run.path(), "--run-dir", run.path() + "-branch"},
+          std::vector<std::string>{"eval", run.path()}}) {
       const ProcessResult refused = lmtrain(command);
       EXPECT_EQ(refused.exit_code, 3) << refused;
       expect_parts(refused, {"config.json is not as lmtrain wrote it", c.found, "--set KEY=VALUE",

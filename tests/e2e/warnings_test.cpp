@@ -23,10 +23,11 @@ TEST(Warnings, AreThoseOfThePlanTheDryRunAndTheRun) {
                         {"checkpoint", {{"every", "500 steps"}}},
                         {"lr_schedule", {{"warmup", "100 steps"}}}});
   const RunDir run(workspace / "run");
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"plan", config},
-                                                  {"plan", config, "--json"},
-                                                  {"train", config, "--dry-run"},
-                                                  {"train", config, "--run-dir", run.path()}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"plan", config},
+        std::vector<std::string>{"plan", config, "--json"},
+        std::vector<std::string>{"train", config, "--dry-run"},
+        std::vector<std::string>{"train", config, "--run-dir", run.path()}}) {
     const ProcessResult result = lmtrain(command);
     EXPECT_EQ(result.exit_code, 0) << result;
     for (const std::string& part :
