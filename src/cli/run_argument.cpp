@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "train/target.h"
 
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 // Both a run and a model of transformers have a config.json; only a model's names its type there.
 bool is_model_folder(const fs::path& folder) {
   const fs::path file = RunFolder(folder).config();
-  if (!fs::is_regular_file(file)) return false;
+  if (!is_file(file)) return false;
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
 }
@@ -35,10 +36,10 @@ std::optional<fs::path> run_around(const fs::path& path) {
 }
 
 std::string what_it_is(const fs::path& path) {
-  if (!fs::exists(path)) return "does not exist";
+  if (!is_there(path)) return "does not exist";
   if (is_checkpoint_folder(path)) return "is a checkpoint";
   if (is_model_folder(path)) return "is a model, not a run";
-  return fs::is_directory(path) ? "is not a run folder (no config.json)" : "is not a folder";
+  return is_folder(path) ? "is not a run folder (no config.json)" : "is not a folder";
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ RunFolder run_of_argument(const std::string& typed) {
                path.string());
   } else {
     cure = "; a run is started with: lmtrain train CONFIG.json";
-    if (fs::is_directory(path)) cure += " --run-dir " + path.string();
+    if (is_folder(path)) cure += " --run-dir " + path.string();
   }
   throw Error(ErrorKind::kUsage, str(path.string(), " ", what_it_is(path), cure));
 }

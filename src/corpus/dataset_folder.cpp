@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -21,16 +22,6 @@ using Paths = std::vector<fs::path>;
 constexpr const char* kDictFile = "dataset_dict.json";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kInfoFile = "dataset_info.json";
-
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) return false;
-  if (error) {
-    throw Error(ErrorKind::kIo, str("cannot examine ", path.string(), ": ", error.message()));
-  }
-  return fs::is_regular_file(status);
-}
 
 bool is_below(const fs::path& path, const fs::path& folder) {
   const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());

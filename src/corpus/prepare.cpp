@@ -94,21 +94,6 @@ void warn_about_overlap(const Overlap& overlap) {
                   "loss on them is that of text trained on; take them out of one of the two"));
 }
 
-// Entries of data.train without a document, whose weights have no effect.
-void warn_about_empty_sources(const Config& config, const PreparedData& data) {
-  const std::vector<DataSourceConfig>& sources = config.data.train;
-  std::vector<bool> has_documents(sources.size(), false);
-  for (const SourceRun& run : data.sources)
-    if (static_cast<size_t>(run.source) < sources.size())
-      has_documents[static_cast<size_t>(run.source)] = true;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (has_documents[i]) continue;
-    log_warning(str("/data/train/", i, ": \"", sources[i].path, "\" (weight ", sources[i].weight,
-                    ") has no document to train on: its files are empty, or an earlier entry names "
-                    "them, and a file belongs to the first; name what is special first"));
-  }
-}
-
 PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
                           const PrepareOptions& options) {
   PreparationRequest request = make_request(config);
@@ -142,7 +127,6 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);
   log_summary(data);
-  warn_about_empty_sources(config, data);
   warn_about_overlap(data.eval_in_train);
   warn_about_little_held_out(data);
   return data;

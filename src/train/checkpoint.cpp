@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
@@ -42,7 +43,7 @@ uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
 bool is_kept(const fs::path& folder) {
   const fs::path file = folder / kStateFile;
   try {
-    return fs::exists(file) && parse_state(read_file(file), file.string()).kept;
+    return is_there(file) && parse_state(read_file(file), file.string()).kept;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kCheckpoint) throw;
     return false;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "corpus/model_proto.h"
@@ -44,7 +45,7 @@ std::string difference(const SentencePieceModel& given, const SentencePieceModel
 // The tokenizer in the folder of the weights; nothing where there is none that can be read.
 std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
   const fs::path file = folder / "tokenizer.model";
-  if (!fs::exists(file)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   try {
     return Tokenizer::load(file);
   } catch (const Error& error) {
@@ -62,7 +63,7 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
             "must be learnt anew"));
     return;
   }
-  if (!fs::exists(*config.tokenizer.model)) return;  // said when the data is prepared
+  if (!is_there(*config.tokenizer.model)) return;  // said when the data is prepared
   const Tokenizer given = Tokenizer::load(*config.tokenizer.model);
   const int64_t rows = config.model.vocab_size.value_or(kLlamaDefaultVocabSize);
   if (given.vocab_size() > rows) {

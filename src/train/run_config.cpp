@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "config/digest.h"
 #include "config/parse.h"
@@ -19,14 +20,12 @@ using Json = nlohmann::ordered_json;
 // Those kept, by their number.
 std::map<int64_t, fs::path> kept_configs(const RunFolder& run) {
   std::map<int64_t, fs::path> files;
-  if (!fs::is_directory(run.config_history())) return files;
-  for (const auto& entry : fs::directory_iterator(run.config_history())) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : list_folder_if_there(run.config_history())) {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error == std::errc() && std::string_view(end).starts_with("_step_") &&
         name.ends_with(".json"))
-      files[number] = entry.path();
+      files[number] = run.config_history() / name;
   }
   return files;
 }
@@ -94,7 +93,7 @@ std::string differences(const std::string& text, const fs::path& kept) {
 }  // namespace
 
 RunConfig read_run_config(const RunFolder& run) {
-  if (!fs::exists(run.config())) {
+  if (!is_there(run.config())) {
     throw Error(ErrorKind::kUsage, str(run.config().string(), ": there is no such file, so ",
                                        run.path().string(), " is no whole run folder"));
   }

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "ops/device_memory.h"
@@ -24,14 +25,13 @@ namespace fs = std::filesystem;
 // The folder itself, or the nearest one above it that is there.
 fs::path existing_part(const fs::path& folder) {
   fs::path there = folder;
-  std::error_code ignored;
-  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  while (!is_there(there) && there.has_relative_path()) there = there.parent_path();
   return there;
 }
 
 void require_writable(const fs::path& folder) {
   const fs::path there = existing_part(folder);
-  if (!fs::is_directory(there)) {
+  if (!is_folder(there)) {
     throw Error(ErrorKind::kIo, str("cannot create the folder ", folder.string(), ": ",
                                     there.string(), " is not a folder"));
   }
