@@ -1,5 +1,7 @@
 #include "schedule/save_schedule.h"
 
+#include <algorithm>
+
 namespace lmtrain {
 
 SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr, double tokens_per_epoch)
@@ -15,7 +17,15 @@ bool SaveSchedule::due(const Progress& before, const Progress& after) const {
 }
 
 bool SaveSchedule::kept(const Progress& before, const Progress& after) const {
-  if (keep_every_.due(before, after)) return true;
+  return keep_every_.due(before, after) || decay_begins_between(before, after);
+}
+
+double SaveSchedule::estimate(const Progress& before, const Progress& after) const {
+  return std::max(every_.multiples(before, after), keep_every_.multiples(before, after)) +
+         (decay_begins_between(before, after) ? 1 : 0);
+}
+
+bool SaveSchedule::decay_begins_between(const Progress& before, const Progress& after) const {
   if (!decay_begins_) return false;
   const auto done = [&](const Progress& at) { return counts_steps_ ? at.steps : at.tokens; };
   return done(before) < *decay_begins_ && *decay_begins_ <= done(after);

@@ -19,11 +19,16 @@ class SaveSchedule {
 
   // Whether a checkpoint falls due on the step that leads from `before` to `after`.
   bool due(const Progress& before, const Progress& after) const;
+  // About how many fall due between the two: where every and keep_every meet, one checkpoint serves
+  // both, so the more frequent of the two is counted, and one for the decay of wsd.
+  double estimate(const Progress& before, const Progress& after) const;
   // Whether it is never removed: keep_every falls due, or the decay of a wsd schedule begins behind
   // it, so that it is the last of the plateau, from which a longer run or another decay can begin.
   bool kept(const Progress& before, const Progress& after) const;
 
  private:
+  bool decay_begins_between(const Progress& before, const Progress& after) const;
+
   Cadence every_, keep_every_;
   bool counts_steps_ = false;
   std::optional<double> decay_begins_;

@@ -92,11 +92,11 @@ double Trainer::seconds_left(const Progress& before) const {
   const Progress last = {now.steps + steps, now.tokens + part * std::max(0.0, tokens),
                          now.percent + part * (percent - now.percent),
                          now.seconds + part * ahead.training};
-  const auto due = [&](const Cadence& every) {
-    return 1 + std::min(static_cast<double>(batches), every.multiples(before, last));
+  const auto with_the_last = [&](double due) {
+    return 1 + std::min(static_cast<double>(batches), due);
   };
-  ahead.saves = due(save_every_);
-  if (eval_shard_) ahead.evaluations = due(eval_every_);
+  ahead.saves = with_the_last(saves_.estimate(before, last));
+  if (eval_shard_) ahead.evaluations = with_the_last(eval_every_.multiples(before, last));
   const double left = time_left_->seconds(ahead);
   if (!config_.train.max_time) return left;
   // Stopped by the clock it saves, and evaluates no more.

@@ -15,6 +15,7 @@ using Steps = std::vector<int>;
 // A run of 60 steps of 100 tokens; an epoch is 1500 tokens.
 struct Saves {
   Steps due, kept;
+  double estimate = 0;  // of the whole run
 };
 Saves saves_of(const Config& config) {
   const bool counts_steps = config.train.steps.has_value();
@@ -24,6 +25,7 @@ Saves saves_of(const Config& config) {
     return Progress{static_cast<double>(step), 100.0 * step, 100.0 * step / 60, 2.0 * step};
   };
   Saves saves;
+  saves.estimate = schedule.estimate(progress(0), progress(60));
   for (int step = 1; step <= 60; ++step) {
     const Progress before = progress(step - 1);
     if (schedule.due(before, progress(step))) saves.due.push_back(step);
@@ -52,6 +54,7 @@ TEST(SaveSchedule, KeepEveryInAnyUnit) {
   const Saves steps = saves_of(config_with({20, Unit::kSteps}, Span{15, Unit::kSteps}));
   EXPECT_EQ(steps.due, (Steps{15, 20, 30, 40, 45, 60}));
   EXPECT_EQ(steps.kept, (Steps{15, 30, 45, 60}));
+  EXPECT_EQ(steps.estimate, 4);
   EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, Span{1, Unit::kEpochs})).due,
             (Steps{15, 30, 45, 60}));
   EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, Span{50, Unit::kPercent})).kept,
@@ -65,6 +68,7 @@ TEST(SaveSchedule, TheLastOfThePlateauIsKept) {
   const Saves saves = saves_of(config);
   EXPECT_EQ(saves.due, (Steps{25, 48, 50}));
   EXPECT_EQ(saves.kept, Steps{48});
+  EXPECT_EQ(saves.estimate, 3);
   config.train.steps.reset();
   config.train.tokens = 6000;
   config.lr_schedule.decay = {1150, Unit::kTokens};  // begins inside step 49
