@@ -196,9 +196,13 @@ SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files
   }
   for (const fs::path& file : files) {
     const auto label = label_of(file.lexically_relative(root));
-    const auto group = label ? groups.find(label->group) : groups.end();
-    const bool is_free = group == groups.end() || !group->second.is_mixed();
-    if (is_free || label->kind == wanted_kind(group->second, role)) chosen.files.push_back(file);
+    // Beside splits, text of none is to train on.
+    bool is_taken = role == Role::kTrain || chosen.notes.empty();
+    if (label) {
+      const Group& group = groups.at(label->group);
+      is_taken = !group.is_mixed() || label->kind == wanted_kind(group, role);
+    }
+    if (is_taken) chosen.files.push_back(file);
   }
   return chosen;
 }
