@@ -106,7 +106,7 @@ TEST(Formats, EvaluationReadsByTheSameRules) {
   const Workspace workspace;
   const std::string text = workspace.write("a.txt", json_lines(40));
   const RunDir run = train(workspace.config({{"data", {{"train", {text}}, {"format", "lines"}}},
-                                             {"train", {{"steps", 2}, {"tokens", nullptr}}}}),
+                                             {"train", {{"steps", 5}, {"tokens", nullptr}}}}),
                            workspace / "run");
   const auto evaluate = [&](const std::vector<std::string>& options) {
     std::vector<std::string> command = {"eval", run.path(), "--json"};
