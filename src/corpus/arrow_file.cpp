@@ -19,6 +19,12 @@ std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const fs::path& path) {
 
 void fail_arrow_file(const fs::path& path, const std::string& problem) {
   constexpr size_t kLongest = 500;
+  // How Arrow marks what the operating system refused.
+  if (problem.find("[errno ") != std::string::npos) {
+    throw Error(ErrorKind::kIo,
+                str("cannot read ", path.string(), ": ", problem.substr(0, kLongest),
+                    "; run the command again once the file system answers"));
+  }
   throw Error(ErrorKind::kData, str(path.string(), ": ", problem.substr(0, kLongest),
                                     "; the file is damaged, cut short, or of another format than "
                                     "its name or data.format says: get it anew"));

@@ -15,7 +15,7 @@ namespace lmtrain {
 // Error(kIo).
 std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const std::filesystem::path& path);
 
-// Error(kData): what Arrow says of the file.
+// Error(kData): what Arrow says of the file; Error(kIo) where the operating system refused.
 [[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);
 
 // Error(kData) naming the columns there are, and the nearest.

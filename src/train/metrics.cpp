@@ -4,10 +4,9 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
 
+#include "base/examine.h"
 #include "base/text.h"
-#include "formats/json_lines.h"
 
 namespace lmtrain {
 namespace {
@@ -30,24 +29,11 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Where the lines end that `state` stands on. An evaluation at its step that it does not know of is
-// made again or was no part of the run: its line goes.
-uint64_t metrics_end(const std::filesystem::path& path, const TrainingState& state) {
-  if (state.eval_step == state.step) return json_lines_end_of_step(path, state.step);
-  uint64_t kept = 0;
-  for_each_json_line(path, [&](const nlohmann::json& line, uint64_t end) {
-    const int64_t step = line.value("step", state.step + 1);
-    if (step < state.step || (step == state.step && !line.contains("eval_loss"))) kept = end;
-  });
-  return kept;
-}
-
 // A crash of the machine may leave half a line; what follows begins on a line of its own.
 void end_torn_line(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || file.tellg() <= 0) return;
-  file.seekg(-1, std::ios::end);
-  if (file.get() != '\n') append_file(path, "\n", /*sync=*/false);
+  if (!is_there(path)) return;
+  const MappedFile file(path);
+  if (!file.bytes().empty() && file.bytes().back() != '\n') append_file(path, "\n", /*sync=*/false);
 }
 
 }  // namespace
@@ -59,8 +45,6 @@ double EvalResult::bits_per_byte() const {
 }
 
 RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard) : run_(run) {
-  if (std::filesystem::exists(run.metrics()))
-    truncate_file(run.metrics(), metrics_end(run.metrics(), state));
   end_torn_line(run.events());
   const bool resumed = state.step > 0;
   if (tensorboard)

@@ -35,7 +35,8 @@ struct EvalResult {
 
 class RunLog {
  public:
-  // Cuts metrics.jsonl back to the state that the run goes on from, and begins a TensorBoard file.
+  // Goes on with the files there are (metrics_check.h cuts metrics.jsonl back to `state` first),
+  // and begins a TensorBoard file.
   RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard);
 
   void update(const UpdateMetrics& metrics);

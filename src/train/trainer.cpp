@@ -12,6 +12,7 @@
 #include "optim/clip.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
+#include "train/metrics_check.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -22,6 +23,21 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The line of status.json if it says that the run is done at `step`, with its checkpoint in this
+// folder. Empty when it says anything else (a run that was copied or moved names the folder it came
+// from), is missing, damaged or no file: it is written again then.
+std::string done_status(const RunFolder& run, int64_t step) {
+  if (!is_file(run.status())) return "";
+  const std::string text = read_file(run.status());
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto says = [&](const char* key, const nlohmann::json& value) {
+    return json.is_object() && json.contains(key) && json[key] == value;
+  };
+  const bool said = says("state", "done") && says("step", step) &&
+                    says("checkpoint", run.checkpoint(step).string());
+  return said ? text.substr(0, text.find('\n')) : "";
 }
 
 bool same_length(const RunLength& a, const RunLength& b) {
@@ -174,13 +190,8 @@ RunOutcome Trainer::run() {
 }
 
 std::optional<RunOutcome> Trainer::already_done() {
-  std::string status;
-  if (std::filesystem::exists(run_.status())) status = read_file(run_.status());
-  const auto json = nlohmann::json::parse(status, nullptr, /*allow_exceptions=*/false);
-  // A run that was copied or moved has its checkpoints elsewhere now.
-  const bool said = json.is_object() && json.value("state", "") == "done" &&
-                    json.value("step", int64_t{-1}) == state_.step && json.contains("checkpoint") &&
-                    checkpoint_ && json["checkpoint"] == run_.checkpoint(*checkpoint_).string();
+  const std::string status = done_status(run_, state_.step);
+  const bool said = !status.empty();
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
   if (!said && state_.eval_step != state_.step) return std::nullopt;
   log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
@@ -191,14 +202,15 @@ std::optional<RunOutcome> Trainer::already_done() {
         .event("resume", state_, "the run is finished", {{"changed", changed_settings}});
   }
   // A run that was killed in its last moment has not said that it is done.
-  return RunOutcome{
-      0, said ? status.substr(0, status.find('\n')) : write_status(run_, "done", state_, 0)};
+  return RunOutcome{0, said ? status : write_status(run_, "done", state_, 0)};
 }
 
 void Trainer::train() {
   const bool resumed = checkpoint_.has_value();
   run_.remove_unfinished();
   lmtrain::create_directories(run_.checkpoints());
+  const std::string begins_again = resumed ? "" : put_metrics_aside(run_);
+  if (!begins_again.empty()) log_warning(begins_again);
   begin_from_state();
   saver_ = std::make_unique<CheckpointSaver>(
       run_, config_.checkpoint, texts_, parameters_.layout(),
@@ -213,7 +225,7 @@ void Trainer::train() {
   nlohmann::ordered_json fields = {
       {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
-  log_->event(resumed ? "resume" : "start", state_, "", fields);
+  log_->event(resumed ? "resume" : "start", state_, begins_again, fields);
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
   if (!at_end()) {
@@ -255,7 +267,9 @@ void Trainer::train() {
 
 void Trainer::begin_from_state() {
   log_.reset();
+  const MetricsDamage damage = mend_metrics(run_.metrics(), state_);
   log_.emplace(run_, state_, config_.log.tensorboard);
+  report_damage(damage, run_, state_, *log_);
   saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,

@@ -25,7 +25,15 @@ std::optional<double> read_optional(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
+std::string trial_name(int64_t seed) { return str("seed_", seed); }
+
 TrialResult read_trial(const fs::path& file) {
+  constexpr int64_t kMostAttempts = 1'000'000;
+  const auto no_result = [&](const std::string& problem) {
+    return Error(ErrorKind::kCheckpoint,
+                 str(file.string(), ": not the result of a trial: ", problem,
+                     "; remove its folder, and the trial is made again"));
+  };
   try {
     const Json json = Json::parse(read_file(file));
     TrialResult result;
@@ -38,11 +46,14 @@ TrialResult read_trial(const fs::path& file) {
     result.tokens = json.at("tokens").get<int64_t>();
     result.first_loss = read_optional(json.at("first_eval_loss"));
     result.loss = read_optional(json.at("eval_loss"));
+    const bool counts = result.attempt >= 0 && result.attempt <= kMostAttempts &&
+                        result.seed >= 0 && result.step >= 0 && result.tokens >= 0;
+    if (!counts) throw no_result("a number is out of range");
+    if (file.parent_path().filename() != trial_name(result.seed))
+      throw no_result(str("it is of seed ", result.seed));
     return result;
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kCheckpoint,
-                str(file.string(), ": not the result of a trial: ", error.what(),
-                    "; remove its folder, and the trial is made again"));
+    throw no_result(error.what());
   }
 }
 
@@ -67,15 +78,14 @@ bool TrialResult::converged() const {
 }
 
 RunFolder trial_folder(const RunFolder& run, int64_t seed) {
-  return RunFolder(run.trials() / str("seed_", seed));
+  return RunFolder(run.trials() / trial_name(seed));
 }
 
 std::vector<TrialResult> read_trials(const RunFolder& run) {
   std::vector<TrialResult> results;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(run.trials(), missing)) {
-    if (fs::exists(entry.path() / kTrialFile))
-      results.push_back(read_trial(entry.path() / kTrialFile));
+  for (const std::string& name : list_folder_if_there(run.trials())) {
+    const fs::path file = run.trials() / name / kTrialFile;
+    if (is_there(file)) results.push_back(read_trial(file));
   }
   std::sort(results.begin(), results.end(), [](const TrialResult& a, const TrialResult& b) {
     return std::pair(a.attempt, a.seed) < std::pair(b.attempt, b.seed);
