@@ -41,9 +41,10 @@ bool is_status(const std::string& line) { return line.starts_with("{\"state\":\"
 
 TEST(Screen, ALineOfAStepFitsTheTerminalAndSaysTheTimeLeft) {
   const Reference& made = reference();
-  for (const unsigned short columns : {40, 50, 80, 200}) {
-    const ProcessResult result = lmtrain(
-        {"train", made.config, "--run-dir", made.fresh("terminal").string()}, on_terminal(columns));
+  for (const unsigned columns : {40U, 50U, 80U, 200U}) {
+    const ProcessResult result =
+        lmtrain({"train", made.config, "--run-dir", made.fresh("terminal").string()},
+                on_terminal(static_cast<unsigned short>(columns)));
     ASSERT_EQ(result.exit_code, 0) << result;
     std::vector<std::string> steps = drafts(result.err);
     std::erase_if(steps, [](const std::string& line) {
@@ -85,7 +86,7 @@ TEST(Screen, InAFileTheLineIsWhole) {
 TEST(Screen, TheEndIsASummaryAndJsonIsForPrograms) {
   const Reference& made = reference();
   ProcessOptions terminal = on_terminal(100);
-  terminal.out_terminal = 100;
+  terminal.out_terminal = terminal.err_terminal;
   const RunDir run(made.fresh("end"));
   const ProcessResult result = lmtrain({"train", made.config, "--run-dir", run.path()}, terminal);
   ASSERT_EQ(result.exit_code, 0) << result;
