@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "corpus/document_files.h"
 #include "ops/torch_headers.h"
 #include "train/target.h"
 #include "train/trainer.h"
@@ -45,6 +46,16 @@ std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& fl
               str("diverged: after step ", step, " ", what, "; ", guard, kCure));
 }
 
+// The files that documents are from; null when the cache does not say it any more.
+Json files_of(const std::filesystem::path& table, const std::set<int64_t>& documents) {
+  try {
+    return files_of_documents(table, documents);
+  } catch (const Error& error) {
+    log_warning(str("the files of the documents are not known: ", error.what()));
+    return nullptr;
+  }
+}
+
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
@@ -55,6 +66,7 @@ Json Trainer::incident_fields(const Batch& batch, double loss, double grad_norm)
   return {{"skipped_batch", batch.index},
           {"seq_len", batch.length},
           {"documents", documents},
+          {"files", files_of(data_.document_files, documents)},
           {"loss", finite_or_null(loss)},
           {"grad_norm", finite_or_null(grad_norm)},
           {"tensor", tensor.empty() ? Json(nullptr) : Json(tensor)}};

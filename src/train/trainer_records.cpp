@@ -164,10 +164,14 @@ void Trainer::report_lowered(const Lowered& lowered) {
 
 void Trainer::evaluate_now() {
   if (!eval_shard_) {
-    if (!state_.eval_step)
-      log_warning(
-          "no held-out text (data.eval_fraction is 0 and data.eval is not given): evaluations are "
-          "skipped");
+    if (!state_.eval_step) {
+      const bool is_asked_for = config_.data.eval_fraction > 0;
+      log_warning(str("no held-out text (",
+                      is_asked_for ? "data.train is one short text, or the same one again and "
+                                     "again; give other text in data.eval"
+                                   : "data.eval_fraction is 0 and data.eval is not given",
+                      "): evaluations are skipped"));
+    }
     state_.eval_step = state_.step;
     return;
   }

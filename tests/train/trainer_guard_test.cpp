@@ -110,8 +110,20 @@ TEST(TrainerGuard, ASkippedBatchWasNeverSeen) {
   }
 }
 
+// The table of files in the cache is gone, which is no reason to end a run.
+TEST(TrainerGuard, AnIncidentWithoutTheTableOfFilesNamesNone) {
+  const TinyRun tiny;
+  std::filesystem::remove(tiny.data.document_files);
+  EXPECT_EQ(train(tiny, nan_loss(17)).exit_code, 0);
+  EXPECT_TRUE(tiny.events("skip").at(0).at("files").is_null());
+}
+
 // Rows of several documents, and documents of several rows.
 TEST(TrainerGuard, AnIncidentNamesEveryDocumentOnce) {
+  std::vector<std::string> sample;
+  for (const auto& file : std::filesystem::directory_iterator(LMTRAIN_SOURCE_DIR "/data/sample"))
+    sample.push_back(file.path().native());
+  std::sort(sample.begin(), sample.end());
   for (const char* batching : {"bucket", "concat"}) {
     const TinyRun tiny(Json{{"guard", {{"max_skips", 1000}}},
                             {"train", {{"steps", 5}}},
@@ -131,6 +143,11 @@ TEST(TrainerGuard, AnIncidentNamesEveryDocumentOnce) {
       const std::set<int64_t>& expected = documents.at(skip.at("skipped_batch"));
       EXPECT_EQ(named, std::vector<int64_t>(expected.begin(), expected.end()));
       num_documents += named.size();
+      // Each file of the sample is a document.
+      std::vector<std::string> files;
+      for (const int64_t document : expected)
+        files.push_back(sample.at(static_cast<size_t>(document)));
+      EXPECT_EQ(skip.at("files").get<std::vector<std::string>>(), files);
     }
     EXPECT_EQ(documents.size(), 100U);
     EXPECT_LT(num_documents, num_parts) << "some document fills several rows";
