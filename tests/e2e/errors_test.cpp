@@ -225,16 +225,6 @@ std::vector<ErrorCase> data_cases() {
       corpus_case("Archive", 3, "text.txt.gz", "x", {"text.txt.gz", "cut short", "byte 1"}),
       corpus_case("UnreadArchive", 2, "text.txt.xz", "x", {"text.txt.xz", ".xz"}),
       corpus_case("Table", 3, "text.parquet", "PAR1", {"text.parquet", "damaged"}),
-      {"EverythingHeldOut",
-       3,
-       {"/data/eval_fraction", "lower it"},
-       [](const Workspace& workspace) {
-         const std::string path = workspace.write("one.txt", "a single document");
-         return train_command(
-             workspace,
-             workspace.config(
-                 {{"data", {{"train", {path}}, {"eval", nullptr}, {"eval_fraction", 0.99}}}}));
-       }},
       config_case("MissingTokenizer", 2, {{"tokenizer", {{"model", "no-such.model"}}}},
                   {"/tokenizer/model", "no-such.model", "null"}),
       config_case("TokenizerIsAFolder", 2, {{"tokenizer", {{"model", "data/sample"}}}},

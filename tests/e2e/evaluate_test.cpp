@@ -154,6 +154,29 @@ TEST(Evaluate, TakesAnOlderCheckpointWhenTheNewestIsDamaged) {
   EXPECT_EQ(Json::parse(result.out).at("loss"), older.at("loss"));
 }
 
+// One document, of which pieces are held out.
+TEST(Evaluate, OfARunOnOneFile) {
+  const Workspace workspace;
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "line " + std::to_string(i * i) + " of the file\n";
+  const std::string config = workspace.config(
+      {{"data", {{"train", {workspace.write("input.txt", text)}}, {"eval", nullptr}}}});
+  const RunDir run = train(config, workspace / "run");
+  EXPECT_TRUE(run.status().at("eval_loss").is_number());
+  EXPECT_EQ(evaluate({run.path()}).at("loss"), run.status().at("eval_loss"));
+}
+
+TEST(Evaluate, RunOnASinglePieceSaysWhyNothingIsHeldOut) {
+  const Workspace workspace;
+  const std::string path = workspace.write("one.txt", "a single short document, and nothing else");
+  const ProcessResult trained =
+      lmtrain({"train", workspace.config({{"data", {{"train", {path}}, {"eval", nullptr}}}}),
+               "--run-dir", (workspace / "run").string()});
+  EXPECT_EQ(trained.exit_code, 0) << trained;
+  EXPECT_NE(trained.err.find("data.train is one short text"), std::string::npos) << trained;
+  EXPECT_EQ(trained.err.find("data.eval_fraction is 0"), std::string::npos) << trained;
+}
+
 TEST(Evaluate, RunWithoutHeldOutTextTrainsAndAsksForData) {
   const Workspace workspace;
   const std::string config =
