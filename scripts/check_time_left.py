@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How right is the time left that a run says?
 
-Trains small runs that differ in the order of lengths, the batching, the precision, evaluations and saves, reads the progress
+Trains small runs that differ in the order of lengths, the batching, evaluations and saves, reads the progress
 lines as they come, and compares the time left with what it then was. A run passes when its line after a tenth of its time is
 right within 15 %. Nothing else should run on the machine meanwhile.
 
@@ -27,8 +27,8 @@ RUNS = {
     "linear": ["sequence.schedule.type=linear"],
     "root_pack": ["sequence.schedule.type=root", "sequence.batching=pack"],
     "natural": ["sequence.schedule.type=natural"],
-    "pad_bf16": ["sequence.schedule.type=constant", "sequence.batching=pad", "precision=bf16"],
-    "concat_linear_bf16": ["sequence.schedule.type=linear", "sequence.batching=concat", "precision=bf16"],
+    "pad": ["sequence.schedule.type=constant", "sequence.batching=pad"],
+    "concat_linear": ["sequence.schedule.type=linear", "sequence.batching=concat"],
     "many_evaluations": ["eval.every=2%", "eval.tokens=50K"],
     "epochs_many_saves": ["checkpoint.every=1%", "optimizer.type=muon", "optimizer.lr=5e-3", "log.every=1"],
 }
@@ -42,7 +42,7 @@ def run(arguments, name, settings, work):
     length = [f"train.tokens={int(arguments.seconds * arguments.rate)}"]
     if name.startswith("epochs"):
         length = ["train.tokens=null", f"train.epochs={arguments.epochs}"]
-    base = ["precision=fp32", "tokenizer.train.vocab_size=4096", "tokenizer.train.sample=4MB", f"data.train={arguments.corpus}",
+    base = ["precision=auto", "tokenizer.train.vocab_size=4096", "tokenizer.train.sample=4MB", f"data.train={arguments.corpus}",
             f"data.cache_dir={work}/cache", "sequence.max_length=1024", "sequence.min_length=64", "model.hidden_size=128",
             "model.intermediate_size=352", "model.num_hidden_layers=4", "batch.tokens=4096", "log.every=2", "log.tensorboard=false"]
     config = os.path.join(work, "config.json")
