@@ -127,7 +127,9 @@ TEST_F(Formats, OddDocumentsInEveryFormatThatHoldsThem) {
   add_json(texts);
   add_tables(texts, arrow::utf8());
   EXPECT_EQ(num_formats_, 9);
-  EXPECT_EQ(documents_, std::set<int64_t>({5000}));
+  // Parts of the one long document are held out.
+  EXPECT_EQ(documents_.size(), 1U);
+  EXPECT_GT(*documents_.begin(), 5000);
 }
 
 TEST_F(Formats, LinesToo) {
