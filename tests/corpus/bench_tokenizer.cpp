@@ -100,7 +100,7 @@ Json measure_speed(const fs::path& model, const std::vector<std::string>& paths)
       const DocumentEncoder encoder{tokenizer, false, false, threads};
       size_t count = 0;
       const double seconds = seconds_of([&] {
-        encoder.encode(repeated, "tokenizing",
+        encoder.encode(repeated, HoldOut(), "tokenizing",
                        [&](const EncodedDocument& document) { count += document.ids.size(); });
       });
       if (count != kRepeats * tokens) ++differences;
