@@ -53,7 +53,7 @@ void fail_on_file(std::string_view action, const fs::path& path, int error) {
   if (error == EMFILE || error == ENFILE)
     hint = "; close other programs or raise the limit (ulimit -n)";
   if (error == EIO || error == ESTALE || error == EINTR)
-    hint = "; run the command again once the file system answers";
+    hint = "; wait until the file system answers";
   throw Error(error == ENOMEM ? ErrorKind::kMemory : ErrorKind::kIo,
               str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
 }

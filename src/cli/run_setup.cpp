@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -187,9 +188,12 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 
 int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, bool json) {
   const FileLock lock = lock_run(run);
-  const auto [before, sealed] = read_run_config(run);
+  auto [before, sealed] = read_run_config(run);
   Config config = changed_config(run, before, overrides);
-  config.run_dir = run.path().string();  // the run may have been copied or moved
+  // A run that was copied or moved is a run of its own, where it is; no setting has changed by
+  // that.
+  config.run_dir = run.path().string();
+  const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);
   RestartableRun training = make_run(config, run);
   if (!sealed) {
@@ -202,7 +206,7 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, 
   training.note_changes(changes_json(changes));
   warn_of_rate(before, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (!sealed || !changes.empty()) write_run_config(run, config, step);
+  if (!sealed || moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
 }
 

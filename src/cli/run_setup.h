@@ -14,8 +14,8 @@ namespace lmtrain {
 
 // Resolves the config on this machine, prepares the data and builds the run from where it stands.
 RestartableRun make_run(Config& config, const RunFolder& run);
-// The same for a run that begins, where what it is given must fit together. Error(kIo) when there is
-// no room for a checkpoint, a warning when there is none for all of them.
+// The same for a run that begins, where what it is given must fit together. Error(kIo) when there
+// is no room for a checkpoint, a warning when there is none for all of them.
 RestartableRun make_new_run(Config& config, const RunFolder& run);
 
 // Takes the lock of the run folder, which is made if it is missing; from then on the log is also

@@ -21,8 +21,9 @@ using SettingSlot =
     std::variant<std::monostate, bool*, int64_t*, double*, std::string*, Span*,
                  std::vector<double>*, std::vector<int64_t>*, std::vector<Span>*,
                  std::optional<int64_t>*, std::optional<double>*, std::optional<std::string>*,
-                 std::optional<Span>*, std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
-                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*>;
+                 std::optional<Span>*, std::optional<RopeScalingConfig>*,
+                 std::vector<DataSourceConfig>*, std::optional<std::vector<DataSourceConfig>>*,
+                 std::vector<OptimizerGroupConfig>*>;
 
 // What JSON a setting takes.
 enum class SettingKind {

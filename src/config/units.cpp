@@ -36,14 +36,18 @@ constexpr std::array<UnitName, 9> kByteUnits = {{{"B", 1},
                                                  {"TiB", 0x1p40}}};
 constexpr std::array<UnitName, 3> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}}};
 // Units as other programs write them, in lower case, beside those that differ from ours in case
-// alone.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOtherUnitNames = {
-    {{"m", "min"},     {"mins", "min"},  {"minute", "min"}, {"minutes", "min"}, {"sec", "s"},
-     {"secs", "s"},    {"second", "s"},  {"seconds", "s"},  {"hr", "h"},        {"hrs", "h"},
-     {"hour", "h"},    {"hours", "h"},   {"percent", "%"},  {"pct", "%"},       {"thousand", "K"},
-     {"million", "M"}, {"billion", "B"}, {"g", "B"},        {"kb", "K"},        {"mb", "M"},
-     {"k", "KB"},      {"m", "MB"},      {"g", "GB"},       {"t", "TB"},        {"byte", "B"},
-     {"bytes", "B"}}};
+// alone. One table for each kind of amount: "b" is a billion in one and a byte in the other.
+using UnitNames = std::vector<std::pair<std::string_view, std::string_view>>;
+const UnitNames kOtherTokenUnits = {{"thousand", "K"}, {"million", "M"}, {"billion", "B"},
+                                    {"trillion", "T"}, {"g", "B"},       {"kb", "K"},
+                                    {"mb", "M"},       {"gb", "B"}};
+const UnitNames kOtherByteUnits = {{"k", "KB"}, {"m", "MB"},   {"g", "GB"},
+                                   {"t", "TB"}, {"byte", "B"}, {"bytes", "B"}};
+const UnitNames kOtherTimeUnits = {{"m", "min"},       {"mins", "min"},  {"minute", "min"},
+                                   {"minutes", "min"}, {"sec", "s"},     {"secs", "s"},
+                                   {"second", "s"},    {"seconds", "s"}, {"hr", "h"},
+                                   {"hrs", "h"},       {"hour", "h"},    {"hours", "h"}};
+const UnitNames kOtherPercentUnits = {{"percent", "%"}, {"pct", "%"}};
 constexpr double kLargestWhole = 0x1p53;
 
 struct Amount {
@@ -108,15 +112,24 @@ void add_names(const std::array<UnitName, kCount>& units, std::vector<std::strin
   }
 }
 
-// The number of `text` with each of `names` that its unit may stand for.
-std::vector<std::string> similar(std::string_view text, const std::vector<std::string>& names) {
+// Names of units, and what other programs write for them.
+struct Candidates {
+  std::vector<std::string> names;
+  UnitNames others;
+
+  void add(const UnitNames& more) { others.insert(others.end(), more.begin(), more.end()); }
+};
+
+// The number of `text` with each of the candidates that its unit may stand for.
+std::vector<std::string> similar(std::string_view text, const Candidates& candidates) {
+  const std::vector<std::string>& names = candidates.names;
   const std::optional<Amount> amount = split_amount(text);
   if (!amount || amount->unit.empty()) return {};
   const std::string unit = lower_case(amount->unit);
   std::vector<std::string> meant;
   for (const std::string& name : names) {
     bool same = lower_case(name) == unit;
-    for (const auto& [other, ours] : kOtherUnitNames)
+    for (const auto& [other, ours] : candidates.others)
       same = same || (other == unit && ours == name);
     if (same) meant.push_back(name);
   }
@@ -187,47 +200,50 @@ std::optional<Span> parse_span(std::string_view text) {
 }
 
 std::vector<std::string> similar_tokens(std::string_view text) {
-  std::vector<std::string> names = {"tokens"};
-  add_names(kTokenUnits, names);
-  return similar(text, names);
+  Candidates candidates{{"tokens"}, kOtherTokenUnits};
+  add_names(kTokenUnits, candidates.names);
+  return similar(text, candidates);
 }
 
 std::vector<std::string> similar_bytes(std::string_view text) {
-  std::vector<std::string> names;
-  add_names(kByteUnits, names);
-  return similar(text, names);
+  Candidates candidates{{}, kOtherByteUnits};
+  add_names(kByteUnits, candidates.names);
+  return similar(text, candidates);
 }
 
 std::vector<std::string> similar_durations(std::string_view text) {
-  std::vector<std::string> names;
-  add_names(kTimeUnits, names);
-  return similar(text, names);
+  Candidates candidates{{}, kOtherTimeUnits};
+  add_names(kTimeUnits, candidates.names);
+  return similar(text, candidates);
 }
 
 std::vector<std::string> similar_spans(std::string_view text,
                                        const std::vector<Span::Unit>& units) {
-  std::vector<std::string> names;
+  Candidates candidates;
   for (const Span::Unit unit : units) {
     switch (unit) {
       case Span::Unit::kSteps:
-        names.emplace_back("steps");
+        candidates.names.emplace_back("steps");
         break;
       case Span::Unit::kTokens:
-        names.emplace_back("tokens");
-        add_names(kTokenUnits, names);
+        candidates.names.emplace_back("tokens");
+        add_names(kTokenUnits, candidates.names);
+        candidates.add(kOtherTokenUnits);
         break;
       case Span::Unit::kPercent:
-        names.emplace_back("%");
+        candidates.names.emplace_back("%");
+        candidates.add(kOtherPercentUnits);
         break;
       case Span::Unit::kSeconds:
-        add_names(kTimeUnits, names);
+        add_names(kTimeUnits, candidates.names);
+        candidates.add(kOtherTimeUnits);
         break;
       case Span::Unit::kEpochs:
-        names.emplace_back("epochs");
+        candidates.names.emplace_back("epochs");
         break;
     }
   }
-  return similar(text, names);
+  return similar(text, candidates);
 }
 
 std::string tokens_pattern() { return kNumberPattern + alternatives(kTokenUnits) + "( ?tokens)?$"; }

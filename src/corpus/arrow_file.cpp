@@ -23,7 +23,7 @@ void fail_arrow_file(const fs::path& path, const std::string& problem) {
   if (problem.find("[errno ") != std::string::npos) {
     throw Error(ErrorKind::kIo,
                 str("cannot read ", path.string(), ": ", problem.substr(0, kLongest),
-                    "; run the command again once the file system answers"));
+                    "; wait until the file system answers"));
   }
   throw Error(ErrorKind::kData, str(path.string(), ": ", problem.substr(0, kLongest),
                                     "; the file is damaged, cut short, or of another format than "

@@ -23,14 +23,20 @@ using Json = nlohmann::json;
 // index.
 constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
 
+void require_there(const fs::path& path) {
+  if (!is_there(path)) throw Error(ErrorKind::kData, str(path.string(), " is missing"));
+}
+
 void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
+  require_there(path);
   const TokenShard shard(path, examine(path).size <= kVerifyUpTo);
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
   }
 }
 
-// The value that `read` finds in the cache; nothing, with a warning, when what is there is broken.
+// The value that `read` finds in the cache; nothing, with a warning, when what is there is broken
+// or a file of it is missing. Error(kIo) when the file system refuses: what it holds may be whole.
 template <class Value, class Read>
 std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   if (!is_there(path)) return std::nullopt;
@@ -38,6 +44,7 @@ std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
     problem = error.what();
   } catch (const nlohmann::json::exception& error) {
     problem = error.what();
@@ -53,7 +60,10 @@ void write_json(const fs::path& path, Json json) {
 // Enough for sources that change with each of millions of files.
 constexpr uint64_t kLargestEntry = uint64_t{256} << 20;
 
-Json read_json(const fs::path& path) { return read_checked_json(path, kLargestEntry); }
+Json read_json(const fs::path& path) {
+  require_there(path);
+  return read_checked_json(path, kLargestEntry);
+}
 
 // Runs as SourceRun describes them, of a shard with so many documents.
 void check_sources(const std::vector<SourceRun>& sources, int64_t documents) {
@@ -176,6 +186,7 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
   return read_entry<PreparedData>(path, [&]() -> PreparedData {
     const Json index = read_json(path);
     const fs::path model = index.at("tokenizer").get<std::string>();
+    require_there(model);
     if (hash128(read_file(model)).hex() != index.at("tokenizer_hash").get<std::string>()) {
       throw Error(ErrorKind::kData, str(model.string(), " has changed"));
     }

@@ -68,7 +68,7 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
   const auto drain = [&] {
     for (const EncodedDocument& document : pool.pop()) {
       sink(document);
-      ++documents;
+      if (document.whole) ++documents;
       bytes += document.bytes;
     }
   };

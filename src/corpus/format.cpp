@@ -87,10 +87,10 @@ class Entry {
     for (const Odd& odd : odd_)
       (is_among_text && odd.what.may_be_text() ? taken : refused).push_back(odd);
     if (!refused.empty()) {
-      throw Error(ErrorKind::kConfig,
-                  str(place, counted(static_cast<int64_t>(refused.size()), "file"), " of ",
-                      num_files_, " cannot be read as text to train on: ", list(refused), "; ",
-                      advice(refused, setting)));
+      throw Error(
+          ErrorKind::kConfig,
+          str(place, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
+              " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
     }
     for (const Odd& odd : taken) odd.file->format = "text";
     log_note(str(place, counted(static_cast<int64_t>(taken.size()), "file"), " of ", num_files_,

@@ -165,7 +165,8 @@ HoldOut::HoldOut(double fraction, const std::vector<SourceShape>& sources,
 
 const HoldOutRule& HoldOut::rule_of(int32_t source) const {
   static const HoldOutRule nothing;
-  if (rules_.empty()) return nothing;
+  // A source that was empty when the rules were made has none.
+  if (static_cast<size_t>(source) >= rule_of_source_.size()) return nothing;
   return rules_[rule_of_source_[static_cast<size_t>(source)]];
 }
 

@@ -211,6 +211,7 @@ bool Journal::load(PreparationState& state) const {
     state = std::move(loaded);
     return true;
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;  // what it holds may be whole
     problem = error.what();
   } catch (const std::exception& error) {  // of the JSON library, or of vector::at
     problem = str(path_.string(), ": ", error.what());

@@ -79,10 +79,10 @@ void warn_about_little_held_out(const PreparedData& data) {
   if (!data.eval_shard) return;
   const double error = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(data.eval_tokens, 1)));
   if (error <= kToTellApart) return;
-  log_warning(str("held-out text of ", data.eval_tokens,
-                  " tokens: its loss has a standard error of ", "about ",
-                  printed("%.1f", 100 * error), " % (1/sqrt(tokens)), so a difference of ",
-                  "1 % cannot be told; give more text in data.eval, or raise data.eval_fraction"));
+  log_warning(str(
+      "held-out text of ", data.eval_tokens, " tokens: its loss has a standard error of ", "about ",
+      printed("%.1f", 100 * error), " % (1/sqrt(tokens)), so a difference of ",
+      "1 % cannot be told from chance; give more text in data.eval, or raise data.eval_fraction"));
 }
 
 void warn_about_overlap(const Overlap& overlap) {

@@ -13,25 +13,29 @@ void report_claims(const std::vector<DataSourceConfig>& sources,
                sources[index].weight, ")");
   };
   for (size_t i = 0; i < claims.size(); ++i) {
-    const SourceClaims& claim = claims[i];
-    if (claim.claimed == 0) continue;
-    if (claim.claimed == claim.files) {
+    size_t lost = 0;
+    std::vector<std::string> owners;
+    for (const auto& [owner, files] : claims[i].claimed) {
+      lost += files;
+      owners.push_back(entry(owner));
+    }
+    if (lost > 0 && lost == claims[i].files) {
       throw Error(ErrorKind::kConfig,
                   str(entry(i), " has no file of its own: ",
-                      claim.files == 1 ? "its file belongs" : "all its files belong", " to ",
-                      entry(claim.by),
+                      lost == 1 ? "its file belongs" : "all its files belong", " to ",
+                      join(owners, " and "),
                       ", since a file belongs to the first entry that names it; name what is "
                       "special first, or remove the entry"));
     }
-    const double weight = sources[i].weight;
-    const double other = sources[claim.by].weight;
-    if (weight == other) continue;
-    const std::string what = str(claim.claimed, " of the ", claim.files, " files of ", entry(i),
-                                 " belong to ", entry(claim.by), ", which names them first");
-    if (other < weight) {
-      log_warning(str(what, "; name what is special first"));
-    } else {
-      log_note(what);
+    for (const auto& [owner, files] : claims[i].claimed) {
+      if (sources[owner].weight == sources[i].weight) continue;
+      const std::string what = str(files, " of the ", claims[i].files, " files of ", entry(i),
+                                   " belong to ", entry(owner), ", which names them first");
+      if (sources[owner].weight < sources[i].weight) {
+        log_warning(str(what, "; name what is special first"));
+      } else {
+        log_note(what);
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,10 @@
 
 namespace lmtrain {
 
-// Of one entry.
+// What one entry of the list names.
 struct SourceClaims {
-  size_t files = 0;    // that it names
-  size_t claimed = 0;  // of those: named by an entry before it
-  size_t by = 0;       // the last of these entries
+  size_t files = 0;                  // all of its files
+  std::map<size_t, size_t> claimed;  // an entry before it: how many of these files that one has
 };
 
 // Error(kConfig) for an entry without a file of its own; a warning where files of an entry have the

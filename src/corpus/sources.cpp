@@ -79,9 +79,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     for (const fs::path& file : found) {
       const auto [first, is_new] = taken.emplace(fs::absolute(file).lexically_normal().native(), i);
       ++claims[i].files;
-      if (is_new || first->second == i) continue;
-      ++claims[i].claimed;
-      claims[i].by = first->second;
+      if (!is_new && first->second != i) ++claims[i].claimed[first->second];
     }
   }
   if (pointer == kTrainPointer) report_claims(sources, claims, pointer);

@@ -3,6 +3,9 @@
 #include <optional>
 #include <span>
 
+#include "base/error.h"
+#include "base/text.h"
+
 namespace lmtrain {
 namespace {
 
@@ -30,8 +33,10 @@ class BlockReader {
       ids_.resize(count);
       read(document, begin);
       blocks.push_back({block_hash(hash_of_ids(), begin), count, 0});
-      for (const int32_t id : ids_)
+      for (const int32_t id : ids_) {
+        if (static_cast<size_t>(id) >= piece_bytes_.size()) fail_changed();
         blocks.back().raw_bytes += piece_bytes_[static_cast<size_t>(id)];
+      }
       begin += count;
     }
     return blocks;
@@ -45,7 +50,15 @@ class BlockReader {
       open_file_ = document.file;
     }
     const uint64_t byte = file.begin + (document.begin + begin) * file.bytes_per_token;
+    const uint64_t size = open_->bytes().size();
+    if (byte > size || ids_.size() > (size - byte) / file.bytes_per_token) fail_changed();
     copy_token_ids(open_->bytes().data() + byte, file.bytes_per_token, ids_);
+  }
+  // The scan has found every id in its file and below the vocabulary.
+  [[noreturn]] void fail_changed() const {
+    throw Error(ErrorKind::kData,
+                str(open_->path().string(),
+                    ": changed while it was read; run the command again once it is complete"));
   }
   uint64_t hash_of_ids() const {
     return text_hash(Hasher()

@@ -38,8 +38,10 @@ double count_evaluations(const Config& config, const PreparedData& data) {
       case Span::Unit::kPercent:
         middles = (1 - step) * 100 / every.value;
         break;
-      case Span::Unit::kSeconds:
       case Span::Unit::kEpochs:
+        middles = (1 - step) * tokens / (every.value * static_cast<double>(data.train_tokens));
+        break;
+      case Span::Unit::kSeconds:
         middles = kMiddlesByTheClock;
         break;
     }

@@ -61,11 +61,14 @@ std::string end_summary(const EndReport& report) {
   return text;
 }
 
-std::string next_commands(const std::filesystem::path& folder, const TrainConfig& train) {
+std::string next_commands(const std::filesystem::path& folder, const Config& config) {
   const std::string run = quoted(folder);
+  const std::string more =
+      config.lr_schedule.type == "constant"
+          ? str("lmtrain resume ", run, " --set ", twice(config.train))
+          : str("lmtrain train CONFIG.json --run-dir NEW --set init_from=", run);
   return str("next       lmtrain eval ", run, "\n           lmtrain generate ", run,
-             " --prompt \"Once upon a time\"\n           lmtrain resume ", run, " --set ",
-             twice(train));
+             " --prompt \"Once upon a time\"\n           ", more);
 }
 
 }  // namespace lmtrain

@@ -136,13 +136,15 @@ void lengths_to_come(const Config& config, const BatchOrder& order, double total
                          "): no row ever has max_length ", config.sequence.max_length));
 }
 
-void never_due(const Config& config, double total, bool has_eval, Warnings& warnings) {
+void never_due(const Config& config, const BatchOrder& order, double total, bool has_eval,
+               Warnings& warnings) {
+  const auto epoch = static_cast<double>(targets_per_epoch(order));
   // "100%" says itself that there is one, at the end.
   const auto beyond = [&](const Span& every) {
-    if (every.value <= 0 || every.unit == Span::Unit::kSeconds ||
-        every.unit == Span::Unit::kPercent || every.unit == Span::Unit::kEpochs)
+    const Span span = epochs_in_tokens(every, epoch);
+    if (span.value <= 0 || span.unit == Span::Unit::kSeconds || span.unit == Span::Unit::kPercent)
       return false;
-    return span_of(every, config, total) > total;
+    return span_of(span, config, total) > total;
   };
   const auto warn = [&](const char* key, const Span& every, const char* what) {
     if (beyond(every))
@@ -151,6 +153,9 @@ void never_due(const Config& config, double total, bool has_eval, Warnings& warn
   };
   if (has_eval)
     warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
+  // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
+  const std::optional<Span>& kept = config.checkpoint.keep_every;
+  if (config.lr_schedule.type == "wsd" || (kept && kept->value > 0 && !beyond(*kept))) return;
   warn("checkpoint.every", config.checkpoint.every,
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
@@ -171,7 +176,7 @@ Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_ev
   short_documents(config, order, warnings);
   lengths_to_come(config, order, total, warnings);
   learning_rate(config, total, warnings);
-  never_due(config, total, has_eval, warnings);
+  never_due(config, order, total, has_eval, warnings);
   return warnings;
 }
 

@@ -150,7 +150,7 @@ void Trainer::report_end() const {
   report.elapsed = elapsed.count();
   if (saved_step_) report.saved = run_.checkpoint(*saved_step_);
   log_note(end_summary(report));
-  if (finished()) log_note(next_commands(run_.path(), config_.train));
+  if (finished()) log_note(next_commands(run_.path(), config_));
 }
 
 void Trainer::report_lowered(const Lowered& lowered) {

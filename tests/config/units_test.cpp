@@ -67,6 +67,9 @@ TEST(Units, WhatAnAmountWasProbablyMeantToBe) {
   EXPECT_EQ(similar_tokens("10 MB"), Words{"10M"});
   EXPECT_EQ(similar_bytes("100mb"), Words{"100MB"});
   EXPECT_EQ(similar_bytes("10M"), Words{"10MB"});
+  EXPECT_EQ(similar_bytes("10g"), Words{"10GB"});  // not ten bytes
+  EXPECT_EQ(similar_tokens("10 bytes"), Words{});  // not ten billion
+  EXPECT_EQ(similar_bytes("1 billion"), Words{});  // not one byte
   EXPECT_EQ(similar_durations("10m"), Words{"10min"});
   EXPECT_EQ(similar_durations("10M"), Words{"10min"});
   EXPECT_EQ(similar_durations("90 sec"), Words{"90s"});

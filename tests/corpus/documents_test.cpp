@@ -58,6 +58,24 @@ TEST(ListSourceFiles, FilesLostToALowerWeightAreAWarning) {
   EXPECT_EQ(said(2, 2), "");
 }
 
+TEST(ListSourceFiles, EachEntryThatTookFilesIsNamed) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "b.txt", "c.md"}) folder.write(name, name);
+  const auto list = [&](const char* last) {
+    list_source_files(
+        {{folder.str("a.txt"), 1.0}, {folder.str("b.txt"), 10.0}, {folder.str(last), 10.0}});
+  };
+  ::testing::internal::CaptureStderr();
+  list("");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  expect_contains(said, "warning: 1 of the 3 files of /data/train/2");
+  expect_contains(said, "belong to /data/train/0");
+  EXPECT_EQ(said.find("belong to /data/train/1"), std::string::npos);
+  const std::string message = error_of(ErrorKind::kConfig, [&] { list("*.txt"); });
+  expect_contains(message, "all its files belong to /data/train/0");
+  expect_contains(message, " and /data/train/1");
+}
+
 TEST(ListSourceFiles, WhatMatchesNothingIsAUsageErrorThatNamesIt) {
   const Folder folder;
   folder.write("empty/.hidden", "x");

@@ -95,10 +95,10 @@ TEST(Screen, TheEndIsASummaryAndJsonIsForPrograms) {
   EXPECT_EQ(starting_with(lines, "run        40 steps, ").size(), 1U) << result;
   EXPECT_EQ(starting_with(lines, "loss       ").size(), 1U) << result;
   EXPECT_EQ(starting_with(lines, "checkpoint " + run.checkpoint(40).string()).size(), 1U) << result;
-  const auto resume =
+  const auto further =
       std::find(lines.begin(), lines.end(),
-                "           lmtrain resume " + run.path() + " --set train.steps=80");
-  EXPECT_NE(resume, lines.end()) << result;
+                "           lmtrain train CONFIG.json --run-dir NEW --set init_from=" + run.path());
+  EXPECT_NE(further, lines.end()) << result;
 
   const ProcessResult asked =
       lmtrain({"resume", run.path(), "--set", "train.steps=42", "--json"}, terminal);

@@ -37,6 +37,8 @@ TEST(EvalShare, CountsAsTheRunWillHaveThem) {
   PreparedData data;
   data.train_tokens = 50'000;
   EXPECT_EQ(count_evaluations(epochs, data), 3);
+  epochs.eval.every = {0.5, Span::Unit::kEpochs};
+  EXPECT_EQ(count_evaluations(epochs, data), 5);
 }
 
 TEST(EvalShare, AutoIsAtMostATenthOfTheRun) {

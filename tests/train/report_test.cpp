@@ -58,19 +58,33 @@ TEST(Report, EndOfARun) {
 }
 
 TEST(Report, NextCommandsAreWhatAShellTakes) {
-  TrainConfig train;
-  train.tokens = 5'000'000;
-  EXPECT_EQ(next_commands("/runs/a", train),
+  Config config;
+  config.lr_schedule.type = "constant";
+  config.train.tokens = 5'000'000;
+  EXPECT_EQ(next_commands("/runs/a", config),
             "next       lmtrain eval /runs/a\n"
             "           lmtrain generate /runs/a --prompt \"Once upon a time\"\n"
             "           lmtrain resume /runs/a --set train.tokens=10000000");
-  train.tokens.reset();
-  train.epochs = 1.5;
-  EXPECT_NE(next_commands("/my runs/it's", train)
+  config.train.tokens.reset();
+  config.train.epochs = 1.5;
+  EXPECT_NE(next_commands("/my runs/it's", config)
                 .find("lmtrain resume '/my runs/it'\\''s' --set train.epochs=3"),
             std::string::npos);
-  train.steps = 40;
-  EXPECT_NE(next_commands("a", train).find("train.steps=80"), std::string::npos);
+  config.train.steps = 40;
+  EXPECT_NE(next_commands("a", config).find("train.steps=80"), std::string::npos);
+}
+
+// A longer run would begin the decay anew, at a rate far above that of its end.
+TEST(Report, ADecayedRunIsNotAdvisedToResume) {
+  for (const char* type : {"cosine", "linear", "sqrt", "wsd"}) {
+    Config config;
+    config.lr_schedule.type = type;
+    const std::string advice = next_commands("/my runs/a", config);
+    EXPECT_EQ(advice.find("resume"), std::string::npos) << type;
+    EXPECT_NE(advice.find("lmtrain train CONFIG.json --run-dir NEW --set init_from='/my runs/a'"),
+              std::string::npos)
+        << type;
+  }
 }
 
 }  // namespace

@@ -142,6 +142,10 @@ TEST_F(RunWarningsTest, WhatFallsDueAfterTheRun) {
     config.checkpoint.every = said;
     EXPECT_EQ(warnings(), std::vector<std::string>());
   }
+  config.checkpoint.every = {1000, Span::Unit::kEpochs};
+  expect("checkpoint.every 1000 epochs is longer than the run");
+  config.checkpoint.keep_every = {10, Span::Unit::kPercent};  // saves on the way
+  EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
 // ---- A run that is made longer ----
