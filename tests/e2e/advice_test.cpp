@@ -70,12 +70,12 @@ TEST(Advice, AClosedPipeIsQuiet) {
         std::string("--help"), "generate " + std::string(kHfFolder) + " --prompt a"}) {
     const std::string script = "exec 3> >(true); wait $!; \"$0\" " + arguments + " >&3";
     const ProcessResult closed =
-        Process({"bash", "-c", script, lmtrain_binary()}, on_one_core({})).wait();
+        Process({"/bin/bash", "-c", script, lmtrain_binary()}, on_one_core({})).wait();
     EXPECT_EQ(closed.shell_code(), 128 + SIGPIPE) << arguments << closed;
     EXPECT_EQ(closed.err, "") << arguments;
     // A disk that is full is an error.
     const ProcessResult full =
-        Process({"bash", "-c", "\"$0\" " + arguments + " >/dev/full", lmtrain_binary()},
+        Process({"/bin/bash", "-c", "\"$0\" " + arguments + " >/dev/full", lmtrain_binary()},
                 on_one_core({}))
             .wait();
     EXPECT_EQ(full.shell_code(), 5) << arguments << full;

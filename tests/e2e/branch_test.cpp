@@ -124,7 +124,7 @@ TEST(Branch, TheDocumentedCommandsWork) {
     ++commands;
     const std::string typed = "\"$0\" " + line.substr(sizeof("lmtrain"));
     const ProcessResult result =
-        Process({"bash", "-c", typed, lmtrain_binary()}, on_one_core(here)).wait();
+        Process({"/bin/bash", "-c", typed, lmtrain_binary()}, on_one_core(here)).wait();
     EXPECT_EQ(result.exit_code, 0) << line << result;
   }
   EXPECT_EQ(commands, 3);
