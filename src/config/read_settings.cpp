@@ -42,7 +42,7 @@ std::string join_key(const std::string& section, const std::string& key) {
 // As JSON text, without those that are empty.
 std::vector<std::string> quoted(std::vector<std::string> words) {
   std::erase(words, "");
-  for (std::string& word : words) word = "\"" + word + "\"";
+  for (std::string& word : words) word.insert(0, 1, '"').push_back('"');
   return words;
 }
 

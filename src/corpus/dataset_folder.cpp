@@ -188,6 +188,7 @@ class Selection {
     const std::string split = choose_split(names, role_);
     if (split.empty()) {
       std::vector<std::string> paths;
+      paths.reserve(names.size());
       for (const std::string& name : names)
         paths.push_back(str("\"", (dict / name).string(), "\""));
       throw Error(ErrorKind::kUsage,

@@ -65,7 +65,8 @@ void require_text_for_trials(const Config& config, const PreparedData& data) {
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
-  require_free_space(existing_part(run.path()), checkpoint_bytes(config), "a checkpoint");
+  require_free_space(existing_part(run.path()), checkpoint_bytes(config),
+                     str("a checkpoint of ", run.path().string()));
 }
 
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,

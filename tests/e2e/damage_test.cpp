@@ -102,10 +102,12 @@ TEST(Damage, IsNamedAndAnOlderCheckpointTaken) {
     test.damage(newest);
     const ProcessResult resumed = resume(run);
     EXPECT_EQ(resumed.exit_code, 0) << resumed;
-    const size_t warning = resumed.err.find("warning: ");
-    ASSERT_NE(warning, std::string::npos) << resumed;
-    const std::string line = resumed.err.substr(warning, resumed.err.find('\n', warning) - warning);
-    EXPECT_NE(line.find(newest.filename().string()), std::string::npos) << line;
+    // The first line that names it.
+    const size_t about = resumed.err.find(newest.filename().string());
+    ASSERT_NE(about, std::string::npos) << resumed;
+    const size_t begin = resumed.err.rfind('\n', about) + 1;
+    const std::string line = resumed.err.substr(begin, resumed.err.find('\n', begin) - begin);
+    EXPECT_TRUE(line.starts_with("warning: ")) << line;
     // "manifest of another step" is found by the first file that does not fit.
     if (test.name != "manifest of another step") {
       EXPECT_NE(line.find(test.file), std::string::npos) << line;

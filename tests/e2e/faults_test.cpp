@@ -126,7 +126,7 @@ class Faults : public ::testing::Test {
         for (const int times : kTimes) all.push_back({call, error, times});
     // LMTRAIN_FAULTS: "3/8" is the third eighth of all; else some thirty spread over them.
     size_t first = all.size() / 60;
-    size_t step = std::max<size_t>(1, all.size() / 30);
+    size_t step = std::max<size_t>(1, all.size() / 15);
     while (step % 2 == 0 || step % 3 == 0) ++step;  // all errors and numbers of times are met
     if (const char* part = std::getenv("LMTRAIN_FAULTS")) {
       char* slash = nullptr;

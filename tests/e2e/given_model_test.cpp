@@ -17,7 +17,9 @@ std::string other_tokenizer(const Workspace& workspace) {
   const ProcessResult result = lmtrain(
       {"prepare",
        workspace.config({{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 384}}}}},
-                         {"data", {{"cache_dir", (workspace / "other").string()}}}})});
+                         {"data",
+                          {{"train", {LMTRAIN_SOURCE_DIR "/LICENSE"}},
+                           {"cache_dir", (workspace / "other").string()}}}})});
   EXPECT_EQ(result.exit_code, 0) << result;
   for (const auto& entry : fs::recursive_directory_iterator(workspace / "other"))
     if (entry.path().filename() == "tokenizer.model") return entry.path().string();
@@ -26,7 +28,7 @@ std::string other_tokenizer(const Workspace& workspace) {
 
 Json from(const std::string& folder, Json changes = Json::object()) {
   Json config = {{"init_from", folder}, {"model", nullptr}, {"tokenizer", nullptr}};
-  config.merge_patch(changes);
+  config.update(changes);
   return config;
 }
 
@@ -67,8 +69,11 @@ TEST(GivenModel, ANewTokenizerIsTrainedWhereThatIsAskedFor) {
   fs::remove(folder + "/tokenizer.model");
   const ProcessResult result = train_in(
       workspace,
-      from(folder, {{"tokenizer", {{"allow_mismatch", true}, {"train", {{"vocab_size", 384}}}}},
-                    {"train", {{"steps", 2}}}}));
+      from(folder,
+           {{"tokenizer",
+             {{"model", nullptr}, {"allow_mismatch", true}, {"train", {{"vocab_size", 384}}}}},
+            {"data", {{"train", {LMTRAIN_SOURCE_DIR "/LICENSE"}}}},
+            {"train", {{"steps", 2}}}}));
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_NE(result.err.find("warning: a new tokenizer is trained under the weights"),
             std::string::npos)
