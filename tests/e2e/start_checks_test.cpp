@@ -66,7 +66,8 @@ TEST(StartChecks, ADiskWithoutRoomForACheckpoint) {
   const SmallDisk disk("8m");
   if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
   const Workspace workspace;
-  Told(workspace, disk / "run").expect_refused(5, "a checkpoint of " + (disk / "run").string() + " needs");
+  Told(workspace, disk / "run")
+      .expect_refused(5, "a checkpoint of " + (disk / "run").string() + " needs");
   EXPECT_FALSE(fs::exists(disk / "run"));
 }
 
