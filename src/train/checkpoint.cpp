@@ -45,7 +45,7 @@ bool is_kept(const fs::path& folder) {
   try {
     return is_there(file) && parse_state(read_file(file), file.string()).kept;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kCheckpoint) throw;
+    if (error.kind() != ErrorKind::kCheckpoint && error.kind() != ErrorKind::kData) throw;
     return false;
   }
 }
