@@ -99,9 +99,9 @@ bool is_pickle(std::string_view head) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// One byte in a hundred, and more than a few, that text does not have: NUL, and the control
-// characters without a use in files. A stray one is text all the same, which the summary of a
-// preparation counts.
+// One byte in a hundred that text does not have: NUL, and the control characters without a use in
+// files. A few stray ones are text all the same, which the summary of a preparation counts, unless
+// they are most of the file.
 bool has_binary_bytes(std::string_view head) {
   const auto is_binary = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -109,7 +109,8 @@ bool has_binary_bytes(std::string_view head) {
   };
   constexpr std::ptrdiff_t kFew = 4;
   const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary);
-  return found > kFew && 100 * found > static_cast<std::ptrdiff_t>(head.size());
+  const auto size = static_cast<std::ptrdiff_t>(head.size());
+  return 100 * found > size && (found > kFew || 2 * found > size);
 }
 
 std::optional<Content> binary_content(std::string_view head) {
