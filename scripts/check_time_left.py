@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 LINE = re.compile(r"^step \d+/\d+ .*  (\S+) elapsed  (\S+) left$")
 
-# Settings over the config below. `rate` is a guess of tokens a second on two cores, for the length of the run.
+# Settings over the config below, by the name of the run.
 RUNS = {
     "grow_p2": ["sequence.schedule.type=grow_p2"],
     "grow_p2_one_cycle": ["sequence.schedule.type=grow_p2", "sequence.schedule.cycles=1"],

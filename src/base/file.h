@@ -1,8 +1,8 @@
 // Files that must last. Every call checks what the operating system says and throws Error(kIo) with
 // the path, the operation and the reason; nothing here goes through iostreams, which report success
-// on a full disk.
+// on a full disk. A pipe, device or folder in place of a file is Error(kData) (open_file.h).
 //
-// Publishing: write, fsync, rename, fsync the folder. AtomicFile does this for one file;
+// Publishing: write, fsync, rename, fsync the folder. write_file_atomic does this for one file;
 // checkpoints do it for a folder with the pieces below.
 #pragma once
 
@@ -93,6 +93,7 @@ class FileLock {
   int fd_ = -1;
 };
 
+// For small files, at most kMostOfSmallFile bytes; read_file.h has the others.
 std::string read_file(const std::filesystem::path& path);
 // Reads the file in pieces of 1 MiB, from its beginning up to `most` bytes.
 void read_pieces(const std::filesystem::path& path,

@@ -1,4 +1,4 @@
-// Opening files, for the functions of file.h: what is no regular file is told without waiting for
+// Opening files, for file.h and read_file.h: what is no regular file is told without waiting for
 // it, and a refusal that may pass is tried again.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace lmtrain {
 namespace {
 
-// Documents handed to a thread together, so that small ones do not pay for a hand-over each.
+// A document, or a part of one, in a batch.
 struct Item {
   size_t end = 0;  // in the text of the batch
   DocumentPlace place;
@@ -18,6 +18,7 @@ struct Item {
   std::optional<bool> held_out;
   std::optional<Hash128> whole;
 };
+// Documents handed to a thread together, so that small ones do not pay for a hand-over each.
 struct Batch {
   std::string text;
   std::vector<Item> items;
