@@ -3,17 +3,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/examine.h"
-#include "base/file.h"
-#include "base/log.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/table.h"
 #include "cli/validators.h"
 #include "config/parse.h"
-#include "ops/device.h"
-#include "train/bench.h"
+#include "device/device.h"
+#include "tools/bench.h"
 #include "train/resolve.h"
 
 namespace lmtrain {

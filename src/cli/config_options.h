@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/parse.h"
-#include "train/given_model.h"
+#include "run/given_model.h"
 
 namespace lmtrain {
 

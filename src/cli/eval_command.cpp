@@ -4,18 +4,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files/temporary_folder.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/temporary_folder.h"
 #include "base/text.h"
+#include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "corpus/prepare.h"
+#include "tools/model_target.h"
 #include "train/eval_share.h"
 #include "train/evaluate.h"
-#include "train/model_target.h"
 #include "train/resolve.h"
-#include "train/run_config.h"
 
 namespace lmtrain {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "model/generate.h"
-#include "train/model_target.h"
+#include "tools/model_target.h"
 
 namespace lmtrain {
 namespace {

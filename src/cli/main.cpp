@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "ops/device.h"
+#include "device/device.h"
 #include "train/failure.h"
 
 namespace lmtrain {

@@ -2,20 +2,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/length_picture.h"
 #include "cli/table.h"
 #include "config/parse.h"
-#include "ops/device.h"
+#include "device/device.h"
+#include "run/run_warnings.h"
+#include "run/start_checks.h"
 #include "train/eval_share.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
 #include "train/resolve.h"
-#include "train/run_warnings.h"
-#include "train/start_checks.h"
 
 namespace lmtrain {
 namespace {

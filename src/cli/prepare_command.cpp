@@ -1,7 +1,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "config/parse.h"

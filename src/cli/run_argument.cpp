@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/examine.h"
+#include "base/files/examine.h"
 #include "base/text.h"
-#include "train/target.h"
+#include "checkpoint/target.h"
 
 namespace lmtrain {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/run_folder.h"
+#include "checkpoint/run_folder.h"
 
 namespace lmtrain {
 

@@ -6,21 +6,21 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/run_config.h"
+#include "checkpoint/target.h"
 #include "cli/length_picture.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
-#include "train/adopt.h"
+#include "run/adopt.h"
+#include "run/given_model.h"
+#include "run/run_warnings.h"
+#include "run/start_checks.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
-#include "train/given_model.h"
 #include "train/micro_fit.h"
 #include "train/resolve.h"
-#include "train/run_config.h"
-#include "train/run_warnings.h"
-#include "train/start_checks.h"
-#include "train/target.h"
 
 namespace lmtrain {
 namespace {

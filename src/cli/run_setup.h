@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/run_folder.h"
 #include "config/config.h"
-#include "train/restart.h"
-#include "train/run_folder.h"
+#include "run/restart.h"
 
 namespace lmtrain {
 

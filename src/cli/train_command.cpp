@@ -2,14 +2,14 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/run_setup.h"
 #include "config/parse.h"
-#include "train/run_config.h"
-#include "train/start_checks.h"
+#include "run/start_checks.h"
 
 namespace lmtrain {
 namespace {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/examine.h"
-#include "base/file.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
 #include "config/parse.h"
 
 namespace lmtrain {

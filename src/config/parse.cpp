@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/examine.h"
-#include "base/read_file.h"
+#include "base/files/examine.h"
+#include "base/files/read_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "config/check.h"
 #include "config/init_from.h"
-#include "config/overrides.h"
+#include "config/json/overrides.h"
 #include "config/read_settings.h"
-#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {

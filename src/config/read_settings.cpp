@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "config/units.h"
-#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {

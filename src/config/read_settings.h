@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/json_reader.h"
+#include "config/json/json_reader.h"
 #include "config/settings.h"
 
 namespace lmtrain {

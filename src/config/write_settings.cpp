@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/json_reader.h"
+#include "base/utf8.h"
+#include "config/json/json_reader.h"
 #include "config/parse.h"
 #include "config/settings.h"
 #include "config/units.h"
-#include "config/utf8.h"
 
 namespace lmtrain {
 namespace {

@@ -5,11 +5,11 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/examine.h"
+#include "base/files/examine.h"
 #include "base/hash.h"
-#include "base/log.h"
+#include "base/stop.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
-#include "corpus/progress.h"
 #include "formats/checked_json.h"
 #include "formats/token_shard.h"
 

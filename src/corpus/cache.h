@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "corpus/document_files.h"
+#include "base/files/file.h"
 #include "corpus/prepare.h"
-#include "corpus/tokenizer.h"
+#include "corpus/shards/document_files.h"
+#include "corpus/tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

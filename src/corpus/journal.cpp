@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/examine.h"
-#include "base/file.h"
-#include "base/log.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "formats/checked_json.h"
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "corpus/corpus.h"
-#include "corpus/hash_ordered_shard.h"
-#include "corpus/held_out.h"
-#include "corpus/overlap.h"
 #include "corpus/prepare.h"
-#include "corpus/source_runs.h"
+#include "corpus/shards/hash_ordered_shard.h"
+#include "corpus/shards/held_out.h"
+#include "corpus/shards/overlap.h"
+#include "corpus/shards/source_runs.h"
+#include "corpus/sources/corpus.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

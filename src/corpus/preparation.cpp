@@ -5,9 +5,9 @@
 #include <ios>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
-#include "corpus/encode.h"
+#include "corpus/shards/encode.h"
 
 namespace lmtrain {
 namespace {
@@ -158,7 +158,7 @@ void Preparation::choose_held_out() {
   held_out.choose([&](const auto& wanted, const auto& add) {
     Corpus some = request_.train;
     std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
-    Progress progress("choosing held-out text", some.total_bytes());
+    ProgressBar progress("choosing held-out text", some.total_bytes());
     some.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
       const int32_t source = some.files[place.file].source;
       size_t begin = 0;
@@ -204,7 +204,7 @@ std::string Preparation::train_on_sample() const {
   return train_tokenizer(settings, [&](const TextSink& add) {
     Hasher content;
     {
-      Progress progress("sampling text for the tokenizer", request_.train.total_bytes());
+      ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
       request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
         const Hash128 hash = hash128(text);
         content.add(hash.low).add(hash.high);
@@ -274,7 +274,7 @@ FileTally Preparation::count_documents() const {
   FileTally tally;
   int64_t documents = 0;
   Hasher content;
-  Progress progress("counting documents", request_.train.total_bytes());
+  ProgressBar progress("counting documents", request_.train.total_bytes());
   request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);

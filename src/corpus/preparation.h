@@ -10,11 +10,11 @@
 #include "base/hash.h"
 #include "config/config.h"
 #include "corpus/cache.h"
-#include "corpus/corpus.h"
 #include "corpus/journal.h"
 #include "corpus/prepare.h"
 #include "corpus/shard_pair.h"
-#include "corpus/tokenizer.h"
+#include "corpus/sources/corpus.h"
+#include "corpus/tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

@@ -4,18 +4,18 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/examine.h"
-#include "base/file.h"
-#include "base/log.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/cache.h"
-#include "corpus/documents.h"
-#include "corpus/encode.h"
-#include "corpus/format.h"
-#include "corpus/glob.h"
 #include "corpus/preparation.h"
+#include "corpus/shards/encode.h"
+#include "corpus/sources/format.h"
+#include "corpus/sources/glob.h"
+#include "corpus/sources/sources.h"
 #include "corpus/token_files.h"
-#include "corpus/tokenizer.h"
+#include "corpus/tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {

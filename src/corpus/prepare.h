@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "corpus/overlap.h"
+#include "corpus/shards/overlap.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "corpus/hash_ordered_shard.h"
 #include "corpus/journal.h"
 #include "corpus/prepare.h"
+#include "corpus/shards/hash_ordered_shard.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/examine.h"
-#include "base/log.h"
+#include "base/files/examine.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
-#include "corpus/glob.h"
-#include "corpus/source_runs.h"
-#include "corpus/token_parts.h"
+#include "corpus/shards/source_runs.h"
+#include "corpus/shards/token_parts.h"
+#include "corpus/sources/glob.h"
 #include "formats/token_file.h"
 
 namespace lmtrain {

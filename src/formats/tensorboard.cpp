@@ -8,8 +8,8 @@
 #include <concepts>
 #include <cstddef>
 
-#include "base/examine.h"
-#include "base/file.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/examine.h"
+#include "base/files/examine.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "base/buffered_file.h"
-#include "base/file.h"
+#include "base/files/buffered_file.h"
+#include "base/files/file.h"
 #include "formats/token_reference.h"
 
 namespace lmtrain {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

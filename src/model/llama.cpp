@@ -12,12 +12,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "device/torch_headers.h"
 #include "model/llama_source.h"
 #include "model/recompute.h"
 #include "model/rope.h"
 #include "ops/accumulate.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/device.h"
-#include "ops/torch_headers.h"
+#include "device/device.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

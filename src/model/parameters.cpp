@@ -2,8 +2,8 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

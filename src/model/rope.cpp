@@ -1,6 +1,6 @@
 #include "model/rope.h"
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -1,8 +1,8 @@
 #include "ops/accumulate.h"
 
-#include "ops/dispatch.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
+#include "device/dispatch.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

@@ -1,9 +1,10 @@
-#include "ops/cpu_attention.h"
-#include "ops/dispatch.h"
+#include "kernels/cpu/attention.h"
+
+#include "device/dispatch.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 #include "ops/flash_attention.h"
 #include "ops/operators.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -1,10 +1,10 @@
 #include "ops/cross_entropy.h"
 
-#include "ops/dispatch.h"
+#include "device/dispatch.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -1,6 +1,6 @@
 // The parts of lm.cross_entropy and lm.linear_cross_entropy: losses and gradients of logits,
 // without autograd. All tensors contiguous (of logits on a CPU each row), on one device; dtypes
-// that have a kernel (ops/dispatch.h).
+// that have a kernel (device/dispatch.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

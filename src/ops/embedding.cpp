@@ -1,6 +1,6 @@
-#include "ops/dispatch.h"
+#include "device/dispatch.h"
+#include "device/torch_headers.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "ops/dispatch.h"
-#include "ops/torch_headers.h"
+#include "device/dispatch.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -1,6 +1,6 @@
+#include "device/torch_headers.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

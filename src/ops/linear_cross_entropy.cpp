@@ -1,10 +1,10 @@
+#include "device/dispatch.h"
+#include "device/torch_headers.h"
+#include "kernels/cpu/gemm.h"
 #include "ops/accumulate.h"
-#include "ops/cpu_gemm.h"
 #include "ops/cross_entropy.h"
-#include "ops/dispatch.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -1,8 +1,8 @@
 #include "ops/matmul.h"
 
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 #include "ops/shared_product.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

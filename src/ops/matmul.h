@@ -1,4 +1,4 @@
-// Products of matrices, by whichever is fastest: on some processors ours (ops/cpu_gemm.h), else
+// Products of matrices, by whichever is fastest: on some processors ours (kernels/cpu/gemm.h), else
 // libtorch's. Chosen by processor, dtype and shape, never by timing.
 #pragma once
 
@@ -32,7 +32,7 @@ struct MatrixPart {
 // A matrix that a product computes, or consumes, part by part in a thread's own cache, so that it
 // need not be in memory: the threads call `visit` with each part, whose rows are contiguous,
 // `stride` numbers apart. `beside` are matrices of the same shape whose part is read or written
-// there; they are fetched meanwhile. T is float or Bf16 (ops/cpu_kernels.h), as the product's
+// there; they are fetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), as the product's
 // dtype.
 template <class T>
 struct FusedMatrix {

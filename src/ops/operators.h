@@ -1,11 +1,11 @@
 // The fused operators, as C++ functions and, registered, as `lm.*` in the model's TorchScript
 // source.
 //
-// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (cpu_kernels.h), for
-// these and fp16 on a GPU (cuda_kernels.h), and an ATen composition, `*_reference`, which is its
-// oracle and serves whatever else there is under PyTorch's own autograd (dispatch.h). Shape
-// suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value heads, E head
-// size, V vocabulary, N = B x T positions.
+// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (kernels/cpu/kernels.h),
+// for these and fp16 on a GPU (kernels/cuda/kernels.h), and an ATen composition, `*_reference`,
+// which is its oracle and serves whatever else there is under PyTorch's own autograd (dispatch.h).
+// Shape suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value heads, E
+// head size, V vocabulary, N = B x T positions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,9 +58,9 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const std::optional<at::Tensor>& segments);
 
-// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU (cpu_attention.h) vectors
-// are rotated as they are read, and gradients rotated back as they are written, in fp32 before they
-// are rounded.
+// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU (kernels/cpu/attention.h)
+// vectors are rotated as they are read, and gradients rotated back as they are written, in fp32
+// before they are rounded.
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments);

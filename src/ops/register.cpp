@@ -1,7 +1,7 @@
 // Registers the operators under `lm`, with autograd inside: the model's TorchScript source calls
 // lm.linear(x, weight).
+#include "device/torch_headers.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 TORCH_LIBRARY(lm, library) {
   library.def(

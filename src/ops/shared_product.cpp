@@ -1,7 +1,7 @@
 #include "ops/shared_product.h"
 
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

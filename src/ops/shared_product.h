@@ -1,5 +1,5 @@
-// A product of ours (ops/cpu_gemm.h) on all threads: the right operand is packed block by block,
-// the result divided into pieces that threads take as they come free.
+// A product of ours (kernels/cpu/gemm.h) on all threads: the right operand is packed block by
+// block, the result divided into pieces that threads take as they come free.
 //
 // The bits of a result depend on the operands alone, whoever computes which piece. ops/matmul.cpp
 // says when such a product is the one to take.
@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "ops/cpu_gemm.h"
-#include "ops/dispatch.h"
+#include "device/dispatch.h"
+#include "kernels/cpu/gemm.h"
 #include "ops/matmul.h"
 
 namespace lmtrain {

@@ -1,7 +1,7 @@
-#include "ops/dispatch.h"
+#include "device/dispatch.h"
+#include "device/torch_headers.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 #include "schedule/span.h"
 #include "schedule/warmup.h"
 

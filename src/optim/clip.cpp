@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "ops/dispatch.h"
-#include "ops/shared_work.h"
-#include "ops/torch_headers.h"
+#include "device/dispatch.h"
+#include "device/shared_work.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

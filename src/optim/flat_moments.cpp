@@ -1,7 +1,7 @@
 #include "optim/flat_moments.h"
 
 #include "base/text.h"
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

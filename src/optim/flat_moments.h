@@ -6,8 +6,8 @@
 
 #include <functional>
 
-#include "ops/dispatch.h"
-#include "ops/shared_work.h"
+#include "device/dispatch.h"
+#include "device/shared_work.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 

@@ -1,6 +1,6 @@
 #include "optim/lion.h"
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

@@ -1,7 +1,7 @@
 #include "optim/newton_schulz.h"
 
-#include "ops/device.h"
-#include "ops/torch_headers.h"
+#include "device/device.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 

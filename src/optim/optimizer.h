@@ -2,8 +2,8 @@
 // and source at its head.
 //
 // A rule's arithmetic has the dtype of the masters: fp32 in a run, fp64 where tests hold it against
-// a reference. The element-wise rules are fused kernels (ops/dispatch.h says where there are any);
-// in fp64, ATen operators.
+// a reference. The element-wise rules are fused kernels (device/dispatch.h says where there are
+// any); in fp64, ATen operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "device/torch_headers.h"
 #include "ops/matmul.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain {
 namespace {

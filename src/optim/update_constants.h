@@ -1,6 +1,6 @@
 // The numbers of an update that its kernels read from memory of the device: learning rate, bias
-// corrections, clipping factor. One struct (ops/cpu_kernels.h) for each range of an element-wise
-// rule.
+// corrections, clipping factor. One struct (kernels/cpu/kernels.h) for each range of an
+// element-wise rule.
 //
 // They lie at the same place for the whole run, so that what is launched is the same in every
 // update, and a captured graph of it takes the new numbers.
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/device.h"
+#include "device/device.h"
 #include "optim/flat_moments.h"
 #include "optim/hyperparameters.h"
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "batching/batch.h"
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {
@@ -84,6 +85,12 @@ class EvalProgress {
 };
 
 }  // namespace
+
+double EvalResult::loss() const { return tokens > 0 ? nats / static_cast<double>(tokens) : NAN; }
+double EvalResult::perplexity() const { return std::exp(loss()); }
+double EvalResult::bits_per_byte() const {
+  return bytes > 0 ? nats / (std::log(2.0) * static_cast<double>(bytes)) : NAN;
+}
 
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget) {
   int64_t targets = 0;

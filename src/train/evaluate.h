@@ -4,13 +4,25 @@
 // target counts once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "formats/token_shard.h"
 #include "model/llama.h"
-#include "train/metrics.h"
 
 namespace lmtrain {
+
+struct EvalResult {
+  double nats = 0;
+  int64_t tokens = 0;  // targets
+  int64_t bytes = 0;
+  int64_t documents = 0;
+
+  double loss() const;
+  double perplexity() const;
+  double bits_per_byte() const;
+};
 
 struct EvalOptions {
   int64_t max_length = 1024;

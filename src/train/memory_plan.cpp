@@ -1,7 +1,7 @@
 #include "train/memory_plan.h"
 
+#include "device/torch_headers.h"
 #include "ops/operators.h"
-#include "ops/torch_headers.h"
 #include "optim/optimizer.h"
 #include "train/resolve.h"
 

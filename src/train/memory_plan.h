@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "config/config.h"
+#include "device/device.h"
 #include "model/parameters.h"
-#include "ops/device.h"
 
 namespace lmtrain {
 

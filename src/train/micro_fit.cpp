@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/device_memory.h"
-#include "ops/torch_headers.h"
+#include "device/device_memory.h"
+#include "device/torch_headers.h"
 #include "train/failure.h"
 #include "train/memory_plan.h"
 #include "train/resolve.h"

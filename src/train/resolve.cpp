@@ -4,14 +4,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/processors.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
-#include "formats/manifest.h"
-#include "model/hf_folder.h"
-#include "ops/captured_graph.h"
-#include "ops/torch_headers.h"
-#include "train/target.h"
+#include "device/captured_graph.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {
@@ -94,11 +91,6 @@ double run_total(const TrainConfig& train, const BatchOrder& order) {
   if (train.steps) return static_cast<double>(*train.steps);
   if (train.epochs) return static_cast<double>(order.num_targets());
   return static_cast<double>(*train.tokens);
-}
-
-void load_initial_weights(const std::string& folder, Parameters& parameters) {
-  if (is_checkpoint_folder(folder)) verify_checkpoint_files(folder, /*skip_training_state=*/true);
-  load_weights(TensorFiles(folder), parameters);
 }
 
 }  // namespace lmtrain

@@ -7,9 +7,9 @@
 
 #include "batching/batch_order.h"
 #include "config/config.h"
-#include "corpus/tokenizer.h"
+#include "corpus/tokenizer/tokenizer.h"
+#include "device/device.h"
 #include "model/parameters.h"
-#include "ops/device.h"
 
 namespace lmtrain {
 
@@ -31,8 +31,5 @@ Precision precision_of(const Config& config);  // of a resolved config
 // targets.
 RunLength run_length(const TrainConfig& train);
 double run_total(const TrainConfig& train, const BatchOrder& order);
-
-// Fills `parameters` from a HF folder or a checkpoint, whose manifest is verified first.
-void load_initial_weights(const std::string& folder, Parameters& parameters);
 
 }  // namespace lmtrain

@@ -1,7 +1,7 @@
 #include "train/step.h"
 
-#include "ops/device.h"
-#include "ops/torch_headers.h"
+#include "device/device.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

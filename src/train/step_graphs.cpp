@@ -2,10 +2,10 @@
 
 #include <bit>
 
-#include "base/log.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
-#include "ops/device.h"
-#include "ops/torch_headers.h"
+#include "device/device.h"
+#include "device/torch_headers.h"
 #include "train/failure.h"
 
 namespace lmtrain {

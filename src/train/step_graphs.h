@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "device/captured_graph.h"
 #include "model/llama.h"
-#include "ops/captured_graph.h"
 #include "optim/optimizer.h"
 
 namespace lmtrain {

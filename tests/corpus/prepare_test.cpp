@@ -7,12 +7,12 @@
 #include <csignal>
 #include <map>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "corpus/folder.h"
-#include "corpus/tokenizer.h"
+#include "corpus/tokenizer/tokenizer.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

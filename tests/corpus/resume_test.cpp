@@ -13,11 +13,11 @@
 #include <set>
 #include <thread>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text.h"
-#include "corpus/arrow_files.h"
 #include "corpus/folder.h"
 #include "corpus/prepare.h"
+#include "corpus/readers/arrow_files.h"
 #include "formats/checked_json.h"
 #include "formats/token_shard.h"
 

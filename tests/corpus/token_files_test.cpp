@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "corpus/folder.h"
-#include "corpus/token_scan.h"
-#include "corpus/tokenizer.h"
+#include "corpus/shards/token_scan.h"
+#include "corpus/tokenizer/tokenizer.h"
 #include "formats/token_bytes.h"
 #include "formats/token_shard.h"
 

@@ -2,7 +2,7 @@
 // restore is really restored (negative controls: without it the result differs).
 #include <gtest/gtest.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
 

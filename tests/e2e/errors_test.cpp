@@ -7,7 +7,7 @@
 #include <fstream>
 #include <functional>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
 #include "formats/safetensors.h"

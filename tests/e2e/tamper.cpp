@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
 

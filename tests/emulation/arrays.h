@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ops/cuda_common.cuh"
+#include "kernels/cuda/common.cuh"
 
 namespace lmtrain::emulated {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain::testing {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/support.h"
 #include "base/text.h"
 #include "formats/safetensors_support.h"

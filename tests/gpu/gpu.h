@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "ops/device.h"
+#include "device/device.h"
 
 namespace lmtrain::testing {
 

@@ -2,8 +2,8 @@
 // backward, and against itself bit for bit. Every test skips itself on a machine without a GPU.
 #include "ops/operators.h"
 
+#include "device/dispatch.h"
 #include "gpu.h"
-#include "ops/dispatch.h"
 #include "support/operator_check.h"
 
 namespace lmtrain {

@@ -1,7 +1,7 @@
 // The same weights and the same batch on a GPU and on the CPU: loss, gradient and update agree.
 // Every test skips itself on a machine without a GPU (ctest label gpu, scripts/gpu_check.sh).
+#include "device/torch_headers.h"
 #include "gpu.h"
-#include "ops/torch_headers.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "support/llama_case.h"

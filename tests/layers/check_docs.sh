@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What the pages say exists must exist. Prints file:line: message; exit status 1 when something does not.
 #   tests/layers/check_docs.sh links [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
-#                                             path (src/base/file.h) and every test (Suite.Test) in backticks
-#   tests/layers/check_docs.sh map [ROOT]     docs/architecture.md has a line for every file of src, and no other
+#                                             path (src/base/files/file.h) and every test (Suite.Test) in backticks
+#   tests/layers/check_docs.sh map [ROOT]     docs/files.md has a line for every file of src, and no other
 # A path may hold * and ?, and a name in capitals (src/FOLDER) stands for any.
 set -euo pipefail
 what=${1:?links or map}
@@ -71,7 +71,7 @@ check_links() {
 }
 
 check_map() {
-  local page=docs/architecture.md folder name file
+  local page=docs/files.md folder name file
   local -A listed=()
   while IFS=' ' read -r folder name; do
     file=''
@@ -79,7 +79,7 @@ check_map() {
       if [ -f "$file" ]; then listed[$file]=1; fi
     done
     [ -f "src/$folder/$name" ] || compgen -G "src/$folder/$name.*" >/dev/null || complain "$page: src/$folder/$name is listed and not there"
-  done < <(awk -F'`' '/^### `src\// { split($2, part, "/"); folder = part[2]; next } /^##/ { folder = "" } folder && /^\| `/ { print folder, $2 }' "$page")
+  done < <(awk -F'`' '/^## `src\// { folder = $2; sub(/^src\//, "", folder); sub(/\/$/, "", folder); next } /^##/ { folder = "" } folder && /^\| `/ { print folder, $2 }' "$page")
   while read -r file; do
     [ -n "${listed[$file]:-}" ] || complain "$page: no line for $file"
   done < <(find src -mindepth 2 -type f ! -name CMakeLists.txt | LC_ALL=C sort)

@@ -7,8 +7,8 @@ root=${1:-$(dirname "${BASH_SOURCE[0]}")/../..}
 cd "$root"
 page=docs/architecture.md
 mapfile -d '' sources < <(find src -mindepth 2 -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | LC_ALL=C sort -z)
-mapfile -d '' lists < <(find src -mindepth 2 -maxdepth 2 -name CMakeLists.txt -print0 | LC_ALL=C sort -z)
-folders=$(find src -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | LC_ALL=C sort | tr '\n' ' ')
+mapfile -d '' lists < <(find src -mindepth 2 -name CMakeLists.txt -print0 | LC_ALL=C sort -z)
+folders=$(find src -mindepth 2 -type f -printf '%P\n' | sed 's,/[^/]*$,,' | LC_ALL=C sort -u | tr '\n' ' ')
 [ ${#sources[@]} -gt 0 ] || { echo "$root/src holds no sources" >&2; exit 1; }
 
 LC_ALL=C awk -v page="$page" -v folders="$folders" '
@@ -32,6 +32,7 @@ FILENAME == page {
     allowed[folder, target[i]] = 1
   }
   row[folder] = ++rows
+  name = folder; gsub("/", "_", name); linked[name] = folder
   if (trim(cell[4]) !~ /^(yes|no)$/) complain("libtorch is yes or no")
   if (trim(cell[4]) == "yes") library[folder, "libtorch"] = 1
   others = split(cell[5], other, /[ ]+/)
@@ -40,8 +41,7 @@ FILENAME == page {
 }
 
 FNR == 1 {
-  split(FILENAME, part, "/")
-  folder = part[2]
+  folder = FILENAME; sub(/^src\//, "", folder); sub(/\/[^\/]*$/, "", folder)
   file = substr(FILENAME, length("src/" folder "/") + 1)
 }
 
@@ -51,7 +51,9 @@ FILENAME ~ /CMakeLists\.txt$/ {
   while (match($0, /lmtrain_[a-z_]+/)) {
     name = substr($0, RSTART + 8, RLENGTH - 8)
     $0 = substr($0, RSTART + RLENGTH)
-    if (name in row && name != folder && !((folder, name) in allowed)) complain(folder " may not link " name)
+    if (!(name in linked)) continue
+    to = linked[name]
+    if (to != folder && !((folder, to) in allowed)) complain(folder " may not link " to)
   }
   next
 }
@@ -61,12 +63,12 @@ FILENAME ~ /CMakeLists\.txt$/ {
   if (RLENGTH < 3) { complain("an include that is not understood: " trim($0)); next }
   quoted = substr($0, RSTART, 1) == "\""
   path = substr($0, RSTART + 1, RLENGTH - 2)
-  slash = index(path, "/")
-  first = slash ? substr(path, 1, slash - 1) : path
-  if (first in row) {
-    if (first != folder && !((folder, first) in allowed)) complain(folder " may not include " first " (" path ")")
+  room = path; sub(/\/[^\/]*$/, "", room)
+  if (room in row) {
+    if (room != folder && !((folder, room) in allowed)) complain(folder " may not include " room " (" path ")")
     next
   }
+  first = path; sub(/\/.*/, "", first)
   name = ""
   if (first ~ /^(torch|ATen|c10|caffe2)$/) name = "libtorch"
   else if (first == "nlohmann") name = "nlohmann_json"
@@ -76,8 +78,8 @@ FILENAME ~ /CMakeLists\.txt$/ {
   else if (quoted) { complain("not a path from the root of src: \"" path "\""); next }
   if (name == "") next
   if (!((folder, name) in library)) complain(folder " may not include " name " (" path ")")
-  else if (name == "sentencepiece" && file !~ /^tokenizer[a-z_]*\.cpp$/) complain("sentencepiece is for corpus/tokenizer*.cpp alone (" path ")")
-  else if (name == "arrow" && file !~ /^arrow_[a-z_]+\.(h|cpp)$/) complain("Arrow is for corpus/arrow_* alone (" path ")")
+  else if (name == "sentencepiece" && file !~ /^tokenizer[a-z_]*\.cpp$/) complain("sentencepiece is for corpus/tokenizer/tokenizer*.cpp alone (" path ")")
+  else if (name == "arrow" && file !~ /^arrow_[a-z_]+\.(h|cpp)$/) complain("Arrow is for corpus/readers/arrow_* alone (" path ")")
 }
 
 END {

@@ -29,8 +29,8 @@ expect() {
   failures=$((failures + 1))
 }
 
-expect "an include upwards" src/base/fault.cpp $'#pragma once\n#include "train/state.h"\n' \
-  'src/base/fault.cpp:2: base may not include train (train/state.h)'
+expect "an include upwards" src/base/fault.cpp $'#pragma once\n#include "checkpoint/state.h"\n' \
+  'src/base/fault.cpp:2: base may not include checkpoint (checkpoint/state.h)'
 expect "an include sideways" src/corpus/fault.h $'#include "schedule/span.h"\n' 'src/corpus/fault.h:1: corpus may not include schedule (schedule/span.h)'
 expect "an include in angle brackets" src/ops/fault.cu $'#include <model/llama.h>\n' 'src/ops/fault.cu:1: ops may not include model (model/llama.h)'
 expect "an include with spaces" src/formats/fault.cpp $'\n  #  include   "config/config.h"  // why not\n' \
@@ -42,17 +42,25 @@ expect "torch in quotes" src/config/fault.cpp $'#include "torch/torch.h"\n' 'src
 expect "c10" src/schedule/fault.cpp $'#include <c10/core/ScalarType.h>\n' 'src/schedule/fault.cpp:1: schedule may not include libtorch (c10/core/ScalarType.h)'
 expect "sentencepiece in another folder" src/train/fault.cpp $'#include <sentencepiece_processor.h>\n' \
   'src/train/fault.cpp:1: train may not include sentencepiece (sentencepiece_processor.h)'
-expect "sentencepiece in another file of corpus" src/corpus/encode_fault.cpp $'#include <sentencepiece_processor.h>\n' \
-  'src/corpus/encode_fault.cpp:1: sentencepiece is for corpus/tokenizer*.cpp alone'
-expect "sentencepiece in the tokenizer's header" src/corpus/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
-  'src/corpus/tokenizer_fault.h:1: sentencepiece is for corpus/tokenizer*.cpp alone'
+expect "sentencepiece in another file of its folder" src/corpus/tokenizer/bpe_fault.cpp $'#include <sentencepiece_processor.h>\n' \
+  'src/corpus/tokenizer/bpe_fault.cpp:1: sentencepiece is for corpus/tokenizer/tokenizer*.cpp alone'
+expect "sentencepiece in the tokenizer's header" src/corpus/tokenizer/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
+  'src/corpus/tokenizer/tokenizer_fault.h:1: sentencepiece is for corpus/tokenizer/tokenizer*.cpp alone'
 expect "Arrow in another folder" src/formats/fault.cpp $'#include <arrow/api.h>\n' 'src/formats/fault.cpp:1: formats may not include arrow (arrow/api.h)'
-expect "Arrow in another file of corpus" src/corpus/reader_fault.cpp $'#include <parquet/api/reader.h>\n' \
-  'src/corpus/reader_fault.cpp:1: Arrow is for corpus/arrow_* alone'
+expect "Arrow in another file of its folder" src/corpus/readers/line_fault.cpp $'#include <parquet/api/reader.h>\n' \
+  'src/corpus/readers/line_fault.cpp:1: Arrow is for corpus/readers/arrow_* alone'
 expect "nlohmann_json in base" src/base/fault.h $'#include <nlohmann/json.hpp>\n' 'src/base/fault.h:1: base may not include nlohmann_json'
 expect "CLI11 outside cli" src/train/fault.h $'#include <CLI/CLI.hpp>\n' 'src/train/fault.h:1: train may not include CLI11'
 expect "a path that is not from src" src/base/fault.cpp $'#include "../train/state.h"\n' 'src/base/fault.cpp:1: not a path from the root of src'
 expect "a link upwards" src/base/CMakeLists.txt $'target_link_libraries(lmtrain_base PUBLIC lmtrain_config)\n' 'base may not link config'
+expect "an include of a folder inside another" src/corpus/sources/fault.h $'#include "corpus/shards/encode.h"\n' \
+  'src/corpus/sources/fault.h:1: corpus/sources may not include corpus/shards (corpus/shards/encode.h)'
+expect "an include of the folder around it" src/corpus/readers/fault.h $'#include "corpus/cache.h"\n' \
+  'src/corpus/readers/fault.h:1: corpus/readers may not include corpus (corpus/cache.h)'
+expect "torch in a kernel" src/kernels/cpu/fault.cpp $'#include <ATen/core/Tensor.h>\n' \
+  'src/kernels/cpu/fault.cpp:1: kernels/cpu may not include libtorch (ATen/core/Tensor.h)'
+expect "a link of a folder inside another" src/corpus/sources/CMakeLists.txt $'target_link_libraries(lmtrain_corpus_sources PUBLIC lmtrain_corpus_shards)\n' \
+  'corpus/sources may not link corpus/shards'
 expect "a folder without a row" src/extra/fault.cpp $'int x;\n' 'docs/architecture.md: no row for src/extra'
 
 # A table that cannot be read is no permission.
@@ -81,7 +89,7 @@ fi
 expect_in_docs() {
   rm -rf "$work/docs"
   mkdir -p "$work/docs/docs" "$work/docs/data" "$work/docs/tests" "$work/docs/src/base"
-  printf '# Map\n### `src/base/`: ground\n| file | |\n| `file` | files |\n' >"$work/docs/docs/architecture.md"
+  printf '# Map\n## `src/base/`: ground\n| file | |\n| `file` | files |\n' >"$work/docs/docs/files.md"
   touch "$work/docs/src/base/file.h" "$work/docs/src/base/file.cpp"
   printf '%s' "$3" >"$work/docs/README.md"
   [ "$2" = links ] || rm "$work/docs/src/base/file."*
@@ -96,10 +104,10 @@ expect_in_docs() {
   failures=$((failures + 1))
 }
 expect_in_docs "a link to nowhere" links $'# A\nsee [b](docs/b.md)\n' 'README.md:2: the link docs/b.md leads nowhere'
-expect_in_docs "a link to no heading" links $'[b](docs/architecture.md#mop)\n' 'README.md:1: the link docs/architecture.md#mop: ./docs/architecture.md has no such heading'
+expect_in_docs "a link to no heading" links $'[b](docs/files.md#mop)\n' 'README.md:1: the link docs/files.md#mop: ./docs/files.md has no such heading'
 expect_in_docs "a path in backticks" links $'`src/base/none.h`\n' 'README.md:1: there is no src/base/none.h'
 expect_in_docs "a test that is not there" links $'`Suite.Test` `Other/Suite.Test`\n' 'README.md:1: there is no test Other/Suite.Test'
-expect_in_docs "good links" links $'[b](docs/architecture.md#map) `src/base/file.cpp` `src/FOLDER/*.h` [w](https://example.org)\n' ''
+expect_in_docs "good links" links $'[b](docs/files.md#map) `src/base/file.cpp` `src/FOLDER/*.h` [w](https://example.org)\n' ''
 expect_in_docs "a file that is not on the map" map '' 'no line for src/base/other.h'
 expect_in_docs "a file that is only on the map" map '' 'src/base/file is listed and not there'
 [ "$failures" -eq 0 ] || { echo "$failures faults were not noticed"; exit 1; }

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "base/random.h"
+#include "device/torch_headers.h"
 #include "formats/safetensors.h"
-#include "ops/torch_headers.h"
 #include "support/llama_case.h"
 
 int main(int argc, char** argv) {

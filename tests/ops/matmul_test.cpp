@@ -1,7 +1,7 @@
 // Products of batches, and of matrices however they lie; others are linear_test.cpp's.
 #include "ops/matmul.h"
 
-#include "ops/cpu_gemm.h"
+#include "kernels/cpu/gemm.h"
 #include "support/tensors.h"
 
 namespace lmtrain {

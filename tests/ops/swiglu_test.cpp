@@ -1,4 +1,4 @@
-#include "ops/cpu_gemm.h"
+#include "kernels/cpu/gemm.h"
 #include "ops/operators.h"
 #include "support/operator_check.h"
 

@@ -1,12 +1,12 @@
-// Which of the instruction sets that ops/cpu_tables.h has kernels for this processor can run.
+// Which of the instruction sets that kernels/cpu/tables.h has kernels for this processor can run.
 #pragma once
 
 #include <string>
 
 namespace lmtrain::testing {
 
-// What ops/cpu_kernels.cpp decides is under test, so it is asked here again, of the levels in the
-// compiler's own words.
+// What kernels/cpu/kernels.cpp decides is under test, so it is asked here again, of the levels in
+// the compiler's own words.
 inline bool runs(const std::string& isa) {
   if (isa == "avx512bf16") return __builtin_cpu_supports("avx512bf16") != 0;
   if (isa == "avx512") return __builtin_cpu_supports("x86-64-v4") != 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "config/parse.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_files.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain::testing {
 

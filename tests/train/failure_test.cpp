@@ -4,7 +4,7 @@
 
 #include <system_error>
 
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

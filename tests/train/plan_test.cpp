@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "batching/test_corpus.h"
-#include "ops/torch_headers.h"
+#include "device/torch_headers.h"
 #include "optim/optimizer.h"
 #include "train/tiny_model.h"
 

@@ -4,11 +4,11 @@
 #include <random>
 #include <vector>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/support.h"
+#include "device/torch_headers.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
-#include "ops/torch_headers.h"
 
 namespace lmtrain::testing {
 

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/support.h"
 #include "config/parse.h"
 #include "corpus/prepare.h"
+#include "device/torch_headers.h"
 #include "formats/tensor_files.h"
-#include "ops/torch_headers.h"
+#include "run/trainer.h"
 #include "train/eval_share.h"
 #include "train/resolve.h"
-#include "train/trainer.h"
 
 namespace lmtrain::testing {
 

@@ -1,0 +1,199 @@
+// bench_gpu_kernels: each operator and update in bf16 on a GPU, beside the ATen composition it
+// replaces, forward and backward at the sizes of a model of 124M parameters. One JSON document on
+// stdout: microseconds (median of rounds that alternate), and for ours GB/s by the bytes that must
+// be read and written once.
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "device/dispatch.h"
+#include "ops/fp8.h"
+#include "ops/operators.h"
+#include "device/torch_headers.h"
+#include "optim/clip.h"
+#include "optim/optimizer.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr int kRounds = 11;
+constexpr int kRepeats = 10;  // a round's time is their mean
+constexpr int64_t kPositions = 32768, kHidden = 768, kIntermediate = 2048, kVocab = 32003;
+constexpr int64_t kHeads = 12, kHeadSize = 64, kLength = 1024, kBytes = 2;
+
+using Json = nlohmann::ordered_json;
+using Work = std::function<void()>;
+
+double microseconds(const at::Device& device, const Work& work) {
+  const auto wait = [&] { at::detail::getCUDAHooks().deviceSynchronize(device.index()); };
+  wait();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRepeats; ++i) work();
+  wait();
+  const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
+  return taken.count() / kRepeats;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
+  return values[kRounds / 2];
+}
+
+Json compare(const at::Device& device, const std::string& name, int64_t bytes, const Work& ours,
+             const Work& aten) {
+  ours();
+  aten();
+  std::vector<double> our_times, aten_times;
+  for (int round = 0; round < kRounds; ++round) {
+    our_times.push_back(microseconds(device, ours));
+    aten_times.push_back(microseconds(device, aten));
+  }
+  const double mine = median(our_times), theirs = median(aten_times);
+  return {{"name", name},
+          {"microseconds", mine},
+          {"aten_microseconds", theirs},
+          {"speedup", theirs / mine},
+          {"gigabytes_per_second", static_cast<double>(bytes) / mine * 1e-3}};
+}
+
+// Forward, and backward from ones.
+Work both_ways(const std::vector<at::Tensor>& leaves,
+               const std::function<std::vector<at::Tensor>()>& op) {
+  return [=] {
+    const std::vector<at::Tensor> outputs = op();
+    std::vector<at::Tensor> upstream;
+    for (const at::Tensor& output : outputs) {
+      upstream.push_back(at::ones({}, output.options()).expand(output.sizes()));
+    }
+    torch::autograd::grad(outputs, leaves, upstream);
+  };
+}
+
+Json operators(const at::Device& device) {
+  const auto leaf = [&](at::IntArrayRef shape) {
+    return at::randn(shape, at::TensorOptions(device).dtype(at::kBFloat16)).requires_grad_(true);
+  };
+  Json results = Json::array();
+  const auto add = [&](const std::string& name, int64_t bytes,
+                       const std::vector<at::Tensor>& leaves, const auto& op) {
+    results.push_back(compare(device, name, bytes, both_ways(leaves, [=] { return op(true); }),
+                              both_ways(leaves, [=] { return op(false); })));
+  };
+  using Tensors = std::vector<at::Tensor>;
+  const at::Tensor x = leaf({kPositions, kHidden}), w = leaf({kHidden});
+  add("rms_norm", 5 * kPositions * kHidden * kBytes, {x, w}, [=](bool ours) {
+    return Tensors{std::get<1>((ours ? add_rms_norm : add_rms_norm_reference)(x, {}, w, 1e-5))};
+  });
+  const at::Tensor qkv = leaf({kPositions / kLength, kLength, 3 * kHidden});
+  const at::Tensor angle =
+      at::randn({kLength, kHeadSize / 2}, at::TensorOptions(device).dtype(at::kFloat));
+  const at::Tensor cos = angle.cos(), sin = angle.sin();
+  add("qkv_rope", 4 * qkv.numel() * kBytes, {qkv}, [=](bool ours) {
+    const auto [q, k, v] = ours ? qkv_rope(qkv, cos, sin, kHeads, kHeads)
+                                : qkv_rope_reference(qkv, cos, sin, kHeads, kHeads);
+    return Tensors{q, k, v};
+  });
+  const at::Tensor gate_up = leaf({kPositions, 2 * kIntermediate});
+  add("swiglu", 8 * kPositions * kIntermediate * kBytes, {gate_up},
+      [=](bool ours) { return Tensors{ours ? swiglu(gate_up) : swiglu_reference(gate_up)}; });
+  // A quarter of the positions, since ATen needs several tensors of this size in fp32. Both are
+  // given a copy, as ours overwrites it: its bytes count.
+  const at::Tensor logits = leaf({kPositions / 4, kVocab});
+  const at::Tensor targets =
+      at::zeros({kPositions / 4}, at::TensorOptions(device).dtype(at::kLong));
+  const at::Tensor one = at::ones({}, at::TensorOptions(device).dtype(at::kDouble));
+  add("cross_entropy", 4 * logits.numel() * kBytes, {logits}, [=](bool ours) {
+    const at::Tensor copy = logits.clone();
+    return Tensors{ours ? cross_entropy(copy, targets, one, 0.0)
+                        : cross_entropy_reference(copy, targets, one, 0.0)};
+  });
+  const at::Tensor weight = leaf({kVocab, kHidden});
+  const at::Tensor ids =
+      at::randint(kVocab, {kPositions}, at::TensorOptions(device).dtype(at::kLong));
+  add("embedding", (3 * kPositions + kVocab) * kHidden * kBytes, {weight}, [=](bool ours) {
+    return Tensors{ours ? lmtrain::embedding(ids, weight) : at::embedding(weight, ids)};
+  });
+  return results;
+}
+
+// A cast beside ATen's, and products of sizes from which fp8 may pay beside ATen's in bf16.
+Json in_fp8(const at::Device& device) {
+  try {
+    resolve_precision("fp8", device);
+  } catch (const Error&) {
+    return Json::array();  // not on this GPU
+  }
+  constexpr int64_t kRows = kPositions / 2, kWide = 2048, kOut = 3 * kWide;
+  const auto options = at::TensorOptions(device).dtype(at::kBFloat16);
+  const at::Tensor x = at::randn({kRows, kWide}, options).requires_grad_(true);
+  const at::Tensor weight = at::randn({kOut, kWide}, options).requires_grad_(true);
+  const int64_t moved = 3 * x.numel() + 3 * weight.numel() + 2 * kRows * kOut;
+  return {
+      compare(
+          device, "fp8_cast", 6 * x.numel(),
+          [&] {
+            const at::NoGradGuard no_grad;
+            fp8_cast(x, fp8_amax(x), at::kFloat8_e4m3fn, Fp8Layout::kBoth);
+          },
+          [&] {
+            const at::NoGradGuard no_grad;
+            const at::Tensor scale = 448 / x.abs().amax().to(at::kFloat);
+            (x * scale).clamp(-448, 448).to(at::kFloat8_e4m3fn).t().contiguous();
+          }),
+      compare(
+          device, "fp8_linear", moved * kBytes,
+          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{fp8_linear(x, weight)}; }),
+          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{at::linear(x, weight)}; }))};
+}
+
+Json updates(const at::Device& device) {
+  ModelConfig model;
+  model.hidden_size = kHidden;
+  model.intermediate_size = kIntermediate;
+  model.num_hidden_layers = model.num_attention_heads = model.num_key_value_heads = kHeads;
+  Parameters parameters(ParameterLayout(model, kVocab), at::kBFloat16, device);
+  parameters.initialize(1, 0.02);
+  const at::Tensor grad = at::randn_like(parameters.master());
+  const at::Tensor master = parameters.master().clone(), working = parameters.working().clone();
+  const at::Tensor first = at::zeros_like(grad), second = at::zeros_like(grad);
+  const at::Tensor count = at::ones({}, grad.options());
+  const auto adamw = std::shared_ptr(make_optimizer(OptimizerConfig{}, parameters));
+  const int64_t size = grad.numel();
+  return {compare(
+              device, "adamw", 30 * size,
+              [&] {
+                adamw->update({1, 1e-3, 1, {1, 10, true, 1}}, grad);
+              },
+              [&] {
+                at::_fused_adamw_({master}, {grad}, {first}, {second}, {}, {count}, 1e-3, 0.9, 0.95,
+                                  0.1, 1e-8, false, false);
+                working.copy_(master);
+              }),
+          compare(
+              device, "gradient_norm", 4 * size, [&] { gradient_norm(grad); },
+              [&] { at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>(); })};
+}
+
+}  // namespace
+}  // namespace lmtrain
+
+int main() {
+  try {
+    const at::Device device = lmtrain::resolve_device("cuda");
+    if (!lmtrain::cuda_kernels_serve(device)) return 1;  // the log says why
+    lmtrain::Json results = lmtrain::operators(device);
+    for (const lmtrain::Json& more : {lmtrain::in_fp8(device), lmtrain::updates(device)})
+      results.insert(results.end(), more.begin(), more.end());
+    std::cout << results.dump(1) << '\n';
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,221 @@
+// bench_tokenizer: what scripts/bench_tokenizer.sh runs. Each prints one line of JSON.
+//   bench_tokenizer train PIECES MODEL PATH...           a BPE model of the text
+//   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
+//   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
+//   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
+//   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
+// Documents are the files of the PATHs. `speed` also counts the documents whose ids differ.
+#include <sentencepiece_processor.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "corpus/sources/sources.h"
+#include "corpus/shards/encode.h"
+#include "corpus/prepare.h"
+#include "corpus/tokenizer/tokenizer.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Ids = std::vector<int32_t>;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Corpus corpus_of(const std::vector<std::string>& paths) {
+  std::vector<DataSourceConfig> sources;
+  for (const std::string& path : paths) sources.push_back({path, 1.0});
+  Corpus corpus{list_source_files(sources, "", "text"), "text", "text"};
+  decide_formats(corpus.files, corpus.format, corpus.text_field, "");
+  return corpus;
+}
+
+std::vector<std::string> texts_of(const Corpus& corpus) {
+  std::vector<std::string> texts;
+  for (const SourceFile& file : corpus.files) texts.push_back(read_file(file.path));
+  return texts;
+}
+
+// Each way once, in turn, so that what else the machine does hits all alike.
+Json measure_speed(const fs::path& model, const std::vector<std::string>& paths) {
+  const Corpus corpus = corpus_of(paths);
+  const std::vector<std::string> texts = texts_of(corpus);
+  const std::string bytes = read_file(model);
+  sentencepiece::SentencePieceProcessor library;
+  if (!library.LoadFromSerializedProto(bytes).ok()) throw Error(ErrorKind::kData, "no model");
+  size_t total = 0;
+  size_t differences = 0;
+  size_t tokens = 0;
+  {
+    const Tokenizer tokenizer(bytes, model.native());
+    for (const std::string& text : texts) {
+      Ids expected;
+      if (!library.Encode(text, &expected).ok()) throw Error(ErrorKind::kInternal, "Encode");
+      if (tokenizer.encode(text) != expected) ++differences;
+      total += text.size();
+      tokens += expected.size();
+    }
+  }
+  std::vector<std::pair<std::string, std::function<double()>>> ways;
+  ways.emplace_back("sentencepiece", [&] {
+    return seconds_of([&] {
+      Ids ids;
+      for (const std::string& text : texts) static_cast<void>(library.Encode(text, &ids));
+    });
+  });
+  const auto encode_all = [&](const Tokenizer& tokenizer) {
+    return seconds_of([&] {
+      for (const std::string& text : texts) tokenizer.encode(text);
+    });
+  };
+  ways.emplace_back("cold", [&] { return encode_all(Tokenizer(bytes, model.native())); });
+  ways.emplace_back("warm", [&] {
+    const Tokenizer tokenizer(bytes, model.native());
+    encode_all(tokenizer);
+    return encode_all(tokenizer);
+  });
+  // From the files to documents in order, all threads counted. Several times over, since each
+  // thread learns words for itself at first.
+  constexpr int kRepeats = 4;
+  Corpus repeated = corpus;
+  for (int i = 1; i < kRepeats; ++i)
+    repeated.files.insert(repeated.files.end(), corpus.files.begin(), corpus.files.end());
+  for (const int threads : {1, 2}) {
+    ways.emplace_back(str("pipeline_", threads), [&, threads] {
+      const Tokenizer tokenizer(bytes, model.native());
+      const DocumentEncoder encoder{tokenizer, false, false, threads};
+      size_t count = 0;
+      const double seconds = seconds_of([&] {
+        encoder.encode(repeated, HoldOut(), "tokenizing",
+                       [&](const EncodedDocument& document) { count += document.ids.size(); });
+      });
+      if (count != kRepeats * tokens) ++differences;
+      return seconds / kRepeats;
+    });
+  }
+  Json seconds;
+  for (const auto& [name, measure] : ways) seconds[name] = measure();
+  return {{"documents", texts.size()},
+          {"bytes", total},
+          {"tokens", tokens},
+          {"differing_documents", differences},
+          {"seconds", seconds}};
+}
+
+Json train_model(int64_t pieces, const fs::path& model, const std::vector<std::string>& paths) {
+  TokenizerTrainConfig config;
+  config.vocab_size = pieces;
+  const std::vector<std::string> texts = texts_of(corpus_of(paths));
+  const std::string bytes = train_tokenizer(config, [&](const TextSink& add) {
+    for (const std::string& text : texts) add(text);
+  });
+  write_file_atomic(model, bytes);
+  return {{"pieces", pieces}};
+}
+
+Json write_texts(const fs::path& path, const std::vector<std::string>& paths) {
+  const Json texts = texts_of(corpus_of(paths));
+  write_file_atomic(path, texts.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return {{"documents", texts.size()}};
+}
+
+// JSON lines of real text, in which some words of every document are exchanged for others
+// of it, so that no two repetitions are equal.
+Json make_corpus(uint64_t size, const fs::path& folder, const std::vector<std::string>& paths) {
+  const std::vector<std::string> texts = texts_of(corpus_of(paths));
+  uint64_t written = 0;
+  uint64_t random = 1;
+  int64_t file = 0;
+  std::string lines;
+  while (written < size) {
+    for (size_t i = 0; i < texts.size() && written < size; ++i) {
+      std::string text = texts[i];
+      for (size_t k = 0; k < text.size() / 200; ++k) {
+        random = mix64(random);
+        const size_t place = random % text.size();
+        const size_t from = (random >> 32) % text.size();
+        const size_t length = std::min<size_t>(8, text.size() - std::max(place, from));
+        for (size_t j = 0; j < length; ++j) {
+          // ASCII alone: the text stays valid UTF-8.
+          if (((text[place + j] | text[from + j]) & 0x80) == 0) text[place + j] = text[from + j];
+        }
+      }
+      lines += Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      written += text.size();
+      if (lines.size() < (size_t{64} << 20) && written < size) continue;
+      char name[32];
+      std::snprintf(name, sizeof name, "part_%06lld.jsonl", static_cast<long long>(file++));
+      FileWriter writer(folder / name);
+      writer.write(lines);
+      writer.finish();
+      lines.clear();
+    }
+  }
+  return {{"bytes", written}, {"files", file}};
+}
+
+Json measure_prepare(const fs::path& model, int threads, const std::string& corpus,
+                     const std::string& cache) {
+  Config config;
+  config.tokenizer.model = model.native();
+  config.data.train = {{corpus, 1.0}};
+  config.data.cache_dir = cache;
+  PreparedData data;
+  const double seconds = seconds_of([&] { data = prepare_data(config, threads); });
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {{"bytes", data.train_bytes + data.eval_bytes},
+          {"documents", data.train_documents + data.eval_documents},
+          {"tokens", data.train_tokens + data.eval_tokens},
+          {"seconds", seconds},
+          {"peak_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024}};
+}
+
+int run(const std::vector<std::string>& words) {
+  Json result;
+  const auto from = [&](size_t i) {
+    return std::vector<std::string>(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  };
+  if (words.size() > 2 && words[0] == "speed") {
+    result = measure_speed(words[1], from(2));
+  } else if (words.size() > 3 && words[0] == "train") {
+    result = train_model(std::atoi(words[1].c_str()), words[2], from(3));
+  } else if (words.size() > 2 && words[0] == "texts") {
+    result = write_texts(words[1], from(2));
+  } else if (words.size() > 3 && words[0] == "corpus") {
+    result = make_corpus(std::strtoull(words[1].c_str(), nullptr, 10), words[2], from(3));
+  } else if (words.size() == 5 && words[0] == "prepare") {
+    result = measure_prepare(words[1], std::atoi(words[2].c_str()), words[3], words[4]);
+  } else {
+    std::fputs("usage: see the top of bench/tokenizer.cpp\n", stderr);
+    return 2;
+  }
+  std::printf("%s\n", result.dump().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lmtrain
+
+int main(int argc, char** argv) {
+  try {
+    return lmtrain::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_tokenizer: %s\n", error.what());
+    return 1;
+  }
+}

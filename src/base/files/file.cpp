@@ -1,0 +1,223 @@
+#include "base/files/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files/open_file.h"
+#include "base/files/retry.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_all(int fd, const fs::path& path, const char* data, size_t size) {
+  constexpr size_t kLargestWrite = size_t{1} << 30;
+  while (size > 0) {
+    const ssize_t written = ::write(fd, data, std::min(size, kLargestWrite));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail_on_file(str("write ", format_bytes(size), " to"), path, errno);
+    }
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void overwrite_all(int fd, const fs::path& path, uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail_on_file(str("write ", format_bytes(bytes.size()), " to"), path, errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
+}  // namespace
+
+FileWriter::FileWriter(const fs::path& path)
+    : path_(path), fd_(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create")) {}
+
+FileWriter::FileWriter(const fs::path& path, const FileSum& kept)
+    : path_(path), fd_(open_file(path, O_WRONLY, "open")), size_(kept.size), crc_(kept.crc) {
+  const auto size = static_cast<off_t>(kept.size);
+  if (::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size) {
+    const int error = errno;
+    ::close(fd_);
+    fail_on_file("truncate", path, error);
+  }
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FileWriter::write(const void* data, size_t size) {
+  write_all(fd_, path_, static_cast<const char*>(data), size);
+  crc_ = crc32c(crc_, data, size);
+  size_ += size;
+}
+
+void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    throw Error(ErrorKind::kInternal, str("overwriting past the end of ", path_.string()));
+  }
+  overwrite_all(fd_, path_, offset, bytes);
+}
+
+void FileWriter::sync() {
+  if (::fsync(fd_) != 0) fail_on_file("sync", path_, errno);
+}
+
+void FileWriter::finish() {
+  sync();
+  if (::close(std::exchange(fd_, -1)) != 0) fail_on_file("close", path_, errno);
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor fd(open_file(path, O_RDONLY, "open"));
+  size_ = size_of(fd.get(), path);
+  if (size_ == 0) return;
+  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data_ == MAP_FAILED) {
+    data_ = nullptr;
+    fail_on_file("map", path, errno);
+  }
+}
+
+MappedFile::~MappedFile() { unmap(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    path_ = std::move(other.path_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+void MappedFile::unmap() noexcept {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+FileLock::~FileLock() { release(); }
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  if (this != &other) {
+    release();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+bool FileLock::try_acquire(const fs::path& path) {
+  release();
+  Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    fail_on_file("lock", path, errno);
+  }
+  fd_ = fd.release();
+  return true;
+}
+
+void FileLock::acquire(const fs::path& path) {
+  release();
+  Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) fail_on_file("lock", path, errno);
+  }
+  fd_ = fd.release();
+}
+
+void FileLock::release() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+void write_file_atomic(const fs::path& path, std::string_view bytes) {
+  fs::path temporary = path;
+  temporary += ".tmp";
+  FileWriter writer(temporary);
+  writer.write(bytes);
+  writer.finish();
+  publish_rename(temporary, path);
+}
+
+void append_file(const fs::path& path, std::string_view bytes, bool sync) {
+  const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
+  write_all(fd.get(), path, bytes.data(), bytes.size());
+  if (sync && ::fsync(fd.get()) != 0) fail_on_file("sync", path, errno);
+}
+
+void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
+  const Descriptor fd(open_file(path, O_WRONLY, "open"));
+  overwrite_all(fd.get(), path, offset, bytes);
+}
+
+void truncate_file(const fs::path& path, uint64_t size) {
+  if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0)
+    fail_on_file("truncate", path, errno);
+}
+
+void publish_rename(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail_on_file(str("rename ", from.string(), " to"), to, errno);
+  sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
+}
+
+void sync_directory(const fs::path& path) {
+  const Descriptor fd(open_any(path, O_RDONLY | O_DIRECTORY, "open the folder"));
+  // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
+  // from them.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_on_file("sync the folder", path, errno);
+}
+
+void create_directories(const fs::path& path) {
+  std::error_code error;
+  Retry retry;
+  do {
+    fs::create_directories(path, error);
+  } while (error && retry.again(error.value()));
+  if (error) fail_on_file("create the folder", path, error.value());
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  Retry retry;
+  do {
+    fs::remove_all(path, error);
+  } while (error && retry.again(error.value()));
+  if (error) fail_on_file("remove", path, error.value());
+}
+
+void require_free_space(const fs::path& path, uint64_t bytes, std::string_view purpose) {
+  struct statvfs info {};
+  if (::statvfs(path.c_str(), &info) != 0) fail_on_file("examine the file system of", path, errno);
+  const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+  if (available < bytes) {
+    throw Error(ErrorKind::kIo,
+                str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
+                    format_bytes(available), " free; free some space"));
+  }
+}
+
+}  // namespace lmtrain

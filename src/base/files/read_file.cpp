@@ -1,0 +1,92 @@
+// What read_file.h declares, and file.h of reading.
+#include "base/files/read_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files/open_file.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_too_large(const fs::path& path, uint64_t most) {
+  throw Error(ErrorKind::kData, str(path.string(), " holds more than the ", format_bytes(most),
+                                    " that a file of its kind may hold; it is not what it should "
+                                    "be"));
+}
+
+// Until the end: a file of /proc says that it has no bytes, and a pipe has no size.
+std::string read_all(int fd, const fs::path& path, uint64_t expected, uint64_t most) {
+  std::string bytes;
+  bytes.resize(expected);
+  size_t filled = 0;
+  for (;;) {
+    if (filled == bytes.size()) bytes.resize(bytes.size() + std::max<size_t>(4096, filled / 2));
+    const size_t got = read_some(fd, path, bytes.data() + filled, bytes.size() - filled);
+    if (got == 0) break;
+    filled += got;
+    if (filled > most) fail_too_large(path, most);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+}  // namespace
+
+FileReader::FileReader(const fs::path& path)
+    : path_(path), fd_(open_file(path, O_RDONLY, "open")) {}
+FileReader::~FileReader() {
+  if (fd_ >= 0) ::close(fd_);
+}
+size_t FileReader::read(char* out, size_t size) { return read_some(fd_, path_, out, size); }
+int FileReader::release() { return std::exchange(fd_, -1); }
+
+std::string read_file(const fs::path& path) { return read_file(path, kMostOfSmallFile); }
+
+std::string read_file(const fs::path& path, uint64_t most) {
+  const Descriptor fd(open_file(path, O_RDONLY, "open"));
+  const uint64_t size = size_of(fd.get(), path);
+  if (size > most) fail_too_large(path, most);
+  return read_all(fd.get(), path, size, most);
+}
+
+std::string read_file_or_pipe(const fs::path& path, uint64_t most) {
+  const Descriptor fd(open_any(path, O_RDONLY, "open"));
+  return read_all(fd.get(), path, 0, most);
+}
+
+void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,
+                 uint64_t most) {
+  FileReader file(path);
+  std::vector<char> buffer(size_t{1} << 20);
+  while (most > 0) {
+    const size_t got = file.read(buffer.data(), std::min<uint64_t>(buffer.size(), most));
+    if (got == 0) return;
+    visit({buffer.data(), got});
+    most -= got;
+  }
+}
+
+FileSum sum_file(const fs::path& path, uint64_t most) {
+  FileSum sum;
+  read_pieces(
+      path,
+      [&](std::string_view piece) {
+        sum.crc = crc32c(sum.crc, piece.data(), piece.size());
+        sum.size += piece.size();
+      },
+      most);
+  return sum;
+}
+
+}  // namespace lmtrain

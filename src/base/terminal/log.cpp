@@ -1,0 +1,137 @@
+#include "base/terminal/log.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/terminal/progress_line.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr std::string_view kEraseLine = "\r\033[K";
+
+// Guarded by its mutex, like stderr.
+struct Log {
+  std::mutex mutex;
+  bool progress_open = false;
+  std::filesystem::path file;      // empty: none yet
+  std::vector<std::string> early;  // lines for it, stamped
+  bool failed = false;             // said already
+};
+
+// Not destroyed: other threads may log while the process ends.
+Log& the_log() {
+  static Log* log = new Log;
+  return *log;
+}
+
+bool is_terminal() {
+  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  return terminal;
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void print_line(Log& log, std::string_view line) {
+  std::string text(log.progress_open ? kEraseLine : "");
+  text.append(line).push_back('\n');
+  log.progress_open = false;
+  print(text);
+}
+
+void append(Log& log, const std::string& text) {
+  try {
+    append_file(log.file, text, /*sync=*/false);
+  } catch (const Error& error) {
+    if (!log.failed)
+      print_line(log, str("warning: lines like this one are not kept: ", error.what()));
+    log.failed = true;
+  }
+}
+
+// Each line of the text gets the time.
+void keep(Log& log, std::string_view text) {
+  const std::string time = utc_timestamp();
+  std::string stamped;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    stamped += str(time, " ", text.substr(begin, end - begin), "\n");
+    begin = end + 1;
+  }
+  if (!log.file.empty()) {
+    append(log, stamped);
+  } else if (log.early.size() < kMostEarlyLines) {
+    log.early.push_back(std::move(stamped));
+  }
+}
+
+void say(std::string_view prefix, std::string_view line) {
+  const std::string text = str(prefix, line);
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  print_line(log, text);
+  keep(log, text);
+}
+
+}  // namespace
+
+void log_note(std::string_view line) { say("", line); }
+void log_warning(std::string_view line) { say("warning: ", line); }
+void log_error(std::string_view line) { say("lmtrain: ", line); }
+
+void log_progress(std::string_view line, bool keep_it) {
+  log_progress({{std::string(line), 0}}, keep_it);
+}
+
+void log_progress(const std::vector<LinePart>& parts, bool keep_it) {
+  const bool terminal = is_terminal();
+  if (!terminal && !keep_it) return;
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  if (terminal) {
+    // A line that wrapped could not be erased again.
+    print(str(kEraseLine, fitted_line(parts, terminal_columns() - 1), keep_it ? "\n" : ""));
+    log.progress_open = !keep_it;
+  } else {
+    print_line(log, whole_line(parts));
+  }
+  if (keep_it) keep(log, whole_line(parts));
+}
+
+void log_progress_done() {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  if (log.progress_open) print(std::string(kEraseLine));
+  log.progress_open = false;
+}
+
+void log_to_file(const std::filesystem::path& file) {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.file = file;
+  log.failed = false;
+  if (file.empty()) return;
+  std::string text;
+  for (const std::string& line : log.early) text += line;
+  log.early.clear();
+  if (!text.empty()) append(log, text);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,68 @@
+#include "base/utf8.h"
+
+#include <cstring>
+
+namespace lmtrain {
+
+size_t decode_utf8(std::string_view text, char32_t& code_point) {
+  if (text.empty()) return 0;
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) {
+    code_point = lead;
+    return 1;
+  }
+  const size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return 0;
+  char32_t value = lead & (0x7FU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if (!is_utf8_continuation(text[i])) return 0;
+    value = (value << 6) | (byte(i) & 0x3FU);
+  }
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (value < kSmallest[size] || value > 0x10FFFF || is_surrogate) return 0;
+  code_point = value;
+  return size;
+}
+
+size_t valid_utf8_prefix(std::string_view text) {
+  const char* const begin = text.data();
+  while (!text.empty()) {
+    // Most text is ASCII: eight bytes at a time.
+    uint64_t word = 0;
+    if (text.size() >= sizeof word) {
+      std::memcpy(&word, text.data(), sizeof word);
+      if ((word & 0x8080808080808080ULL) == 0) {
+        text.remove_prefix(sizeof word);
+        continue;
+      }
+    }
+    char32_t code_point = 0;
+    const size_t size = decode_utf8(text, code_point);
+    if (size == 0) break;
+    text.remove_prefix(size);
+  }
+  return static_cast<size_t>(text.data() - begin);
+}
+
+void append_utf8(std::string& out, char32_t code_point) {
+  const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xC0 | (code_point >> 6));
+    put(0x80 | (code_point & 0x3F));
+  } else if (code_point < 0x10000) {
+    put(0xE0 | (code_point >> 12));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  } else {
+    put(0xF0 | (code_point >> 18));
+    put(0x80 | ((code_point >> 12) & 0x3F));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,168 @@
+#include "checkpoint/checkpoint.h"
+
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/text.h"
+#include "config/parse.h"
+#include "device/torch_headers.h"
+#include "formats/manifest.h"
+#include "formats/safetensors.h"
+#include "formats/tensor_files.h"
+#include "model/hf_folder.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A snapshot owns its memory: the run goes on changing its own.
+at::Tensor host_copy(const at::Tensor& values) {
+  return at::empty_like(values, at::kCPU).copy_(values);
+}
+
+std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>& buffers) {
+  std::vector<TensorToWrite> tensors;
+  for (const OptimizerBuffer& buffer : buffers) {
+    tensors.push_back(
+        {buffer.name, DType::kF32, buffer.values.sizes().vec(), buffer.values.data_ptr<float>()});
+  }
+  return tensors;
+}
+
+uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
+  uint64_t bytes = kSmallFilesOfCheckpoint + snapshot.master.nbytes();
+  for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
+  return bytes;
+}
+
+// Whether a checkpoint is to stay for ever. One whose state cannot be read is of no use.
+bool is_kept(const fs::path& folder) {
+  const fs::path file = folder / kStateFile;
+  try {
+    return is_there(file) && parse_state(read_file(file), file.string()).kept;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCheckpoint && error.kind() != ErrorKind::kData) throw;
+    return false;
+  }
+}
+
+// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for
+// whole. Later steps than the one just saved are damaged, or of a future that a resume has left:
+// they do not count among those that are kept.
+void prune(const RunFolder& run, int64_t newest, int64_t keep) {
+  std::vector<int64_t> steps = run.checkpoint_steps();
+  std::erase_if(steps, [&](int64_t step) { return step > newest; });
+  for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
+    const fs::path folder = run.checkpoint(steps[i]);
+    if (is_kept(folder)) continue;
+    remove_tree(folder / kManifestFile);
+    remove_tree(folder);
+  }
+}
+
+// All files of a checkpoint, synced, the manifest last.
+void write_files(const fs::path& folder, const CheckpointTexts& texts,
+                 const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
+  require_free_space(folder, snapshot_bytes(snapshot), "a checkpoint");
+
+  const TrainingState& state = snapshot.state;
+  Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
+  const auto add_file = [&](const char* name, const std::function<void(FileWriter&)>& write) {
+    FileWriter writer(folder / name);
+    write(writer);
+    writer.finish();
+    manifest.files[name] = {writer.size(), writer.crc()};
+  };
+  const auto add_text = [&](const char* name, const std::string& text) {
+    add_file(name, [&](FileWriter& writer) { writer.write(text); });
+  };
+  add_file(kModelFile, [&](FileWriter& writer) {
+    write_safetensors(writer, hf_tensors(layout, snapshot.master.data_ptr<float>()),
+                      {{"format", "pt"}});
+  });
+  add_file(kOptimizerFile, [&](FileWriter& writer) {
+    write_safetensors(writer, optimizer_tensors(snapshot.buffers), {});
+  });
+  add_text("config.json", texts.hf_config);
+  add_text("generation_config.json", texts.generation_config);
+  add_text("tokenizer.model", texts.tokenizer_model);
+  add_text("tokenizer_config.json", texts.tokenizer_config);
+  add_text(kStateFile, state_to_text(state));
+  write_manifest(folder, manifest);
+}
+
+// A tokenizer without the piece gives -1.
+nlohmann::ordered_json id_or_null(int32_t id) {
+  return id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
+}
+
+}  // namespace
+
+CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
+  const nlohmann::ordered_json generation = {{"_from_model_config", true},
+                                             {"bos_token_id", id_or_null(tokenizer.bos_id())},
+                                             {"eos_token_id", id_or_null(tokenizer.eos_id())}};
+  return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length,
+                               tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id())
+                  .dump(2) +
+              "\n",
+          generation.dump(2) + "\n", tokenizer.model_bytes(),
+          tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)};
+}
+
+CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
+                                 const Optimizer& optimizer) {
+  CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
+    snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
+  }
+  return snapshot;
+}
+
+void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
+                      const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                      int64_t keep) {
+  const int64_t step = snapshot.state.step;
+  const fs::path unfinished = run.unfinished_checkpoint(step);
+  const fs::path published = run.checkpoint(step);
+  remove_tree(unfinished);
+  lmtrain::create_directories(unfinished);
+  try {
+    write_files(unfinished, texts, layout, snapshot);
+  } catch (...) {
+    std::error_code ignored;  // where the disk is full, the half-written files are in the way
+    fs::remove_all(unfinished, ignored);
+    throw;
+  }
+
+  // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be
+  // in the way.
+  remove_tree(published);
+  publish_rename(unfinished, published);
+  prune(run, step, keep);
+}
+
+TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters,
+                              const Optimizer& optimizer) {
+  const TrainingState state =
+      parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+  load_weights(TensorFiles(folder), parameters);
+  const SafetensorsFile file(folder / kOptimizerFile);
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
+    const TensorView& view = file.at(buffer.name);
+    if (view.dtype != DType::kF32 || view.shape != buffer.values.sizes().vec()) {
+      throw Error(ErrorKind::kCheckpoint, str(file.path().string(), ": tensor ", buffer.name,
+                                              " does not have the shape and dtype of this model"));
+    }
+    const at::Tensor stored = at::empty(view.shape, at::kFloat);
+    std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
+    buffer.values.copy_(stored);
+  }
+  return state;
+}
+
+}  // namespace lmtrain

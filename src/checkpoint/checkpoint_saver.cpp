@@ -1,0 +1,58 @@
+#include "checkpoint/checkpoint_saver.h"
+
+#include <chrono>
+
+namespace lmtrain {
+
+CheckpointSaver::CheckpointSaver(
+    const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
+    const ParameterLayout& layout, std::function<void(const TrainingState&, double)> on_saved,
+    std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed)
+    : run_(run),
+      config_(config),
+      texts_(texts),
+      layout_(layout),
+      on_saved_(std::move(on_saved)),
+      on_failed_(std::move(on_failed)) {}
+
+CheckpointSaver::~CheckpointSaver() {
+  if (writing_.valid()) writing_.wait();
+}
+
+void CheckpointSaver::save(CheckpointSnapshot snapshot) {
+  wait();
+  state_ = snapshot.state;
+  const auto policy = config_.async ? std::launch::async : std::launch::deferred;
+  writing_ = std::async(policy, [this, held = std::move(snapshot)] {
+    const auto begin = std::chrono::steady_clock::now();
+    write_checkpoint(run_, texts_, layout_, held, config_.keep);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
+  if (!config_.async) report();
+}
+
+void CheckpointSaver::poll() {
+  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    report();
+}
+
+void CheckpointSaver::wait() {
+  if (writing_.valid()) report();
+}
+
+void CheckpointSaver::report() {
+  double seconds = 0;
+  std::exception_ptr failure;
+  try {
+    seconds = writing_.get();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    on_failed_(state_, failure);
+  } else {
+    on_saved_(state_, seconds);
+  }
+}
+
+}  // namespace lmtrain

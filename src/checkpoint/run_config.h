@@ -1,0 +1,43 @@
+// The config.json of a run: sealed with a digest (config/digest.h), checked by every reader, and
+// kept in config_history/ as often as it was written, so that no former one is lost.
+//
+// config_history/0002_step_00001000.json is the second config, in force from that step on. It is
+// written before config.json is replaced, so a kill between the two leaves one there that never
+// came into force.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "checkpoint/run_folder.h"
+#include "config/config.h"
+
+namespace lmtrain {
+
+struct RunConfig {
+  Config config;
+  bool sealed = false;  // false: an earlier lmtrain wrote it, without a digest
+};
+
+// Error(kCheckpoint) when the digest does not fit, naming what differs from the last one kept, or
+// when it is no config. Error(kUsage) when there is none.
+RunConfig read_run_config(const RunFolder& run);
+// The same with `overrides` as typed after --set, of a config that was read before; what is wrong
+// with them is Error(kConfig).
+Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
+
+// Writes the config that is in force from `step` on, and keeps it. The folder's lock must be held.
+void write_run_config(const RunFolder& run, const Config& config, int64_t step);
+
+struct SettingChange {
+  std::string key;
+  nlohmann::ordered_json was, is;
+  std::string unused;  // why it has no effect; empty when it has
+};
+// In the order of the table of settings.
+std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
+// The same as the field "changed" of an event: [{"key", "was", "is"}].
+nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);
+
+}  // namespace lmtrain

@@ -1,0 +1,62 @@
+#include "checkpoint/run_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr std::string_view kStepPrefix = "step_";
+constexpr std::string_view kUnfinishedPrefix = ".tmp-";
+
+}  // namespace
+
+std::string step_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
+  return str(kStepPrefix, digits);
+}
+
+std::filesystem::path RunFolder::checkpoint(int64_t step) const {
+  return checkpoints() / step_name(step);
+}
+
+std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step) const {
+  return checkpoints() / str(kUnfinishedPrefix, step_name(step));
+}
+
+std::vector<int64_t> RunFolder::checkpoint_steps() const {
+  std::vector<int64_t> steps;
+  for (const std::string& name : list_folder_if_there(checkpoints())) {
+    if (!name.starts_with(kStepPrefix)) continue;
+    int64_t step = 0;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+    if (error == std::errc() && stop == end && name == step_name(step)) steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+void RunFolder::remove_unfinished() const {
+  for (const std::string& name : list_folder_if_there(checkpoints())) {
+    if (name.starts_with(kUnfinishedPrefix)) remove_tree(checkpoints() / name);
+  }
+}
+
+FileLock RunFolder::lock() const {
+  lmtrain::create_directories(path_);
+  FileLock lock;
+  if (!lock.try_acquire(path_ / ".lock")) {
+    throw Error(ErrorKind::kUsage,
+                str("the run in ", path_.string(),
+                    " is locked by another lmtrain process; wait for it to end or stop it first"));
+  }
+  return lock;
+}
+
+}  // namespace lmtrain

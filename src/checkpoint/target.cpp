@@ -1,0 +1,98 @@
+#include "checkpoint/target.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "config/parse.h"
+#include "formats/manifest.h"
+
+namespace lmtrain {
+namespace fs = std::filesystem;
+
+bool is_checkpoint_folder(const fs::path& folder) {
+  return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
+         is_there(folder / kOptimizerFile);
+}
+
+std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
+  std::string first_problem;
+  for (const int64_t step : run.checkpoint_steps()) {
+    try {
+      verify_checkpoint_files(run.checkpoint(step), skip_training_state);
+      return step;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kCheckpoint) throw;
+      log_warning(str("damaged checkpoint passed over: ", error.what()));
+      if (first_problem.empty()) first_problem = error.what();
+    }
+  }
+  if (first_problem.empty()) return std::nullopt;
+  throw Error(ErrorKind::kCheckpoint, str("every checkpoint in ", run.checkpoints().string(),
+                                          " is damaged; the newest: ", first_problem,
+                                          "; restore one from a backup, or start a new run"));
+}
+
+void require_same_data(const fs::path& checkpoint, const std::string& fingerprint) {
+  const fs::path file = checkpoint / kManifestFile;
+  const Manifest manifest = parse_manifest(read_file(file), file.string());
+  if (manifest.fingerprint == fingerprint) return;
+  throw Error(ErrorKind::kData,
+              str("the data of the run has changed: ", checkpoint.string(), " was trained on ",
+                  manifest.fingerprint, ", the files of data.train now give ", fingerprint,
+                  "; restore them, or start a new run with init_from"));
+}
+
+Target open_target(const fs::path& path) {
+  if (const FileKind kind = examine(path).kind; kind != FileKind::kFolder) {
+    throw Error(
+        ErrorKind::kUsage,
+        str(path.string(), kind == FileKind::kMissing ? " does not exist" : " is not a folder",
+            "; give a run folder, a checkpoint, or a HF Llama folder"));
+  }
+  const RunFolder run(path);
+  if (is_folder(run.checkpoints())) {
+    const std::optional<int64_t> step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
+    if (!step)
+      throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
+    return {run.checkpoint(*step), path, true};
+  }
+  if (is_checkpoint_folder(path)) {
+    verify_checkpoint_files(path, /*skip_training_state=*/true);
+    // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
+    const fs::path parent = fs::canonical(path).parent_path().parent_path();
+    const bool in_run = RunFolder(parent).holds_run() && is_folder(RunFolder(parent).checkpoints());
+    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, true};
+  }
+  if (!is_there(path / "config.json")) {
+    throw Error(ErrorKind::kUsage,
+                str(path.string(), " holds no model: there is no config.json in it"));
+  }
+  return {path, std::nullopt, false};
+}
+
+ModelConfig target_model_config(const Target& target) {
+  const fs::path file = target.folder / "config.json";
+  return parse_hf_model_config(read_file(file), file.string());
+}
+
+int64_t target_max_length(const Target& target) {
+  constexpr int64_t kDefault = 2048;
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  const fs::path file = target.folder / "config.json";
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("max_position_embeddings")) return kDefault;
+  const auto& value = json.at("max_position_embeddings");
+  const bool fits =
+      value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLargest;
+  if (!fits) {
+    throw Error(ErrorKind::kConfig,
+                str(file.string(), ": /max_position_embeddings: ", value.dump(),
+                    " is not a length; allowed: an integer from 1 to ", kLargest));
+  }
+  return value.get<int64_t>();
+}
+
+}  // namespace lmtrain

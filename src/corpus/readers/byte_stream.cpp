@@ -1,0 +1,56 @@
+#include "corpus/readers/byte_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "base/files/read_file.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PlainStream : public ByteStream {
+ public:
+  explicit PlainStream(const fs::path& path) : file_(path) {}
+
+  size_t read(char* out, size_t size) override {
+    const size_t got = file_.read(out, size);
+    offset_ += got;
+    return got;
+  }
+  uint64_t file_offset() const override { return offset_; }
+
+ private:
+  FileReader file_;
+  uint64_t offset_ = 0;
+};
+
+}  // namespace
+
+Compression compression_of(const fs::path& path) {
+  constexpr std::array<std::string_view, 8> kRefused = {".xz", ".lzma", ".lz4", ".zip",
+                                                        ".7z", ".rar",  ".br",  ".tar"};
+  const std::string extension = path.extension().native();
+  if (extension == ".gz") return Compression::kGzip;
+  if (extension == ".zst" || extension == ".zstd") return Compression::kZstd;
+  if (extension == ".bz2") return Compression::kBzip2;
+  if (std::find(kRefused.begin(), kRefused.end(), extension) != kRefused.end()) {
+    throw Error(ErrorKind::kConfig,
+                str(path.string(), ": ", extension,
+                    " files are not read; unpack it, or compress it as .gz, .zst or .bz2"));
+  }
+  return Compression::kNone;
+}
+
+std::unique_ptr<ByteStream> open_bytes(const fs::path& path) {
+  auto file = std::make_unique<PlainStream>(path);
+  const Compression compression = compression_of(path);
+  if (compression == Compression::kNone) return file;
+  return decompress(std::move(file), compression, path);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,252 @@
+#include "corpus/sources/content.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "corpus/readers/byte_stream.h"
+#include "corpus/readers/json_line.h"
+#include "corpus/readers/json_scanner.h"
+#include "formats/quote.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Content::Kind;
+
+constexpr size_t kHeadBytes = size_t{1} << 13;
+constexpr size_t kJsonHeadBytes = size_t{1} << 18;
+
+struct Magic {
+  size_t offset;
+  std::string_view bytes;
+  const char* description;
+};
+
+template <size_t kSize>
+constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
+  return {literal, kSize - 1};
+}
+
+constexpr std::array kMagics = {
+    Magic{0, bytes_of("PK\x03\x04"), "a zip archive"},
+    Magic{0, bytes_of("PK\x05\x06"), "a zip archive"},
+    Magic{257, bytes_of("ustar"), "a tar archive; unpack it"},
+    Magic{0, bytes_of("\x1F\x8B"), "gzip data; its name must end in .gz"},
+    Magic{0, bytes_of("\x28\xB5\x2F\xFD"), "zstd data; its name must end in .zst"},
+    Magic{0, bytes_of("BZh"), "bzip2 data; its name must end in .bz2"},
+    Magic{0,
+          bytes_of("\xFD"
+                   "7zXZ\0"),
+          "xz data"},
+    Magic{0, bytes_of("\x04\x22\x4D\x18"), "lz4 data"},
+    Magic{0, bytes_of("7z\xBC\xAF\x27\x1C"), "a 7z archive"},
+    Magic{0, bytes_of("Rar!\x1A\x07"), "a rar archive"},
+    Magic{0, bytes_of("\x93NUMPY"), "a numpy array; token ids are read with the format tokens"},
+    Magic{0, bytes_of("MMIDIDX"),
+          "an index of Megatron; token ids are read with the format tokens"},
+    Magic{0, bytes_of("\x89HDF\r\n\x1A\n"), "an HDF5 file"},
+    Magic{0, bytes_of("SQLite format 3"), "an SQLite database"},
+    Magic{0, bytes_of("GGUF"), "model weights (GGUF)"},
+    Magic{0,
+          bytes_of("\x7F"
+                   "ELF"),
+          "a program (ELF)"},
+    Magic{0, bytes_of("MZ\x90"), "a Windows program"},
+    Magic{0, bytes_of("\xCA\xFE\xBA\xBE"), "compiled Java or a Mach-O program"},
+    Magic{0, bytes_of("\xCF\xFA\xED\xFE"), "a Mach-O program"},
+    Magic{0, bytes_of("\0asm"), "WebAssembly"},
+    Magic{0, bytes_of("%PDF-"), "a PDF; extract its text"},
+    Magic{0, bytes_of("\x89PNG\r\n"), "a PNG image"},
+    Magic{0, bytes_of("\xFF\xD8\xFF"), "a JPEG image"},
+    Magic{0, bytes_of("GIF87a"), "a GIF image"},
+    Magic{0, bytes_of("GIF89a"), "a GIF image"},
+    Magic{8, bytes_of("WEBP"), "a WebP image"},
+    Magic{0, bytes_of("OggS"), "an Ogg file"},
+    Magic{0, bytes_of("fLaC"), "a FLAC file"},
+    Magic{4, bytes_of("ftyp"), "a video or HEIF image"},
+    Magic{0, bytes_of("PARE"), "an encrypted Parquet file"},
+    Magic{0, bytes_of("Obj\x01"), "an Avro file"},
+    Magic{0, bytes_of("\xFF\xFE"), "UTF-16 text; convert it to UTF-8"},
+    Magic{0, bytes_of("\xFE\xFF"), "UTF-16 text; convert it to UTF-8"},
+};
+
+uint64_t little_endian(std::string_view bytes, size_t offset, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = size; i-- > 0;)
+    value = (value << 8) | static_cast<unsigned char>(bytes[offset + i]);
+  return value;
+}
+
+// A message of Arrow's IPC stream: the mark of a continuation, then the size of its metadata.
+bool is_arrow_stream(std::string_view head) {
+  if (!head.starts_with("\xFF\xFF\xFF\xFF") || head.size() < 8) return false;
+  const uint64_t size = little_endian(head, 4, 4);
+  return size > 0 && size < (uint64_t{1} << 28) && size % 8 == 0;
+}
+
+bool is_safetensors(std::string_view head) {
+  if (head.size() < 10 || head[8] != '{') return false;
+  const uint64_t size = little_endian(head, 0, 8);
+  return size >= 2 && size <= 100'000'000 && (head[9] == '"' || head[9] == '}');
+}
+
+bool is_pickle(std::string_view head) {
+  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+}
+
+// One byte in a hundred that text does not have: NUL, and the control characters without a use in
+// files. A few stray ones are text all the same, which the summary of a preparation counts, unless
+// they are most of the file.
+bool has_binary_bytes(std::string_view head) {
+  const auto is_binary = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
+  };
+  constexpr std::ptrdiff_t kFew = 4;
+  const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary);
+  const auto size = static_cast<std::ptrdiff_t>(head.size());
+  return 100 * found > size && (found > kFew || 2 * found > size);
+}
+
+std::optional<Content> binary_content(std::string_view head) {
+  if (head.starts_with("PAR1")) return Content{Kind::kParquet};
+  if (head.starts_with("ARROW1") || is_arrow_stream(head)) return Content{Kind::kArrow};
+  if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes))
+      return Content{Kind::kBinary, magic.description};
+  }
+  if (is_pickle(head)) return Content{Kind::kBinary, "a Python pickle"};
+  if (has_binary_bytes(head)) return Content{Kind::kBinary, "binary data"};
+  return std::nullopt;
+}
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// How far a text is JSON.
+struct Scan {
+  JsonScanner::Type type = JsonScanner::Type::kNone;
+  JsonScanner::Type field = JsonScanner::Type::kNone;
+  std::vector<std::string> keys;
+  bool is_json = false;       // as a whole
+  bool is_beginning = false;  // nothing is wrong but that it ends too early
+};
+
+Scan scan_json(std::string_view text, const std::string& field) {
+  const std::vector<std::string> path = split_field(field);
+  JsonScanner scanner(text, field, path);
+  Scan scan;
+  try {
+    scanner.scan();
+    scan.is_json = true;
+  } catch (const JsonSyntaxError& error) {
+    // An escape or a word that is cut is found wrong at its beginning.
+    constexpr size_t kLongestWord = 12;
+    scan.is_beginning = error.offset + kLongestWord >= text.size();
+  }
+  scan.type = scanner.type();
+  scan.field = (scanner.field().count > 0 ? scanner.field() : scanner.path()).type;
+  scan.keys = scanner.keys();
+  return scan;
+}
+
+std::string describe_keys(const Scan& scan, const std::string& field) {
+  constexpr size_t kMostKeys = 12;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(kMostKeys, scan.keys.size()); ++i)
+    shown.push_back(quote(scan.keys[i]));
+  if (scan.keys.size() > kMostKeys) shown.emplace_back("...");
+  const std::string nearest = nearest_word(field, scan.keys);
+  return str("no text in the field ", quote(field), " (text_field)",
+             nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
+             "; the first object has: ", join(shown, ", "));
+}
+
+bool has_text(const Scan& scan) {
+  return scan.field == JsonScanner::Type::kString || scan.field == JsonScanner::Type::kNull;
+}
+
+// JSON lines, if that is what the head holds.
+std::optional<Content> json_lines(std::string_view head, bool is_whole, const std::string& field) {
+  std::optional<Scan> first;
+  while (!head.empty()) {
+    const size_t end = head.find('\n');
+    const bool is_cut = end == std::string_view::npos && !is_whole;
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
+    if (line.find_first_not_of(kBlanks) == std::string_view::npos) continue;
+    if (is_cut && first) break;
+    Scan scan = scan_json(line, field);
+    if (is_cut) {
+      // A line longer than the head: its reader will tell.
+      if (line.front() == '{' && scan.is_beginning) return Content{Kind::kJsonLines};
+      return std::nullopt;
+    }
+    if (!scan.is_json || scan.type != JsonScanner::Type::kObject) return std::nullopt;
+    // One such line is enough: what is wrong with a later one is the reader's to say.
+    if (!first && has_text(scan)) return Content{Kind::kJsonLines};
+    if (!first) first = std::move(scan);
+  }
+  if (!first) return std::nullopt;
+  return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
+}
+
+}  // namespace
+
+Content content_of(std::string_view head, bool is_whole, bool is_named_json,
+                   const std::string& text_field) {
+  if (std::optional<Content> content = binary_content(head)) return *std::move(content);
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  const size_t begin = head.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  head.remove_prefix(begin);
+  const bool is_object = head.front() == '{';
+  if (is_object || head.front() == '[') {
+    if (is_object) {
+      if (std::optional<Content> lines = json_lines(head, is_whole, text_field))
+        return *std::move(lines);
+    }
+    const Scan scan = scan_json(head, text_field);
+    if (scan.is_json || (!is_whole && scan.is_beginning)) {
+      return {Kind::kJson,
+              is_object ? "a JSON object over several lines" : "a JSON array as a whole"};
+    }
+  }
+  if (is_named_json) return {Kind::kJson, "named .json, but neither JSON lines nor one JSON value"};
+  return {};
+}
+
+Content look_at(const fs::path& path, const std::string& text_field) {
+  const std::unique_ptr<ByteStream> bytes = open_bytes(path);
+  std::string head;
+  const auto read_to = [&](size_t size) {
+    size_t done = head.size();
+    head.resize(size);
+    while (done < size) {
+      const size_t got = bytes->read(head.data() + done, size - done);
+      if (got == 0) break;
+      done += got;
+    }
+    head.resize(done);
+    return done < size;
+  };
+  bool is_whole = read_to(kHeadBytes);
+  const size_t begin = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const bool may_be_json = begin != std::string::npos && (head[begin] == '{' || head[begin] == '[');
+  if (!is_whole && may_be_json) is_whole = read_to(kJsonHeadBytes);
+  const bool is_compressed = compression_of(path) != Compression::kNone;
+  const fs::path name = is_compressed ? path.stem() : path.filename();
+  Content content = content_of(head, is_whole, name.extension() == ".json", text_field);
+  const bool is_table = content.kind == Kind::kParquet || content.kind == Kind::kArrow;
+  if (is_compressed && is_table)
+    return {Kind::kBinary, "a Parquet or Arrow file compressed as a whole; unpack it"};
+  return content;
+}
+
+}  // namespace lmtrain

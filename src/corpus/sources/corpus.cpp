@@ -1,0 +1,106 @@
+#include "corpus/sources/corpus.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "corpus/readers/readers.h"
+#include "corpus/readers/text_hash.h"
+
+namespace lmtrain {
+
+uint64_t Corpus::total_bytes() const {
+  uint64_t total = 0;
+  for (const SourceFile& file : files) total += file.size;
+  return total;
+}
+
+NoDocuments Corpus::for_each(
+    ProgressBar& progress, const std::function<void(std::string_view, const DocumentPlace&)>& visit,
+    const DocumentPlace& from) const {
+  NoDocuments skipped;
+  for (size_t file = 0; file < files.size(); ++file) {
+    if (file < from.file) {
+      progress.skip(files[file].size);
+      continue;
+    }
+    const int64_t first = file == from.file ? from.position : 0;
+    skipped += read_file_documents(file, first, progress, visit);
+  }
+  return skipped;
+}
+
+NoDocuments Corpus::read_file_documents(
+    size_t index, int64_t first, ProgressBar& progress,
+    const std::function<void(std::string_view, const DocumentPlace&)>& visit) const {
+  const SourceFile& file = files[index];
+  uint64_t counted = 0;
+  const auto count = [&](uint64_t bytes_read) {
+    const uint64_t bytes = std::clamp(bytes_read, counted, std::max(counted, file.size));
+    progress.advance(bytes - counted);
+    counted = bytes;
+  };
+  const std::unique_ptr<DocumentReader> reader =
+      open_documents(file.path, file.format, text_field, first);
+  try {
+    for (Document document; reader->next(document);) {
+      if (document.position >= first) visit(document.text, {index, document.position});
+      count(reader->bytes_read());
+    }
+  } catch (const Error& error) {
+    // A file that is still being written looks damaged.
+    if (error.kind() == ErrorKind::kData) require_unchanged(file);
+    throw;
+  }
+  require_unchanged(file);
+  count(file.size);
+  return reader->skipped();
+}
+
+uint64_t Sample::bucket(uint64_t hash) {
+  return hash_combine(0x53616D706C65, hash) >> (64 - kBits);
+}
+
+void Sample::observe(uint64_t hash, uint64_t bytes) { bytes_[bucket(hash)] += bytes; }
+
+void Sample::choose(uint64_t budget) {
+  uint64_t total = 0;
+  for (num_buckets_ = 0; num_buckets_ < bytes_.size() && total < budget; ++num_buckets_)
+    total += bytes_[num_buckets_];
+}
+
+bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; }
+
+void scan_corpus(
+    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
+    const std::function<void()>& after_file) {
+  CorpusCounts& counts = scan.counts;
+  Hasher content(scan.content);
+  ProgressBar progress(action, corpus.total_bytes());
+  for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
+  Corpus one{{}, corpus.format, corpus.text_field};
+  while (scan.next_file < corpus.files.size()) {
+    const SourceFile& file = corpus.files[scan.next_file];
+    one.files = {file};
+    FormatCount& in_format = counts.formats[file.format];
+    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
+      const Hash128 hash = hash128(text);
+      content.add(hash.low).add(hash.high);
+      ++counts.documents;
+      ++in_format.documents;
+      counts.bytes += static_cast<int64_t>(text.size());
+      if (text.empty()) ++counts.empty_documents;
+      if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
+      if (!is_utf8(text)) ++counts.invalid_documents;
+      observe(text_hash(hash), text.size(), file);
+    });
+    ++in_format.files;
+    scan.content = content.digest();
+    ++scan.next_file;
+    after_file();
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,88 @@
+// A list of files with the way to read them, and what one pass over their text tells: counts, the
+// fingerprint of the content, and what the tokenizer's sample needs, in constant memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/terminal/progress_bar.h"
+#include "corpus/readers/source_file.h"
+#include "corpus/sources/format.h"
+
+namespace lmtrain {
+
+// Where a document is: in corpus.files[file], at this position (readers.h). Places ascend in the
+// order of documents.
+struct DocumentPlace {
+  size_t file = 0;
+  int64_t position = 0;
+};
+
+struct Corpus {
+  std::vector<SourceFile> files;  // read in the format of each
+  std::string format;             // as configured: decides that of each file (format.h)
+  std::string text_field;
+
+  uint64_t total_bytes() const;
+  // Every document in order, from `from` on; polls stop_signal(). Files before that place are not
+  // opened. Returns what it met that is no document.
+  NoDocuments for_each(
+      ProgressBar& progress,
+      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit,
+      const DocumentPlace& from = {}) const;
+
+ private:
+  NoDocuments read_file_documents(
+      size_t index, int64_t first, ProgressBar& progress,
+      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit) const;
+};
+
+// Counts for people.
+struct CorpusCounts {
+  int64_t documents = 0;
+  int64_t bytes = 0;
+  int64_t empty_documents = 0;
+  int64_t invalid_documents = 0;  // not valid UTF-8
+  int64_t nul_documents = 0;      // with a NUL byte
+  NoDocuments skipped;
+  FormatCounts formats;  // of the files that were read to their end
+};
+
+// Which documents train the tokenizer: those of the smallest hashes (of another hash than the
+// split's) that together reach `budget` bytes, so that they are spread over the corpus. The last of
+// them may be cut.
+class Sample {
+ public:
+  void observe(uint64_t hash, uint64_t bytes);
+  // The limit for selects().
+  void choose(uint64_t budget);
+  bool selects(uint64_t hash) const;
+
+  const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes
+  void restore(std::vector<uint64_t> bytes) { bytes_ = std::move(bytes); }
+
+ private:
+  static constexpr int kBits = 16;
+  static uint64_t bucket(uint64_t hash);
+  std::vector<uint64_t> bytes_ = std::vector<uint64_t>(size_t{1} << kBits);
+  uint64_t num_buckets_ = 0;  // selected
+};
+
+struct CorpusScan {
+  size_t next_file = 0;                 // all before it were scanned
+  Hash128 content = Hasher().digest();  // of every document in order
+  CorpusCounts counts;
+};
+
+// Reads from `scan.next_file` on. `observe` gets each document's hash, size and file; `after_file`
+// is called when a file is done and `scan` counts it.
+void scan_corpus(
+    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
+    const std::function<void()>& after_file);
+
+}  // namespace lmtrain

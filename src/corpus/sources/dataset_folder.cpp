@@ -1,0 +1,268 @@
+#include "corpus/sources/dataset_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "formats/quote.h"
+#include "formats/strict_json.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::vector<fs::path>;
+
+constexpr const char* kDictFile = "dataset_dict.json";
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kInfoFile = "dataset_info.json";
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return end == folder.end() && rest != path.end();
+}
+
+nlohmann::json read_json(const fs::path& path) {
+  return parse_strict_json(read_file(path),
+                           {ErrorKind::kData, path.string(), "save the data set again", 64});
+}
+
+[[noreturn]] void fail_form(const fs::path& path, const std::string& what) {
+  throw Error(ErrorKind::kData, str(path.string(), ": ", what,
+                                    "; it is damaged or of an unknown version of datasets: save "
+                                    "the data set again, or name its files by a pattern"));
+}
+
+std::vector<std::string> splits_of(const fs::path& dict) {
+  const fs::path path = dict / kDictFile;
+  const nlohmann::json json = read_json(path);
+  if (!json.is_object() || !json.contains("splits") || !json["splits"].is_array())
+    fail_form(path, "no list \"splits\"");
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : json["splits"]) {
+    if (!name.is_string()) fail_form(path, "a split without a name");
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+// The data files that state.json lists, which must be all the data there is.
+std::vector<std::string> data_files_of(const fs::path& set) {
+  const fs::path path = set / kStateFile;
+  const nlohmann::json json = read_json(path);
+  if (!json.is_object() || !json.contains("_data_files") || !json["_data_files"].is_array())
+    fail_form(path, "no list \"_data_files\"");
+  // Versions of datasets before 2.0 save which rows count, and in which order, in a file of its
+  // own.
+  if (const auto index = json.find("_indices_data_files");
+      index != json.end() && !index->is_null() && !index->empty()) {
+    throw Error(ErrorKind::kConfig,
+                str(path.string(),
+                    ": the data set is a selection of the rows of its files, which is not read; "
+                    "save it again after flatten_indices()"));
+  }
+  std::vector<std::string> names;
+  for (const nlohmann::json& file : json["_data_files"]) {
+    if (!file.is_object() || !file.contains("filename") || !file["filename"].is_string())
+      fail_form(path, "a data file without a name");
+    names.push_back(file["filename"].get<std::string>());
+    if (fs::path(names.back()).filename() != names.back())
+      fail_form(path, str("the file name ", quote(names.back()), " leads out of the folder"));
+  }
+  return names;
+}
+
+// Folders of datasets around the files: of a saved DatasetDict, of a saved Dataset, of its cache.
+struct SavedFolders {
+  std::set<fs::path> dicts;
+  std::set<fs::path> sets;
+  std::set<fs::path> caches;
+
+  explicit SavedFolders(const Paths& files) {
+    std::set<fs::path> seen;
+    for (const fs::path& file : files) {
+      const fs::path folder = file.parent_path();
+      if (file.filename() == kDictFile) dicts.insert(folder);
+      const bool is_part = file.extension() == ".arrow" || file.filename() == kStateFile;
+      if (!is_part || !seen.insert(folder).second) continue;
+      if (is_file(folder / kInfoFile))
+        (is_file(folder / kStateFile) ? sets : caches).insert(folder);
+      if (is_file(folder.parent_path() / kDictFile)) dicts.insert(folder.parent_path());
+    }
+  }
+};
+
+class Selection {
+ public:
+  Selection(fs::path root, Paths files, bool is_pattern, Role role, std::string place)
+      : root_(std::move(root)),
+        files_(std::move(files)),
+        is_pattern_(is_pattern),
+        role_(role),
+        place_(std::move(place)) {}
+
+  void take_saved_sets() {
+    const SavedFolders saved(files_);
+    for (const fs::path& dict : saved.dicts) take_split(dict);
+    for (const fs::path& set : saved.sets) take_data_files(set);
+    for (const fs::path& cache : saved.caches) leave_out_results(cache);
+  }
+
+  // What describes a data set, beside its files or at the root above them.
+  void leave_out_cards() {
+    constexpr std::array<std::string_view, 7> kCards = {
+        "README.md",   "README",  "LICENSE",           "LICENSE.md",
+        "LICENSE.txt", kInfoFile, "dataset_infos.json"};
+    std::set<fs::path> folders;
+    for (const fs::path& file : files_) {
+      if (is_table_name(file)) folders.insert({file.parent_path(), root_});
+    }
+    std::vector<std::string> left_out;
+    std::erase_if(files_, [&](const fs::path& file) {
+      const bool is_card =
+          std::find(kCards.begin(), kCards.end(), file.filename().native()) != kCards.end();
+      if (!is_card || folders.count(file.parent_path()) == 0) return false;
+      left_out.push_back(file.filename().string());
+      return true;
+    });
+    if (left_out.empty()) return;
+    const size_t num_left_out = left_out.size();
+    left_out.resize(std::min<size_t>(num_left_out, 3));
+    log_note(str(place_, "left out: ", join(left_out, ", "), num_left_out > 3 ? ", ..." : "",
+                 " (about the data set, no part of it)"));
+  }
+
+  void take_named_split() {
+    if (is_pattern_) {
+      if (const std::string mixed = mixed_splits(root_, files_); !mixed.empty())
+        log_warning(str(place_, mixed, "; name the files of one split"));
+      return;
+    }
+    SplitFiles chosen = select_split(root_, files_, role_);
+    if (!chosen.problem.empty())
+      throw Error(ErrorKind::kUsage,
+                  str(place_, chosen.problem, "; name the files to read by a pattern"));
+    for (const std::string& note : chosen.notes) log_note(place_ + note);
+    files_ = std::move(chosen.files);
+  }
+
+  Paths files() && { return std::move(files_); }
+
+ private:
+  // Names that only data sets have, whatever lies beside them.
+  static bool is_table_name(const fs::path& file) {
+    const bool is_compressed = file.extension() == ".gz" || file.extension() == ".zst" ||
+                               file.extension() == ".zstd" || file.extension() == ".bz2";
+    const fs::path extension = (is_compressed ? file.stem() : file).extension();
+    if (extension == ".json")
+      return is_compressed || file.filename().native().find("-of-") != std::string::npos;
+    return extension == ".jsonl" || extension == ".ndjson" || extension == ".parquet" ||
+           extension == ".arrow" || extension == ".feather";
+  }
+
+  bool has_below(const fs::path& folder) const {
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const fs::path& file) { return is_below(file, folder); });
+  }
+
+  void take_split(const fs::path& dict) {
+    const std::vector<std::string> names = splits_of(dict);
+    const bool is_named = std::erase(files_, dict / kDictFile) > 0;
+    std::vector<std::string> present;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(present),
+                 [&](const std::string& name) { return has_below(dict / name); });
+    if (is_pattern_) {
+      if (present.size() > 1) {
+        log_warning(str(place_, "the pattern takes the splits ", join(present, ", "), " of \"",
+                        dict.string(), "\" together; name one of them"));
+      }
+      return;
+    }
+    if (!is_named) return;  // the folder of one split was named
+    const std::string split = choose_split(names, role_);
+    if (split.empty()) {
+      std::vector<std::string> paths;
+      paths.reserve(names.size());
+      for (const std::string& name : names)
+        paths.push_back(str("\"", (dict / name).string(), "\""));
+      throw Error(ErrorKind::kUsage,
+                  str(place_, "\"", dict.string(), "\" holds the splits ", join(names, ", "),
+                      " and none ", role_ == Role::kTrain ? "named train" : "for evaluation",
+                      "; name the folder of one: ", join(paths, ", ")));
+    }
+    std::erase_if(files_, [&](const fs::path& file) {
+      return is_below(file, dict) && !is_below(file, dict / split);
+    });
+    if (!has_below(dict / split)) {
+      throw Error(ErrorKind::kData, str((dict / split).string(), ": the split that ", kDictFile,
+                                        " names holds no file; get the data set anew"));
+    }
+    if (names.size() == 1) return;
+    log_note(str(place_, "\"", dict.string(), "\" holds the splits ", join(names, ", "), "; ",
+                 split, " is taken and the others are not ",
+                 role_ == Role::kTrain ? "trained on" : "evaluated",
+                 " (name the folder of another to take it)"));
+  }
+
+  void take_data_files(const fs::path& set) {
+    if (!has_below(set)) return;  // of a split that is not taken
+    const std::vector<std::string> names = data_files_of(set);
+    const auto is_listed = [&](const fs::path& file) {
+      return std::find(names.begin(), names.end(), file.filename().native()) != names.end();
+    };
+    for (const std::string& name : names) {
+      if (is_pattern_ || std::find(files_.begin(), files_.end(), set / name) != files_.end())
+        continue;
+      throw Error(ErrorKind::kData, str((set / name).string(), ": missing, and ", kStateFile,
+                                        " lists it; get the data set anew"));
+    }
+    leave_out(set, "Arrow file", [&](const fs::path& file) { return !is_listed(file); });
+  }
+
+  // What map(), filter() and shuffle() have left: the rows of other files again, or their numbers.
+  void leave_out_results(const fs::path& cache) {
+    leave_out(cache, "cached result", [](const fs::path& file) {
+      return file.filename().native().starts_with("cache-") && file.extension() == ".arrow";
+    });
+  }
+
+  template <class Condition>
+  void leave_out(const fs::path& folder, const char* noun, const Condition& condition) {
+    int64_t left_out = 0;
+    std::erase_if(files_, [&](const fs::path& file) {
+      if (file.parent_path() != folder || !condition(file)) return false;
+      if (file.extension() == ".arrow") ++left_out;
+      return true;
+    });
+    if (left_out > 0) {
+      log_note(str(place_, "\"", folder.string(), "\": ", counted(left_out, noun),
+                   " left out that datasets keeps beside the data"));
+    }
+  }
+
+  fs::path root_;
+  Paths files_;
+  bool is_pattern_;
+  Role role_;
+  std::string place_;
+};
+
+}  // namespace
+
+Paths documents_of(const fs::path& root, Paths found, bool is_pattern, const std::string& format,
+                   Role role, const std::string& place) {
+  const bool is_named_text = format == "text" || format == "lines";
+  Selection selection(root, std::move(found), is_pattern, role, place);
+  if (format == "auto" || format == "arrow") selection.take_saved_sets();
+  if (!is_named_text && format != "tokens") selection.leave_out_cards();
+  selection.take_named_split();
+  return std::move(selection).files();
+}
+
+}  // namespace lmtrain

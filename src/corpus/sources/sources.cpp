@@ -1,0 +1,84 @@
+#include "corpus/sources/sources.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/text.h"
+#include "corpus/sources/dataset_folder.h"
+#include "corpus/sources/glob.h"
+#include "corpus/sources/source_claims.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string explain_missing(const std::string& path) {
+  const FileKind kind = examine(path).kind;
+  if (kind == FileKind::kFolder) return "the folder holds no files (hidden ones are left out)";
+  if (kind != FileKind::kMissing)
+    return str("it is ", file_kind_name(path), ", neither a file nor a folder");
+  if (has_wildcard(path)) {
+    return "the pattern matches no file; * stays within a folder, ** crosses folders, hidden files "
+           "need a spelled dot, "
+           "and a folder's files are taken by naming it without wildcards or by adding /**";
+  }
+  return str("no such file or folder; check the spelling (relative paths begin at ",
+             fs::current_path().string(), ")");
+}
+
+// Without what belongs to a data set and is no document. `path` is a folder or a pattern.
+std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
+                                   const std::string& format, Role role, const std::string& place) {
+  const bool is_pattern = !is_folder(path);
+  fs::path root = path.has_filename() ? path : path.parent_path();
+  if (is_pattern) {
+    root.clear();
+    for (const fs::path& part : path.parent_path()) {
+      if (has_wildcard(part.native())) break;
+      root /= part;
+    }
+  }
+  return documents_of(root, std::move(found), is_pattern, format, role, place);
+}
+
+}  // namespace
+
+std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
+                                          const std::string& pointer, const std::string& format,
+                                          Role role) {
+  std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
+  std::vector<SourceClaims> claims(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string place = pointer.empty() ? "" : str(pointer, "/", i, ": ");
+    const std::string path = expand_variables(sources[i].path, place);
+    std::vector<fs::path> found = find_files(path);
+    // A file that is named is taken, whatever lies beside it.
+    const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
+    if (!found.empty() && !is_one_file) {
+      found = documents_in(path, std::move(found), format, role, place);
+      if (found.empty()) {
+        throw Error(ErrorKind::kUsage,
+                    str(place, "\"", path,
+                        "\": its files only describe a data set, or are a cache of "
+                        "one; name the folder that holds the data"));
+      }
+    }
+    if (found.empty())
+      throw Error(ErrorKind::kUsage, str(place, "\"", path, "\": ", explain_missing(path)));
+    for (const fs::path& file : found) {
+      const auto [first, is_new] = taken.emplace(fs::absolute(file).lexically_normal().native(), i);
+      ++claims[i].files;
+      if (!is_new && first->second != i) ++claims[i].claimed[first->second];
+    }
+  }
+  if (pointer == kTrainPointer) report_claims(sources, claims, pointer);
+  std::vector<SourceFile> files;
+  files.reserve(taken.size());
+  for (const auto& [path, source] : taken)
+    files.push_back(source_file(path, sources[source].weight, source));
+  return files;
+}
+
+}  // namespace lmtrain

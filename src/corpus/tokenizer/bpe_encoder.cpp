@@ -1,0 +1,209 @@
+#include "corpus/tokenizer/bpe_encoder.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr uint32_t kEnd = UINT32_MAX;  // no such node
+// Up to this many nodes, looking at all of them is faster than a queue.
+constexpr size_t kFew = 24;
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+}  // namespace
+
+BpeEncoder::BpeEncoder(const SentencePieceModel& model)
+    : table_(model), adds_prefix_(model.adds_prefix), removes_spaces_(model.removes_spaces) {}
+
+void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const {
+  ids.clear();
+  text = normalise(text, scratch.text_);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, word_size(text));
+    text.remove_prefix(word.size());
+    if (word.size() > WordCache::kLongestWord) {
+      encode_word(word, scratch);
+      add_ids(scratch.ids_, ids);
+      continue;
+    }
+    const uint64_t hash = WordCache::hash(word);
+    const std::span<const int32_t> found = scratch.cache_.find(word, hash);
+    if (!found.empty()) {
+      add_ids(found, ids);
+      continue;
+    }
+    encode_word(word, scratch);
+    add_ids(scratch.ids_, ids);
+    scratch.cache_.insert(word, hash, scratch.ids_);
+  }
+}
+
+// sentencepiece's normal form in our spelling: U+2581 is a space, and each malformed byte U+FFFD.
+// `buffer` holds it where it is not the text itself.
+std::string_view BpeEncoder::normalise(std::string_view text, std::string& buffer) const {
+  const bool is_normal = is_utf8(text) && text.find(kSpaceMark) == std::string_view::npos;
+  if (is_normal && !removes_spaces_) {
+    if (!adds_prefix_ || text.empty()) return text;
+    buffer = ' ';
+    return buffer += text;
+  }
+  buffer.clear();
+  // Only spaces count as extra whitespace in front and inside; behind, U+2581 does too.
+  if (removes_spaces_) text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  if (text.empty()) return text;
+  if (adds_prefix_) buffer += ' ';
+  bool after_space = removes_spaces_;
+  while (!text.empty()) {
+    char32_t code_point = 0;
+    const size_t size = decode_utf8(text, code_point);
+    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
+    text.remove_prefix(character.size());
+    if (character == " " && after_space) continue;
+    after_space = removes_spaces_ && character == " ";
+    if (character == kSpaceMark) {
+      buffer += ' ';
+    } else {
+      buffer += size == 0 ? kReplacement : character;
+    }
+  }
+  if (removes_spaces_) buffer.resize(buffer.find_last_not_of(' ') + 1);
+  return buffer;
+}
+
+// Up to the first place where nothing is ever joined.
+size_t BpeEncoder::word_size(std::string_view text) const {
+  char32_t before = 0;
+  size_t end = decode_utf8(text, before);
+  while (end < text.size()) {
+    char32_t next = static_cast<unsigned char>(text[end]);
+    const size_t size = next < 128 ? 1 : decode_utf8(text.substr(end), next);
+    if (!table_.joins(before, next)) break;
+    before = next;
+    end += size;
+  }
+  return end;
+}
+
+// Leaves the ids of the word in scratch.ids_.
+void BpeEncoder::encode_word(std::string_view word, Scratch& scratch) const {
+  if (word.size() >= kEnd) {
+    throw Error(ErrorKind::kData, str("a document has ", word.size(),
+                                      " bytes without a place where the tokenizer could cut it; "
+                                      "split it into several documents"));
+  }
+  std::vector<Scratch::Node>& nodes = scratch.nodes_;
+  split(word, nodes);
+  for (uint32_t i = 0; i < nodes.size(); ++i) find_join(nodes, i);
+  if (nodes.size() <= kFew) {
+    join_few(nodes);
+  } else {
+    join_many(scratch);
+  }
+  scratch.ids_.clear();
+  for (uint32_t i = 0; i != kEnd; i = nodes[i].next) {
+    const Scratch::Node& node = nodes[i];
+    const int32_t id = node.symbol == BpeTable::kUnknown ? -1 : table_.id(node.symbol);
+    if (id >= 0) {
+      scratch.ids_.push_back(id);
+    } else if (table_.has_bytes()) {
+      const size_t end = node.next == kEnd ? word.size() : nodes[node.next].begin;
+      const std::string_view text = word.substr(node.begin, end - node.begin);
+      for (const char byte : text == " " ? kSpaceMark : text)
+        scratch.ids_.push_back(table_.byte_id(static_cast<unsigned char>(byte)));
+    } else {
+      scratch.ids_.push_back(table_.unk_id());
+    }
+  }
+}
+
+void BpeEncoder::split(std::string_view word, std::vector<Scratch::Node>& nodes) const {
+  nodes.clear();
+  for (size_t begin = 0; begin < word.size();) {
+    BpeTable::Symbol symbol = BpeTable::kUnknown;
+    size_t size = table_.user_defined(word.substr(begin), symbol);
+    const bool is_fixed = size > 0;
+    if (!is_fixed) {
+      char32_t code_point = 0;
+      size = decode_utf8(word.substr(begin), code_point);
+      symbol = table_.character(code_point);
+    }
+    const auto place = static_cast<uint32_t>(nodes.size());
+    nodes.push_back({symbol, is_fixed, static_cast<uint32_t>(begin), place - 1, place + 1, {}});
+    begin += size;
+  }
+  nodes.back().next = kEnd;  // before the first, place - 1 is kEnd
+}
+
+void BpeEncoder::find_join(std::vector<Scratch::Node>& nodes, uint32_t left) const {
+  Scratch::Node& node = nodes[left];
+  node.join = {};
+  if (node.next == kEnd || node.is_fixed || nodes[node.next].is_fixed) return;
+  node.join = table_.join(node.symbol, nodes[node.next].symbol);
+}
+
+void BpeEncoder::join(std::vector<Scratch::Node>& nodes, uint32_t left) const {
+  Scratch::Node& node = nodes[left];
+  Scratch::Node& right = nodes[node.next];
+  node.symbol = node.join.symbol;
+  node.next = right.next;
+  if (node.next != kEnd) nodes[node.next].previous = left;
+  right.join = {};
+  find_join(nodes, left);
+  if (node.previous != kEnd) find_join(nodes, node.previous);
+}
+
+// The pair of the lowest rank first; of equal ones, the leftmost.
+void BpeEncoder::join_few(std::vector<Scratch::Node>& nodes) const {
+  for (;;) {
+    uint32_t best = 0;
+    for (uint32_t i = nodes[0].next; i != kEnd; i = nodes[i].next) {
+      if (nodes[i].join.rank < nodes[best].join.rank) best = i;
+    }
+    if (nodes[best].join.rank == BpeTable::kNoJoin) return;
+    join(nodes, best);
+  }
+}
+
+// The same with a queue of candidates; one that no longer is what it was is passed over.
+void BpeEncoder::join_many(Scratch& scratch) const {
+  std::vector<Scratch::Node>& nodes = scratch.nodes_;
+  auto& queue = scratch.queue_;
+  const std::greater<> later;
+  queue.clear();
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].join.rank != BpeTable::kNoJoin) queue.emplace_back(nodes[i].join.rank, i);
+  }
+  std::make_heap(queue.begin(), queue.end(), later);
+  const auto add = [&](uint32_t left) {
+    if (left == kEnd || nodes[left].join.rank == BpeTable::kNoJoin) return;
+    queue.emplace_back(nodes[left].join.rank, left);
+    std::push_heap(queue.begin(), queue.end(), later);
+  };
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), later);
+    const auto [rank, left] = queue.back();
+    queue.pop_back();
+    if (nodes[left].join.rank != rank) continue;
+    join(nodes, left);
+    add(left);
+    add(nodes[left].previous);
+  }
+}
+
+// Without bytes to fall back on, sentencepiece writes a run of unknown pieces as one.
+void BpeEncoder::add_ids(std::span<const int32_t> more, std::vector<int32_t>& ids) const {
+  if (table_.has_bytes()) {
+    ids.insert(ids.end(), more.begin(), more.end());
+    return;
+  }
+  for (const int32_t id : more) {
+    if (id != table_.unk_id() || ids.empty() || ids.back() != id) ids.push_back(id);
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,90 @@
+// A BPE vocabulary made ready for encoding: symbols instead of strings, and which two neighbours
+// join to what, with which rank. Text is in sentencepiece's normal form, but with spaces written as
+// spaces. Immutable, so threads may share it.
+//
+// A join always gives a piece. So wherever no piece has the two characters beside a place next to
+// each other, nothing is ever joined across that place, and the text may be cut there: the parts,
+// encoded one by one, give the ids of the whole. joins() tells such places.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "corpus/tokenizer/flat_map.h"
+#include "corpus/tokenizer/model_proto.h"
+
+namespace lmtrain {
+
+// Why a BpeTable of this model would not give sentencepiece's ids; nothing when it does.
+std::optional<std::string> why_not_exact(const SentencePieceModel& model);
+
+class BpeTable {
+ public:
+  using Symbol = int32_t;  // from 0; what may be joined
+  // A character that is in no piece.
+  static constexpr Symbol kUnknown = -1;
+
+  explicit BpeTable(const SentencePieceModel& model);
+
+  // May a piece have `a` directly before `b`?
+  bool joins(char32_t a, char32_t b) const {
+    if (a < 128 && b < 128) return (ascii_joins_[a][b / 64] >> (b % 64) & 1U) != 0;
+    return joins_.find(uint64_t{a} << 32 | b) != FlatMap::kNone;
+  }
+
+  // The symbol of a character, or kUnknown.
+  Symbol character(char32_t code_point) const {
+    if (code_point < 128) return ascii_[code_point];
+    const uint64_t found = characters_.find(code_point);
+    return found == FlatMap::kNone ? kUnknown : static_cast<Symbol>(found);
+  }
+
+  // User-defined symbols are taken out of the text before anything is joined. The size in bytes of
+  // the longest one with which `text` begins, or 0; stores its symbol.
+  size_t user_defined(std::string_view text, Symbol& symbol) const;
+
+  struct Join {
+    uint32_t rank = kNoJoin;  // lower is earlier
+    Symbol symbol = kUnknown;
+  };
+  static constexpr uint32_t kNoJoin = UINT32_MAX;
+  Join join(Symbol left, Symbol right) const {
+    if (left < 0 || right < 0) return {};
+    const uint64_t found =
+        pairs_.find(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));
+    if (found == FlatMap::kNone) return {};
+    return {static_cast<uint32_t>(found >> 32), static_cast<Symbol>(found & UINT32_MAX)};
+  }
+
+  // The id of the symbol's text as a piece; -1 where it is none.
+  int32_t id(Symbol symbol) const { return ids_[static_cast<size_t>(symbol)]; }
+  int32_t unk_id() const { return unk_id_; }
+  // Characters that are no piece become one piece a byte, else <unk>.
+  bool has_bytes() const { return has_bytes_; }
+  int32_t byte_id(unsigned char byte) const { return byte_ids_[byte]; }
+
+ private:
+  Symbol symbol_of(const std::string& text);
+  void add_characters(std::string_view text);
+  void add_joins(std::string_view text, uint32_t rank);
+
+  std::array<std::array<uint64_t, 2>, 128> ascii_joins_{};
+  FlatMap joins_;
+  std::array<Symbol, 128> ascii_{};
+  FlatMap characters_;
+  FlatMap pairs_;  // two symbols -> rank, symbol
+  std::unordered_map<std::string, Symbol> symbols_;
+  std::vector<int32_t> ids_;  // by symbol
+  std::unordered_map<std::string, Symbol> user_defined_;
+  std::array<std::vector<size_t>, 256> user_defined_sizes_;  // by first byte, longest first
+  int32_t unk_id_ = 0;
+  bool has_bytes_ = false;
+  std::array<int32_t, 256> byte_ids_{};
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,29 @@
+// Byte pair encoding (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword
+// Units"): starting from characters, the most frequent adjacent pair becomes a piece, again and
+// again.
+//
+// Our own rather than sentencepiece's trainer, which breaks ties by memory addresses, aborts the
+// process on long words and cannot be interrupted. Counts are integers and ties are broken by
+// content (fewer characters, then byte order), so the same words give the same pieces on every
+// machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "corpus/tokenizer/word_counter.h"
+
+namespace lmtrain {
+
+struct BpePieces {
+  std::vector<std::string> merges;      // in the order learned; spaces are spaces
+  std::vector<std::string> characters;  // most frequent first
+};
+
+// Learns up to `budget` pieces: the characters that make up `coverage` of the text, then merges;
+// fewer merges when every word is one piece. Characters are kept even if they exceed the budget. A
+// piece has at most 16 characters and a space only in front, or is all spaces. Polls stop_signal().
+BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage);
+
+}  // namespace lmtrain

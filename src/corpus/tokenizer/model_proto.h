@@ -1,0 +1,60 @@
+// sentencepiece's model file: a protobuf message ModelProto
+// (developers.google.com/protocol-buffers/docs/encoding; field numbers of
+// sentencepiece_model.proto). Written here for the vocabularies that we train; read for what the
+// library's interface does not tell.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corpus/tokenizer/bpe_trainer.h"
+
+namespace lmtrain {
+
+// What sentencepiece writes for a space: U+2581.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
+// A BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges, characters; identity
+// normalisation, no dummy prefix, all whitespace kept.
+std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
+
+// What encoding depends on. Fields that are absent have these values.
+enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
+enum class PieceType : uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+struct ModelPiece {
+  std::string text;  // a space is U+2581
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+// Which characters are replaced by what; read by model_check.h.
+struct ModelTable {
+  std::string_view name;   // of the message it is in
+  std::string_view bytes;  // empty: nothing is replaced
+};
+struct SentencePieceModel {
+  std::vector<ModelPiece> pieces;  // by id
+  ModelType type = ModelType::kUnigram;
+  bool byte_fallback = false;
+  bool space_is_suffix = false;
+  bool changes_characters = false;  // has a table of characters to replace
+  bool adds_prefix = true;
+  bool removes_spaces = true;
+  bool escapes_spaces = true;
+  std::vector<ModelTable> tables;  // every one that is there, in what was read
+  std::optional<size_t> damage;    // the first byte that was not understood
+};
+// Of bytes that may be anything.
+SentencePieceModel read_model(std::string_view bytes);
+
+}  // namespace lmtrain

@@ -1,0 +1,82 @@
+#include "device/trace.h"
+
+#include <torch/csrc/autograd/profiler_kineto.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace profiler = torch::autograd::profiler;
+using torch::profiler::impl::ActivityType;
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return str(out, '"');
+}
+
+std::string shapes_text(const profiler::KinetoEvent& event) {
+  std::vector<std::string> shapes;
+  for (const std::vector<int64_t>& shape : event.shapes()) {
+    std::vector<std::string> sizes;
+    for (const int64_t size : shape) sizes.push_back(std::to_string(size));
+    shapes.push_back(str("[", join(sizes, ","), "]"));
+  }
+  return str("[", join(shapes, ","), "]");
+}
+
+std::string microseconds(uint64_t nanoseconds) {
+  return printed("%.3f", static_cast<double>(nanoseconds) * 1e-3);
+}
+
+}  // namespace
+
+std::string record_trace(const at::Device& device, const std::function<void()>& action) {
+  std::set<ActivityType> activities = {ActivityType::CPU};
+  if (device.is_cpu()) {
+    // The profiler's library looks for a GPU in any case, and calls it an error that there is none.
+    ::setenv("KINETO_LOG_LEVEL", "99", /*replace=*/0);
+  } else {
+    activities.insert(ActivityType::CUDA);
+  }
+  const torch::profiler::impl::ProfilerConfig config(torch::profiler::impl::ProfilerState::KINETO,
+                                                     /*report_input_shapes=*/true);
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities, {});
+  std::unique_ptr<profiler::ProfilerResult> result;
+  try {
+    action();
+  } catch (...) {
+    profiler::disableProfiler();
+    throw;
+  }
+  result = profiler::disableProfiler();
+
+  // "X" is an event with its duration; pid 0 is the program, 1 + n GPU n.
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  text += R"({"ph":"M","name":"process_name","pid":0,"args":{"name":"lmtrain"}})";
+  if (!device.is_cpu()) {
+    text += str(",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":", 1 + device.index(),
+                ",\"args\":{\"name\":\"GPU ", static_cast<int>(device.index()), "\"}}");
+  }
+  for (const profiler::KinetoEvent& event : result->events()) {
+    const bool on_cpu = event.deviceType() == c10::DeviceType::CPU;
+    text += str(",\n{\"ph\":\"X\",\"name\":", quoted(event.name()),
+                ",\"pid\":", on_cpu ? 0 : 1 + event.deviceIndex(), ",\"tid\":",
+                on_cpu ? static_cast<int64_t>(event.startThreadId()) : event.deviceResourceId(),
+                ",\"ts\":", microseconds(event.startNs() - result->trace_start_ns()),
+                ",\"dur\":", microseconds(event.durationNs()));
+    if (event.hasShapes()) text += str(",\"args\":{\"shapes\":", shapes_text(event), "}");
+    text += "}";
+  }
+  return text + "\n]}\n";
+}
+
+}  // namespace lmtrain

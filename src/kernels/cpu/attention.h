@@ -1,0 +1,69 @@
+// Attention inside one segment on a CPU, forward and backward: plain functions, single-threaded, no
+// torch.
+//
+// A task is one key/value head with the query heads that share it. Scores are computed in square
+// blocks that stay in the cache and are never stored (Dao et al., 2205.14135); each sum is taken in
+// one fixed order, so a result depends on the task alone. Elements are float or Bf16, sums and
+// softmax fp32. Compiled per instruction set like the kernels of kernels/cpu/kernels.h, and once
+// more for avx512_bf16, for processors that are fast at products of bf16; for others bf16 is
+// widened first.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/kernels.h"
+
+namespace lmtrain {
+
+// Queries of a forward task begin at multiples of this.
+inline constexpr int64_t kAttentionBlock = 64;
+
+// Vectors of a head's size, one a place of the segment, for some heads. Strides in elements.
+template <class T>
+struct HeadVectors {
+  T* data;
+  int64_t place_stride;
+  int64_t head_stride;
+  [[gnu::always_inline]] T* at(int64_t head, int64_t place) const {
+    return data + head * head_stride + place * place_stride;
+  }
+};
+
+template <class T>
+struct AttentionTask {
+  int64_t length;       // places of the segment
+  int64_t first, last;  // of them the queries of a forward task, which begin at a whole block
+  int64_t size;         // of a head
+  int64_t heads;        // query heads to this key/value head
+  float scale;          // of the scores
+  // Of the angles by which q and k are rotated when read, and dq and dk back when written (RoPE,
+  // the two halves of a vector paired): two tables of [length][size / 2]. `size` is even.
+  const float *cos, *sin;
+  HeadVectors<const T> q, k, v;
+  HeadVectors<T> y;  // forward writes it
+  float* logsumexp;  // [heads][length], heads `logsumexp_stride` apart; forward writes it
+  int64_t logsumexp_stride;
+  HeadVectors<const T> dy;
+  HeadVectors<T> dq, dk, dv;
+};
+
+template <class T>
+struct CpuAttention {
+  // y and logsumexp of the queries. Meanwhile what `next` will read is fetched into the cache,
+  // unless that is null.
+  void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
+  // dq, dk, dv from y, logsumexp and dy.
+  void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
+  // Floats of scratch, 64-byte aligned, that a call takes: `places` is last - first, or the length.
+  int64_t (*forward_scratch)(int64_t places, int64_t size, int64_t heads);
+  int64_t (*backward_scratch)(int64_t places, int64_t size);
+};
+
+template <class T>
+const CpuAttention<T>& cpu_attention();
+template <>
+const CpuAttention<float>& cpu_attention<float>();
+template <>
+const CpuAttention<Bf16>& cpu_attention<Bf16>();
+
+}  // namespace lmtrain

@@ -1,0 +1,81 @@
+// What attention on a CPU fetches beside its products. Compiled per instruction set
+// (kernels/cpu/vectors.h).
+#pragma once
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/lines.h"
+#include "kernels/cpu/tiles.h"
+
+namespace lmtrain::LMTRAIN_ISA {
+
+// Vectors of heads that are used later, fetched beside products: they lie in memory as a processor
+// does not foresee.
+template <class T>
+class Ahead {
+ public:
+  explicit Ahead(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
+  // Vectors of the places up to `last`, from `first` on.
+  void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
+    x.data += first * x.place_stride;
+    parts_[count_++] = {x, heads, last - first};
+    lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
+  }
+  // Spreads them over so many calls.
+  void spread(int64_t calls) {
+    share_ = (lines_in_all_ + calls - 1) / calls;
+    while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;
+  }
+  [[gnu::always_inline]] void operator()() {
+    if ((++call_ & (apart_ - 1)) != 0) return;
+    for (int64_t i = 0; i < share_; ++i) {
+      if (lines_.empty()) {
+        if (part_ == count_) return;
+        next_head();
+      }
+      lines_.fetch_next();
+    }
+  }
+
+ private:
+  struct Part {
+    HeadVectors<const T> x;
+    int64_t heads, places;
+  };
+  static constexpr int kMost = 8;
+
+  void next_head() {
+    const Part& part = parts_[part_];
+    lines_ = {part.x.at(head_, 0), bytes_, part.x.place_stride * int64_t{sizeof(T)}, part.places};
+    if (++head_ < part.heads) return;
+    head_ = 0;
+    ++part_;
+  }
+
+  Part parts_[kMost];
+  int count_ = 0;
+  int64_t bytes_, lines_in_all_ = 0;
+  int64_t share_ = 0, apart_ = 1, call_ = 0;
+  Lines lines_;
+  int part_ = 0;
+  int64_t head_ = 0;
+};
+
+// Calls that `products` of each square of scores make, of queries [first, last) and the keys up to
+// them, which sum over or have `size` columns.
+inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
+                            int64_t size) {
+  const auto squares = [](int64_t places) {
+    const int64_t blocks = (places + kAttentionBlock - 1) / kAttentionBlock;
+    return blocks * (blocks + 1) / 2;
+  };
+  constexpr int64_t kTile = int64_t{kTileRows} * kTileVectors * kLanes;
+  return (squares(last) - squares(first)) * heads * products *
+         (kAttentionBlock * kAttentionBlock / kTile) * (padded(size) / kUnitsTogether);
+}
+
+template <class T>
+HeadVectors<const T> read_only(HeadVectors<T> x) {
+  return {x.data, x.place_stride, x.head_stride};
+}
+
+}  // namespace lmtrain::LMTRAIN_ISA

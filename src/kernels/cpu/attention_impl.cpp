@@ -1,0 +1,363 @@
+// Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt and
+// kernels/cpu/vectors.h).
+//
+// Places are taken in blocks of kBlock. A block of queries and one of keys give a square of scores;
+// on the diagonal only its lower half. Everything a product reads is packed and padded with zeros
+// first, so that no product knows of odd counts or sizes.
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_ahead.h"
+#include "kernels/cpu/attention_pack.h"
+#include "kernels/cpu/tiles.h"
+
+namespace lmtrain::LMTRAIN_ISA {
+namespace {
+
+constexpr int64_t kBlock = kAttentionBlock;
+
+// The bf16 products of the processor where it has them.
+template <class T>
+struct ArithmeticOf {
+  using Type = Singles;
+};
+#ifdef __AVX512BF16__
+template <>
+struct ArithmeticOf<Bf16> {
+  using Type = Pairs;
+};
+#endif
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Lanes of the vector at `column` that are before `limit`.
+inline Mask before(int64_t limit, int64_t column) {
+  return lane_numbers() < static_cast<int32_t>(limit - column);
+}
+
+inline Vector& vector_at(float* x) { return *reinterpret_cast<Vector*>(x); }
+
+// What the softmax of kLanes rows has come to: maxima, lane by lane a part of the sums, and y
+// before it is divided by them.
+struct SoftmaxRows {
+  float* maximum;  // [kLanes]
+  float* sums;     // [kLanes][kLanes]
+  float* y;        // [kLanes][width]
+  int64_t width;
+};
+
+// Calls f(column, which lanes count) for the vectors of a row of scores in which some count: the
+// columns before `limit`, with kWhole all of the block. Returns the column after them.
+template <bool kWhole, class F>
+[[gnu::always_inline]] inline int64_t each_vector(int64_t limit, F f) {
+  if constexpr (kWhole) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kBlock; i += kLanes) f(i, Mask{} == Mask{});
+    return kBlock;
+  } else {
+    int64_t i = 0;
+    for (; i < limit; i += kLanes) f(i, before(limit, i));
+    return i;
+  }
+}
+
+// Of kLanes rows of scores, the first `limit` columns, of each row `step` more, become
+// exp(scale * score - maximum), the others 0; the rows' maxima, sums and y follow (Milakov &
+// Gimelshein, 1805.02867).
+template <bool kWhole>
+void online_softmax(float* scores, int64_t limit, int64_t step, float scale, SoftmaxRows rows,
+                    bool first) {
+  Vector tops[kLanes];
+  for (int64_t row = 0; row < kLanes; ++row) {
+    Vector top = Vector{} - __builtin_inff();
+    each_vector<kWhole>(limit + row * step, [&](int64_t i, Mask counts) {
+      const Vector x = vector_at(scores + row * kBlock + i);
+      top = larger(top, counts ? x : top);
+    });
+    tops[row] = top;
+  }
+  const Vector top = largest_lanes(tops) * scale;
+  const Vector old = first ? top : vector_at(rows.maximum);
+  const Vector maximum = larger(old, top);
+  alignas(64) float shrink[kLanes];
+  vector_at(shrink) = exp_approx(old - maximum);
+  vector_at(rows.maximum) = maximum;
+  // Compared, not subtracted: a row of NaN must not hide that another's maximum has grown.
+  const Vector grown = maximum > old ? Vector{} + 1.0F : Vector{};
+  if (!first && largest_lane(grown) > 0) {
+    for (int64_t row = 0; row < kLanes; ++row) {
+      float* y = rows.y + row * rows.width;
+      for (int64_t i = 0; i < rows.width; i += kLanes) vector_at(y + i) *= shrink[row];
+    }
+  }
+  for (int64_t row = 0; row < kLanes; ++row) {
+    const float row_maximum = rows.maximum[row];
+    Vector total = {};
+    int64_t i = each_vector<kWhole>(limit + row * step, [&](int64_t column, Mask counts) {
+      Vector& x = vector_at(scores + row * kBlock + column);
+      const Vector weight = exp_approx(x * scale - row_maximum);
+      x = counts ? weight : Vector{};
+      total += x;
+    });
+    for (; i < kBlock; i += kLanes) vector_at(scores + row * kBlock + i) = Vector{};
+    Vector& sum = vector_at(rows.sums + row * kLanes);
+    sum = first ? total : sum * shrink[row] + total;
+  }
+}
+
+template <class A>
+struct ForwardScratch {
+  Packed<A> q, k, v;
+  typename A::Unit *k_columns, *weight_units;
+  float *rotated, *scores, *y, *maximum, *sums;
+
+  ForwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places, int64_t heads)
+      : q(scratch, widths, padded(places) * heads),
+        k(scratch, widths, kBlock),
+        v(scratch, widths, kBlock) {
+    scratch.take(k_columns, widths.stride * kBlock);
+    scratch.take(weight_units, kBlock * kBlock);
+    scratch.take(rotated, kBlock * widths.numbers);
+    scratch.take(scores, kBlock * kBlock);
+    scratch.take(y, padded(places) * heads * widths.numbers);
+    scratch.take(maximum, padded(places) * heads);
+    scratch.take(sums, padded(places) * heads * kLanes);
+  }
+};
+
+template <class T>
+void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
+  using A = typename ArithmeticOf<T>::Type;
+  const int64_t first = task.first, last = task.last;
+  Ahead<T> ahead(task.size);
+  ahead.add(read_only(task.y), task.heads, first, last);
+  if (next != nullptr) {
+    ahead.add(next->q, next->heads, next->first, next->last);
+    ahead.add(next->k, 1, 0, next->last);
+    ahead.add(next->v, 1, 0, next->last);
+  }
+  ahead.spread(calls_beside(first, last, task.heads, 2, task.size));
+  const Widths<A> widths(task.size);
+  Scratch scratch(memory);
+  ForwardScratch<A> s(scratch, widths, last - first, task.heads);
+  const int64_t places = padded(last - first);
+  for (int64_t head = 0; head < task.heads; ++head) {
+    pack_rotated<A>(Vectors<T>(task.q, head, first), Angles(task, first), last - first, task.size,
+                    s.rotated, s.q.rows + head * places * widths.stride, widths.stride);
+  }
+  for (int64_t key = 0; key < last; key += kBlock) {
+    const int64_t keys = smaller(kBlock, last - key);
+    s.k.pack_rotated(Vectors<T>(task.k, 0, key), Angles(task, key), keys, task.size, s.rotated,
+                     widths);
+    transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
+    s.v.pack_rows(Vectors<T>(task.v, 0, key), keys, task.size, widths);
+    s.v.pack_pairs(keys, widths);
+    for (int64_t head = 0; head < task.heads; ++head) {
+      for (int64_t query = key > first ? key : first; query < last; query += kBlock) {
+        const int64_t queries = smaller(kBlock, last - query);
+        const int64_t row = head * places + query - first;
+        const bool diagonal = query == key;
+        multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
+                    padded(keys), widths.units, /*add=*/false,
+                    diagonal ? Part::kLowerResult : Part::kAll, ahead);
+        const bool whole = !diagonal && keys == kBlock;
+        const auto softmax = whole ? online_softmax<true> : online_softmax<false>;
+        for (int64_t i = 0; i < padded(queries); i += kLanes) {
+          softmax(s.scores + i * kBlock, diagonal ? i + 1 : keys, diagonal ? 1 : 0, task.scale,
+                  {s.maximum + row + i, s.sums + (row + i) * kLanes,
+                   s.y + (row + i) * widths.numbers, widths.numbers},
+                  key == 0);
+        }
+        multiply<A>(A::by_row(s.scores, kBlock, padded(queries), padded(keys), s.weight_units),
+                    s.v.pairs, s.v.pair_stride, s.y + row * widths.numbers, widths.numbers,
+                    padded(queries), widths.numbers, padded(keys) / A::kNumbers,
+                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, ahead);
+      }
+    }
+  }
+  for (int64_t head = 0; head < task.heads; ++head) {
+    for (int64_t place = first; place < last; ++place) {
+      const int64_t row = head * places + place - first;
+      const float sum = sum_of_lanes(vector_at(s.sums + row * kLanes));
+      task.logsumexp[head * task.logsumexp_stride + place] = s.maximum[row] + __builtin_logf(sum);
+      const float factor = 1.0F / sum;
+      const float* y = s.y + row * widths.numbers;
+      T* out = task.y.at(head, place);
+#pragma omp simd
+      for (int64_t i = 0; i < task.size; ++i) store(out + i, y[i] * factor);
+    }
+  }
+}
+
+template <class A>
+struct BackwardScratch {
+  Packed<A> q, dy, k, v;
+  typename A::Unit *k_columns, *v_columns, *weight_units, *slope_units, *slope_rows;
+  float *rotated, *weights, *slopes, *dq, *dk, *dv, *delta;
+
+  BackwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places)
+      : q(scratch, widths, places),
+        dy(scratch, widths, places),
+        k(scratch, widths, kBlock),
+        v(scratch, widths, kBlock) {
+    scratch.take(k_columns, widths.stride * kBlock);
+    scratch.take(v_columns, widths.stride * kBlock);
+    scratch.take(weight_units, kBlock * kBlock);
+    scratch.take(slope_units, kBlock * kBlock);
+    scratch.take(slope_rows, kBlock * kBlock);
+    scratch.take(rotated, kBlock * widths.numbers);
+    scratch.take(weights, kBlock * kBlock);
+    scratch.take(slopes, kBlock * kBlock);
+    scratch.take(dq, padded(places) * widths.numbers);
+    scratch.take(dk, padded(places) * widths.numbers);
+    scratch.take(dv, padded(places) * widths.numbers);
+    scratch.take(delta, padded(places));
+  }
+};
+
+// A block's scores become softmax's weights, and the weights' gradients those of the scores.
+template <bool kWhole>
+void softmax_backward(float* weights, float* slopes, int64_t queries, int64_t keys, bool diagonal,
+                      float scale, const float* logsumexp, const float* delta) {
+  for (int64_t row = 0; row < padded(queries); ++row, weights += kBlock, slopes += kBlock) {
+    const int64_t limit = row >= queries ? 0 : diagonal ? row + 1 : keys;
+    int64_t i = each_vector<kWhole>(limit, [&](int64_t column, Mask counts) {
+      Vector& weight = vector_at(weights + column);
+      Vector& slope = vector_at(slopes + column);
+      const Vector exact = exp_approx(weight * scale - logsumexp[row]);
+      weight = counts ? exact : Vector{};
+      slope = counts ? exact * (slope - delta[row]) * scale : Vector{};
+    });
+    for (; i < padded(keys); i += kLanes) {
+      vector_at(weights + i) = vector_at(slopes + i) = Vector{};
+    }
+  }
+}
+
+template <class T>
+void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int64_t places,
+                int64_t size) {
+  for (int64_t place = 0; place < places; ++place, x += x_stride) {
+    T* to = out.at(0, place);
+#pragma omp simd
+    for (int64_t i = 0; i < size; ++i) store(to + i, x[i]);
+  }
+}
+
+// Gradients of vectors that were rotated.
+template <class T>
+void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_stride,
+                        const HeadVectors<T>& out, int64_t head) {
+  for (int64_t place = 0; place < task.length; ++place, x += x_stride) {
+    rotate(x, Angles(task, place), -1.0F, task.size, out.at(head, place));
+  }
+}
+
+template <class T>
+void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
+  using A = typename ArithmeticOf<T>::Type;
+  Ahead<T> ahead(task.size);
+  ahead.add(read_only(task.dq), task.heads, 0, task.length);
+  ahead.add(read_only(task.dk), 1, 0, task.length);
+  ahead.add(read_only(task.dv), 1, 0, task.length);
+  if (next != nullptr) {
+    ahead.add(next->q, next->heads, 0, next->length);
+    ahead.add(next->dy, next->heads, 0, next->length);
+    ahead.add(read_only(next->y), next->heads, 0, next->length);
+    ahead.add(next->k, 1, 0, next->length);
+    ahead.add(next->v, 1, 0, next->length);
+  }
+  ahead.spread(calls_beside(0, task.length, task.heads, 5, task.size));
+  const Widths<A> widths(task.size);
+  const int64_t width = widths.numbers;
+  Scratch scratch(memory);
+  BackwardScratch<A> s(scratch, widths, task.length);
+  for (int64_t head = 0; head < task.heads; ++head) {
+    s.q.pack_rotated(Vectors<T>(task.q, head, 0), Angles(task, 0), task.length, task.size,
+                     s.rotated, widths);
+    s.q.pack_pairs(task.length, widths);
+    s.dy.pack_rows(Vectors<T>(task.dy, head, 0), task.length, task.size, widths);
+    s.dy.pack_pairs(task.length, widths);
+    for (int64_t place = 0; place < task.length; ++place) {
+      const T* y = task.y.at(head, place);
+      const T* dy = task.dy.at(head, place);
+      if (place + kRowsAhead < task.length) {
+        fetch(task.y.at(head, place + kRowsAhead), task.size * int64_t{sizeof(T)});
+      }
+      float dot = 0;
+#pragma omp simd reduction(+ : dot)
+      for (int64_t i = 0; i < task.size; ++i) dot += load(y + i) * load(dy + i);
+      s.delta[place] = dot;
+    }
+    const float* logsumexp = task.logsumexp + head * task.logsumexp_stride;
+    for (int64_t key = 0; key < task.length; key += kBlock) {
+      const int64_t keys = smaller(kBlock, task.length - key);
+      s.k.pack_rotated(Vectors<T>(task.k, 0, key), Angles(task, key), keys, task.size, s.rotated,
+                       widths);
+      s.k.pack_pairs(keys, widths);
+      transpose(s.k.rows, widths.stride, padded(keys), widths.stride, s.k_columns, kBlock);
+      s.v.pack_rows(Vectors<T>(task.v, 0, key), keys, task.size, widths);
+      transpose(s.v.rows, widths.stride, padded(keys), widths.stride, s.v_columns, kBlock);
+      for (int64_t query = key; query < task.length; query += kBlock) {
+        const int64_t queries = smaller(kBlock, task.length - query);
+        const int64_t rows = padded(queries), columns = padded(keys);
+        const bool diagonal = query == key;
+        const Part result = diagonal ? Part::kLowerResult : Part::kAll;
+        multiply<A>(s.q.row(query, widths), s.k_columns, kBlock, s.weights, kBlock, rows, columns,
+                    widths.units, /*add=*/false, result, ahead);
+        multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.slopes, kBlock, rows, columns,
+                    widths.units, /*add=*/false, result, ahead);
+        const bool whole = !diagonal && queries == kBlock && keys == kBlock;
+        const auto softmax = whole ? softmax_backward<true> : softmax_backward<false>;
+        softmax(s.weights, s.slopes, queries, keys, diagonal, task.scale, logsumexp + query,
+                s.delta + query);
+        const bool add = head > 0 || !diagonal;
+        const Part upper = diagonal ? Part::kUpperLeft : Part::kAll;
+        multiply<A>(A::by_column(s.weights, kBlock, rows, columns, s.weight_units),
+                    s.dy.pair(query), s.dy.pair_stride, s.dv + key * width, width, columns, width,
+                    rows / A::kNumbers, add, upper, ahead);
+        multiply<A>(A::by_column(s.slopes, kBlock, rows, columns, s.slope_units), s.q.pair(query),
+                    s.q.pair_stride, s.dk + key * width, width, columns, width, rows / A::kNumbers,
+                    add, upper, ahead);
+        multiply<A>(A::by_row(s.slopes, kBlock, rows, columns, s.slope_rows), s.k.pairs,
+                    s.k.pair_stride, s.dq + query * width, width, rows, width,
+                    columns / A::kNumbers, key > 0, diagonal ? Part::kLowerLeft : Part::kAll,
+                    ahead);
+      }
+    }
+    store_rotated_back(task, s.dq, width, task.dq, head);
+  }
+  store_rotated_back(task, s.dk, width, task.dk, 0);
+  store_rows(s.dv, width, task.dv, task.length, task.size);
+}
+
+template <class T>
+int64_t forward_scratch(int64_t places, int64_t size, int64_t heads) {
+  using A = typename ArithmeticOf<T>::Type;
+  Scratch counted(nullptr);
+  const ForwardScratch<A> parts(counted, Widths<A>(size), places, heads);
+  return counted.used();
+}
+
+template <class T>
+int64_t backward_scratch(int64_t places, int64_t size) {
+  using A = typename ArithmeticOf<T>::Type;
+  Scratch counted(nullptr);
+  const BackwardScratch<A> parts(counted, Widths<A>(size), places);
+  return counted.used();
+}
+
+template <class T>
+constexpr CpuAttention<T> attention_table() {
+  return {forward<T>, backward<T>, forward_scratch<T>, backward_scratch<T>};
+}
+
+}  // namespace
+
+// On top of avx512, avx512_bf16 changes bf16 alone.
+#ifndef __AVX512BF16__
+extern const CpuAttention<float> kAttentionFloat;
+const CpuAttention<float> kAttentionFloat = attention_table<float>();
+#endif
+extern const CpuAttention<Bf16> kAttentionBf16;
+const CpuAttention<Bf16> kAttentionBf16 = attention_table<Bf16>();
+
+}  // namespace lmtrain::LMTRAIN_ISA

@@ -1,0 +1,104 @@
+#include "kernels/cpu/kernels.h"
+
+#include <cpuid.h>
+
+#include "kernels/cpu/tables.h"
+
+namespace lmtrain {
+
+namespace {
+
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16 };
+
+Isa best_isa() {
+  static const Isa isa = [] {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd")) {
+      return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2")) {
+      return Isa::kAvx2;
+    }
+    return Isa::kBaseline;
+  }();
+  return isa;
+}
+
+// Of three tables, the one for this processor.
+template <class Table>
+const Table& best_of(const Table& baseline, const Table& avx2, const Table& avx512) {
+  return best_isa() >= Isa::kAvx512 ? avx512 : best_isa() == Isa::kAvx2 ? avx2 : baseline;
+}
+
+// Whether an instruction on pairs of bf16 numbers does more than two on fp32 ones. Intel's cores do
+// one of the former in the time of four of the latter.
+bool multiplies_pairs_fast() {
+  return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0;
+}
+
+// Intel's (amx_bf16, leaf 7.0 EDX bit 22), if the system has enabled their tiles too: bits 17 and
+// 18 of XCR0, which can be read where it has enabled AVX-512.
+bool has_matrix_units() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_units = best_isa() >= Isa::kAvx512 &&
+                         __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
+  if (!has_units) return false;
+  constexpr unsigned kTiles = 3U << 17;
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTiles) == kTiles;
+}
+
+}  // namespace
+
+template <>
+const CpuKernels<float>& cpu_kernels<float>() {
+  return best_of(baseline::kFloat, avx2::kFloat, avx512::kFloat);
+}
+
+template <>
+const CpuKernels<Bf16>& cpu_kernels<Bf16>() {
+  return best_of(baseline::kBf16, avx2::kBf16, avx512::kBf16);
+}
+
+template <>
+const CpuAttention<float>& cpu_attention<float>() {
+  return best_of(baseline::kAttentionFloat, avx2::kAttentionFloat, avx512::kAttentionFloat);
+}
+
+template <>
+const CpuAttention<Bf16>& cpu_attention<Bf16>() {
+  if (multiplies_pairs_fast()) return avx512bf16::kAttentionBf16;
+  return best_of(baseline::kAttentionBf16, avx2::kAttentionBf16, avx512::kAttentionBf16);
+}
+
+template <>
+const CpuGemm<float>* fastest_cpu_gemm<float>() {
+  return best_isa() >= Isa::kAvx512 ? &avx512::kGemmFloat : nullptr;
+}
+
+template <>
+const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>() {
+  if (best_isa() != Isa::kAvx512Bf16 || has_matrix_units()) return nullptr;
+  return multiplies_pairs_fast() ? &avx512bf16::kGemmPairs : &avx512bf16::kGemmWidened;
+}
+
+bool cpu_multiplies_bf16() { return best_isa() == Isa::kAvx512Bf16 || has_matrix_units(); }
+
+const char* cpu_kernels_isa() {
+  switch (best_isa()) {
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kBaseline:
+      break;
+  }
+  return "baseline";
+}
+
+}  // namespace lmtrain

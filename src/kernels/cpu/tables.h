@@ -1,0 +1,30 @@
+// The kernels of every instruction set, one table each: declared here once, defined by the sources
+// that are compiled once per instruction set. Only the processor's own may be called:
+// cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each that runs.
+#pragma once
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/kernels.h"
+
+namespace lmtrain {
+
+#define LMTRAIN_DECLARE_TABLES(isa)                 \
+  namespace isa {                                   \
+  extern const CpuKernels<float> kFloat;            \
+  extern const CpuKernels<Bf16> kBf16;              \
+  extern const CpuAttention<float> kAttentionFloat; \
+  extern const CpuAttention<Bf16> kAttentionBf16;   \
+  extern const CpuGemm<float> kGemmFloat;           \
+  }
+LMTRAIN_DECLARE_TABLES(baseline)
+LMTRAIN_DECLARE_TABLES(avx2)
+LMTRAIN_DECLARE_TABLES(avx512)
+#undef LMTRAIN_DECLARE_TABLES
+// On top of avx512, it changes attention and products in bf16 alone.
+namespace avx512bf16 {
+extern const CpuGemm<Bf16> kGemmPairs, kGemmWidened;
+extern const CpuAttention<Bf16> kAttentionBf16;
+}  // namespace avx512bf16
+
+}  // namespace lmtrain

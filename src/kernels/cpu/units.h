@@ -1,0 +1,251 @@
+// Numbers as products on a CPU read them, and their arithmetic.
+//
+// A product sums over units of 4 bytes: one fp32 number (Singles), one bf16 number widened to fp32
+// when packed (Widened), or a pair of bf16 numbers that are neighbours in the dimension summed over
+// (Pairs, for processors that are fast at multiplying pairs and adding in fp32). All thus have one
+// memory layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cpu/vectors.h"
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
+namespace lmtrain::LMTRAIN_ISA {
+
+inline constexpr int64_t kPad = 16;
+inline int64_t padded(int64_t count) { return (count + kPad - 1) / kPad * kPad; }
+
+// As memcpy, without its call: most of what products copy is a few vectors long.
+inline void copy_bytes(const void* in, int64_t bytes, void* out) {
+  const auto* from = static_cast<const char*>(in);
+  auto* to = static_cast<char*>(out);
+  int64_t i = 0;
+  for (; i + int64_t{sizeof(Bits)} <= bytes; i += int64_t{sizeof(Bits)}) {
+    Bits x;
+    __builtin_memcpy(&x, from + i, sizeof x);
+    __builtin_memcpy(to + i, &x, sizeof x);
+  }
+  if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+}
+
+// Of rows that lie apart the one so much further on is fetched: strides are beyond what a processor
+// foresees.
+inline constexpr int64_t kRowsAhead = 16;
+inline void fetch(const void* row, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(row) + i);
+}
+
+template <class Unit>
+struct Left {
+  const Unit* data;
+  int64_t row_stride;
+  int64_t unit_stride;
+};
+
+// fp32 numbers.
+struct Singles {
+  using Number = float;
+  using Unit = float;
+  using Units = Vector;
+  static constexpr int64_t kNumbers = 1;  // in a unit
+  // Whether units have the bits of the numbers in memory, and so can be read there.
+  static constexpr bool kAsStored = true;
+
+  static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
+
+  // Of contiguous numbers as many units as a vector holds.
+  static void pack_vector(const float* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
+
+  // x[rows][size], `stride` apart, as units [rows][width]; zeros beyond `rows` and `size`.
+  template <class T>
+  static void pack_rows(const T* x, int64_t stride, int64_t rows, int64_t size, int64_t padded_rows,
+                        Unit* out, int64_t width) {
+    for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
+      const int64_t used = row < rows ? size : 0;
+      if (row + kRowsAhead < rows) fetch(x + kRowsAhead * stride, size * int64_t{sizeof(T)});
+      if constexpr (sizeof(T) == sizeof(Unit)) {
+        copy_bytes(x, used * int64_t{sizeof(Unit)}, out);
+      } else {
+#pragma omp simd
+        for (int64_t i = 0; i < used; ++i) out[i] = load(x + i);
+      }
+      for (int64_t i = used; i < width; ++i) out[i] = 0;
+    }
+  }
+
+  // Units of `count` numbers of a term.
+  [[gnu::always_inline]] static void join(const float* term, const float*, int64_t count, int64_t,
+                                          Unit* out) {
+    copy_bytes(term, count * int64_t{sizeof(Unit)}, out);
+  }
+
+  // scores[rows][kStride] as a left operand: summed over columns, or over rows.
+  static Left<Unit> by_row(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
+    return {scores, stride, 1};
+  }
+  static Left<Unit> by_column(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
+    return {scores, 1, stride};
+  }
+};
+
+#ifdef __AVX512BF16__
+using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
+
+// A vector of bf16 numbers, those of x from i on. Of x `count` are wanted and `readable` can be
+// read; beyond `count` they are 0 or what is there.
+inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable) {
+  __m256i numbers;
+  if (i + kLanes <= readable) {
+    __builtin_memcpy(&numbers, x + i, sizeof numbers);
+  } else {  // which AMD's processors are slow at
+    const auto used = static_cast<__mmask16>((1 << (count - i)) - 1);
+    numbers = _mm256_maskz_loadu_epi16(used, x + i);
+  }
+  // Unmasked, GCC 12 warns of its own header.
+  return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(0xFFFF, numbers));
+}
+
+inline Halves rounded(Vector x) {
+  return __builtin_bit_cast(Halves, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x)));
+}
+
+// bf16 numbers as fp32 ones.
+struct Widened : Singles {
+  using Number = Bf16;
+  static constexpr bool kAsStored = false;
+
+  static void pack_vector(const Bf16* x, Unit* out) {
+    const Bits units = low_halves(x, 0, kLanes, kLanes) << 16;
+    __builtin_memcpy(out, &units, sizeof units);
+  }
+
+  static void join(const Bf16* term, const Bf16*, int64_t count, int64_t readable, Unit* out) {
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const Bits units = low_halves(term, i, count, readable) << 16;
+      __builtin_memcpy(out + i, &units, sizeof units);
+    }
+  }
+};
+
+// Pairs of bf16 numbers; the first in the low half.
+struct Pairs {
+  using Number = Bf16;
+  using Unit = uint32_t;
+  using Units = Bits;
+  static constexpr int64_t kNumbers = 2;
+  static constexpr bool kAsStored = true;
+
+  static void pack_vector(const Bf16* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
+
+  static Vector multiply_add(Vector sum, Unit a, Units b) {
+    const Bits everywhere = Bits{} + a;
+    return _mm512_dpbf16_ps(sum, __builtin_bit_cast(__m512bh, everywhere),
+                            __builtin_bit_cast(__m512bh, b));
+  }
+
+  static void pack_rows(const Bf16* x, int64_t stride, int64_t rows, int64_t size,
+                        int64_t padded_rows, Unit* out, int64_t width) {
+    for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
+      const int64_t used = row < rows ? size * int64_t{sizeof(Bf16)} : 0;
+      if (row + kRowsAhead < rows) fetch(x + kRowsAhead * stride, used);
+      const int64_t more = width * int64_t{sizeof(Unit)} - used;
+      copy_bytes(x, used, out);
+      if (more > 0) {
+        __builtin_memset(reinterpret_cast<char*>(out) + used, 0, static_cast<std::size_t>(more));
+      }
+    }
+  }
+
+  // Units of `count` numbers of a term and of the next, which may be null: zeros. Of either,
+  // `readable` follow one another in memory. May write anything up to the end of a vector.
+  static void join(const Bf16* first, const Bf16* second, int64_t count, int64_t readable,
+                   Unit* out) {
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const Bits low = low_halves(first, i, count, readable);
+      const Bits units =
+          second == nullptr ? low : low | low_halves(second, i, count, readable) << 16;
+      __builtin_memcpy(out + i, &units, sizeof units);
+    }
+  }
+
+  // Units [rows / 2][columns] out of units [rows][columns / 2]: the pair is one row's and the
+  // next's.
+  static void pair_rows(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns,
+                        Unit* out) {
+    for (int64_t row = 0; row < rows; row += 2, in += 2 * in_stride, out += columns) {
+#pragma omp simd
+      for (int64_t i = 0; i < columns / 2; ++i) {
+        const Unit first = in[i], second = in[in_stride + i];
+        out[2 * i] = (first & 0xFFFFU) | second << 16;
+        out[2 * i + 1] = first >> 16 | (second & 0xFFFF0000U);
+      }
+    }
+  }
+
+  static Left<Unit> by_row(const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                           Unit* out) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; i += kLanes) {
+        const Halves numbers = rounded_at(scores + row * stride + i);
+        __builtin_memcpy(out + (row * stride + i) / 2, &numbers, sizeof numbers);
+      }
+    }
+    return {out, stride / 2, 1};
+  }
+  static Left<Unit> by_column(const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                              Unit* out) {
+    for (int64_t row = 0; row < rows; row += 2) {
+      for (int64_t i = 0; i < columns; i += kLanes) {
+        const float* first = scores + row * stride + i;
+        const Bits low = __builtin_convertvector(rounded_at(first), Bits);
+        const Bits high = __builtin_convertvector(rounded_at(first + stride), Bits);
+        *reinterpret_cast<Bits*>(out + row / 2 * stride + i) = low | high << 16;
+      }
+    }
+    return {out, 1, stride};
+  }
+
+ private:
+  static Halves rounded_at(const float* x) { return rounded(*reinterpret_cast<const Vector*>(x)); }
+};
+#endif
+
+// Units [columns][rows] out of units [rows][columns]. Both counts are multiples of kLanes, and the
+// result is aligned.
+template <class Unit>
+void transpose(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns, Unit* out,
+               int64_t out_stride) {
+#define LMTRAIN_FIRST_HALVES(lane) ((lane) % 2 * kLanes + (lane) / 2)
+#define LMTRAIN_SECOND_HALVES(lane) (LMTRAIN_FIRST_HALVES(lane) + kLanes / 2)
+  for (int64_t row = 0; row < rows; row += kLanes) {
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      Bits x[kLanes], y[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        __builtin_memcpy(&x[i], in + (row + i) * in_stride + column, sizeof x[i]);
+      }
+      // Interleaving the first half of the rows with the second is a perfect shuffle of the whole
+      // square; log2(kLanes) of them are its transposition.
+#pragma GCC unroll 4
+      for (int round = 1; round < kLanes; round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kLanes / 2; ++i) {
+          y[2 * i] = LMTRAIN_SHUFFLE(x[i], x[i + kLanes / 2], LMTRAIN_FIRST_HALVES);
+          y[2 * i + 1] = LMTRAIN_SHUFFLE(x[i], x[i + kLanes / 2], LMTRAIN_SECOND_HALVES);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) x[i] = y[i];
+      }
+      for (int i = 0; i < kLanes; ++i) {
+        *reinterpret_cast<Bits*>(out + (column + i) * out_stride + row) = x[i];
+      }
+    }
+  }
+#undef LMTRAIN_FIRST_HALVES
+#undef LMTRAIN_SECOND_HALVES
+}
+
+}  // namespace lmtrain::LMTRAIN_ISA

@@ -1,0 +1,188 @@
+// What the CUDA kernels share: elements as fp32 in packs of up to 16 bytes, sums over a warp and a
+// block in a fixed order, and launching. Included by the .cu files of this folder alone.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "kernels/cuda/kernels.h"
+
+namespace lmtrain::cuda {
+
+inline constexpr int kWarp = 32;
+
+// --- Elements ------------------------------------------------------------------------------------
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float to_float(__half x) { return __half2float(x); }
+
+template <class T>
+__device__ T from_float(float x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return x;
+  } else if constexpr (std::is_same_v<T, __half>) {
+    return __float2half_rn(x);
+  } else {
+    return __float2bfloat16_rn(x);
+  }
+}
+
+// x as it is after being stored as a T.
+template <class T>
+__device__ float rounded(float x) {
+  return to_float(from_float<T>(x));
+}
+
+// kWidth neighbours as fp32.
+template <int kWidth>
+struct Floats {
+  float lane[kWidth];
+};
+
+// kBytes as unsigned integers of 16 bytes, or one of less: a load or store instruction each.
+template <size_t kBytes>
+struct Words {
+  static_assert(kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes % 16 == 0);
+  using Word = std::conditional_t<
+      kBytes == 2, uint16_t,
+      std::conditional_t<kBytes == 4, uint32_t, std::conditional_t<kBytes == 8, uint2, uint4>>>;
+  Word word[kBytes / sizeof(Word)];
+};
+
+// `p` must be aligned to the pack, or to 16 bytes where that is larger.
+template <int kWidth, class T>
+__device__ Floats<kWidth> load(const T* p) {
+  const auto words = *reinterpret_cast<const Words<kWidth * sizeof(T)>*>(p);
+  T elements[kWidth];
+  __builtin_memcpy(elements, &words, sizeof words);
+  Floats<kWidth> x;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) x.lane[i] = to_float(elements[i]);
+  return x;
+}
+
+template <int kWidth, class T>
+__device__ void store(T* p, const Floats<kWidth>& x) {
+  T elements[kWidth];
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) elements[i] = from_float<T>(x.lane[i]);
+  Words<kWidth * sizeof(T)> words;
+  __builtin_memcpy(&words, elements, sizeof words);
+  *reinterpret_cast<decltype(words)*>(p) = words;
+}
+
+// --- Sums ----------------------------------------------------------------------------------------
+
+template <class V>
+__device__ V warp_sum(V x) {
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
+  }
+  return x;
+}
+
+// The sum over a block of whole warps, for every thread.
+template <class V>
+__device__ V block_sum(V x) {
+  __shared__ V of_warp[kWarp];
+  const unsigned num_warps = blockDim.x / kWarp;
+  x = warp_sum(x);
+  if (num_warps == 1) return x;
+  __syncthreads();  // a sum before this one may still be read
+  if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  return warp_sum(threadIdx.x % kWarp < num_warps ? of_warp[threadIdx.x % kWarp] : V{0});
+}
+
+// --- Loops ---------------------------------------------------------------------------------------
+
+// The width of a pack, as an argument.
+template <int kElements>
+struct Width {};
+
+// Calls body(Width<W>, first) for W elements from `first`, W being kWidth or, at the end, 1.
+// `threads` share the work.
+template <int kWidth, class Body>
+__device__ void for_each_pack(int64_t count, int64_t thread, int64_t threads, const Body& body) {
+  const int64_t packed = count / kWidth * kWidth;
+  for (int64_t i = thread * kWidth; i < packed; i += threads * kWidth) {
+    body(Width<kWidth>{}, i);
+  }
+  if constexpr (kWidth > 1) {
+    for (int64_t i = packed + thread; i < count; i += threads) {
+      body(Width<1>{}, i);
+    }
+  }
+}
+
+// The whole grid over one array.
+template <int kWidth, class Body>
+__device__ void for_each_pack_of_grid(int64_t count, const Body& body) {
+  for_each_pack<kWidth>(count, int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
+                        int64_t{gridDim.x} * blockDim.x, body);
+}
+
+// --- Launching -----------------------------------------------------------------------------------
+
+// Calls f with a value of the element type.
+template <class F>
+void with_element(ElementType type, const F& f) {
+  switch (type) {
+    case ElementType::kFloat:
+      return f(float{});
+    case ElementType::kBf16:
+      return f(__nv_bfloat16{});
+    case ElementType::kHalf:
+      return f(__half{});
+  }
+}
+
+// Calls f(Width<W>): kWidest if everything that is read or written allows it, else 1.
+template <int kWidest, class F>
+void with_width(bool aligned, const F& f) {
+  if (aligned) {
+    f(Width<kWidest>{});
+  } else {
+    f(Width<1>{});
+  }
+}
+
+template <class T>
+inline constexpr int kPack = 16 / sizeof(T);
+
+// Whether packs of `bytes` may begin at p; null takes no part.
+inline bool aligned_to(size_t bytes, const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
+
+inline cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream); }
+
+inline unsigned num_blocks(int64_t work, int64_t work_of_block) {
+  return static_cast<unsigned>(
+      std::min<int64_t>((work + work_of_block - 1) / work_of_block, int64_t{1} << 30));
+}
+
+// Threads of a block that loops over `work` things: whole warps, at most `most`.
+inline unsigned num_threads(int64_t work, int64_t most) {
+  return static_cast<unsigned>(
+      std::clamp<int64_t>((work + kWarp - 1) / kWarp * kWarp, kWarp, most));
+}
+
+inline void check_launch(const char* kernel) {
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
+    throw Error(ErrorKind::kInternal, str("CUDA kernel ", kernel, ": ", cudaGetErrorString(error),
+                                          "; an earlier kernel may be the one that failed: run "
+                                          "with CUDA_LAUNCH_BLOCKING=1 to see"));
+  }
+}
+
+}  // namespace lmtrain::cuda

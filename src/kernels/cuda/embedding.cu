@@ -1,0 +1,105 @@
+// The embedding's gradient on a GPU: rows that are neighbours once sorted by id are summed in fp32.
+//
+// Sorted places are cut into chunks, a block each. The sum of an id that lies in one chunk is
+// written at once; one that goes over a border leaves the part of each chunk, and the block of the
+// chunk where it begins adds these up: a fixed order, whatever runs first.
+#include "kernels/cuda/common.cuh"
+
+namespace lmtrain::cuda {
+namespace {
+
+constexpr int kBlock = 128;
+constexpr int64_t kChunk = 32;
+// What a chunk leaves: the part of an id that came in from the chunk before, and of one that goes
+// on into the next. An id that does both is the first kind.
+enum Part : int64_t { kCameIn, kGoesOn, kNumParts };
+
+template <int W>
+__device__ void add(Floats<W>& sum, const Floats<W>& x) {
+#pragma unroll
+  for (int j = 0; j < W; ++j) sum.lane[j] += x.lane[j];
+}
+
+__device__ float* part_of(float* partial, int64_t chunk, Part part, int64_t dim) {
+  return partial + (chunk * kNumParts + part) * dim;
+}
+
+template <int W>
+__device__ void store_part(float* p, const Floats<W>& x) {
+#pragma unroll
+  for (int j = 0; j < W; ++j) p[j] = x.lane[j];
+}
+
+template <class T, int kWidth>
+__global__ void sum_chunks_kernel(const T* dy, const int64_t* sorted_ids, const int64_t* order,
+                                  T* d_weight, float* partial, int64_t count, int64_t dim) {
+  const int64_t chunk = blockIdx.x;
+  const int64_t begin = chunk * kChunk;
+  const int64_t end = min(count, begin + kChunk);
+  for_each_pack<kWidth>(dim, threadIdx.x, blockDim.x, [&]<int W>(Width<W>, int64_t i) {
+    bool came_in = begin > 0 && sorted_ids[begin - 1] == sorted_ids[begin];
+    Floats<W> sum{};
+    for (int64_t place = begin; place < end; ++place) {
+      add(sum, load<W>(dy + order[place] * dim + i));
+      const int64_t id = sorted_ids[place];
+      const bool ends = place + 1 == count || sorted_ids[place + 1] != id;
+      if (!ends && place + 1 < end) continue;
+      if (came_in) {
+        store_part(part_of(partial, chunk, kCameIn, dim) + i, sum);
+      } else if (!ends) {
+        store_part(part_of(partial, chunk, kGoesOn, dim) + i, sum);
+      } else {
+        store<W>(d_weight + id * dim + i, sum);
+      }
+      sum = {};
+      came_in = false;
+    }
+  });
+}
+
+template <class T>
+__global__ void join_chunks_kernel(const int64_t* sorted_ids, T* d_weight, float* partial,
+                                   int64_t count, int64_t dim) {
+  const int64_t chunk = blockIdx.x;
+  const int64_t begin = chunk * kChunk;
+  const int64_t end = begin + kChunk;
+  if (end >= count) return;
+  const int64_t id = sorted_ids[end - 1];
+  const bool goes_on = sorted_ids[end] == id;
+  const bool began_before = begin > 0 && sorted_ids[begin - 1] == id;
+  if (!goes_on || began_before) return;
+  for (int64_t i = threadIdx.x; i < dim; i += blockDim.x) {
+    float sum = part_of(partial, chunk, kGoesOn, dim)[i];
+    for (int64_t next = chunk + 1; next * kChunk < count && sorted_ids[next * kChunk] == id;
+         ++next) {
+      sum += part_of(partial, next, kCameIn, dim)[i];
+    }
+    d_weight[id * dim + i] = from_float<T>(sum);
+  }
+}
+
+int64_t num_chunks(int64_t count) { return (count + kChunk - 1) / kChunk; }
+
+}  // namespace
+
+int64_t embedding_partials(int64_t count) { return num_chunks(count) * kNumParts; }
+
+void embedding_backward(const Call& call, const void* dy, const int64_t* sorted_ids,
+                        const int64_t* order, void* d_weight, float* partial, int64_t count,
+                        int64_t dim) {
+  if (count == 0) return;
+  const unsigned blocks = num_blocks(count, kChunk);
+  with_element(call.type, [&]<class T>(T) {
+    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, d_weight);
+    with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
+      sum_chunks_kernel<T, W><<<blocks, num_threads(dim / W, kBlock), 0, stream_of(call)>>>(
+          static_cast<const T*>(dy), sorted_ids, order, static_cast<T*>(d_weight), partial, count,
+          dim);
+    });
+    join_chunks_kernel<T><<<blocks, num_threads(dim, kBlock), 0, stream_of(call)>>>(
+        sorted_ids, static_cast<T*>(d_weight), partial, count, dim);
+  });
+  check_launch("embedding_backward");
+}
+
+}  // namespace lmtrain::cuda

@@ -1,0 +1,95 @@
+// SwiGLU on a GPU: one pass, each block over a part of one row.
+#include <initializer_list>
+
+#include "kernels/cuda/common.cuh"
+
+namespace lmtrain::cuda {
+namespace {
+
+constexpr int kBlock = 256;
+
+__device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
+
+// Calls body(Width<W>, first place of the pack in a row of gate, the same in a row of `dim`) for
+// the places of this block's row.
+template <int kWidth, class Body>
+__device__ void for_row(int64_t dim, const Body& body) {
+  const int64_t row = blockIdx.x;
+  const int64_t thread = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  for_each_pack<kWidth>(
+      dim, thread, int64_t{gridDim.y} * blockDim.x,
+      [&]<int W>(Width<W> width, int64_t i) { body(width, row * 2 * dim + i, row * dim + i); });
+}
+
+template <class T, int kWidth>
+__global__ void forward_kernel(const T* gate_up, T* y, int64_t dim) {
+  for_row<kWidth>(dim, [&]<int W>(Width<W>, int64_t at_gate, int64_t at_y) {
+    const auto gate = load<W>(gate_up + at_gate);
+    auto out = load<W>(gate_up + at_gate + dim);
+#pragma unroll
+    for (int j = 0; j < W; ++j) out.lane[j] *= gate.lane[j] * sigmoid(gate.lane[j]);
+    store<W>(y + at_y, out);
+  });
+}
+
+template <class T, int kWidth>
+__global__ void backward_kernel(const T* dy, const T* gate_up, T* d_gate_up, T* y, int64_t dim) {
+  for_row<kWidth>(dim, [&]<int W>(Width<W>, int64_t at_gate, int64_t at_y) {
+    auto gate = load<W>(gate_up + at_gate);
+    auto up = load<W>(gate_up + at_gate + dim);
+    const auto g = load<W>(dy + at_y);
+    auto value = g;
+#pragma unroll
+    for (int j = 0; j < W; ++j) {
+      const float x = gate.lane[j];
+      const float s = sigmoid(x);
+      value.lane[j] = up.lane[j] * (x * s);
+      gate.lane[j] = g.lane[j] * up.lane[j] * s * (1.0F + x * (1.0F - s));
+      up.lane[j] = g.lane[j] * x * s;
+    }
+    if (y != nullptr) store<W>(y + at_y, value);
+    store<W>(d_gate_up + at_gate, gate);
+    store<W>(d_gate_up + at_gate + dim, up);
+  });
+}
+
+template <class T>
+bool packs_fit(int64_t dim, std::initializer_list<const void*> memory) {
+  return dim % kPack<T> == 0 &&
+         std::ranges::all_of(memory, [](const void* x) { return aligned_to(16, x); });
+}
+
+// Rows in x, of which there may be 2^31, parts of a row in y.
+dim3 grid_of(int64_t rows, int64_t packs) {
+  return {num_blocks(rows, 1), std::min(num_blocks(packs, kBlock), 65535U)};
+}
+
+}  // namespace
+
+void swiglu_forward(const Call& call, const void* gate_up, void* y, int64_t rows, int64_t dim) {
+  if (rows == 0) return;
+  with_element(call.type, [&]<class T>(T) {
+    with_width<kPack<T>>(packs_fit<T>(dim, {gate_up, y}), [&]<int W>(Width<W>) {
+      forward_kernel<T, W>
+          <<<grid_of(rows, dim / W), num_threads(dim / W, kBlock), 0, stream_of(call)>>>(
+              static_cast<const T*>(gate_up), static_cast<T*>(y), dim);
+    });
+  });
+  check_launch("swiglu_forward");
+}
+
+void swiglu_backward(const Call& call, const void* dy, const void* gate_up, void* d_gate_up,
+                     void* y, int64_t rows, int64_t dim) {
+  if (rows == 0) return;
+  with_element(call.type, [&]<class T>(T) {
+    with_width<kPack<T>>(packs_fit<T>(dim, {dy, gate_up, d_gate_up, y}), [&]<int W>(Width<W>) {
+      backward_kernel<T, W>
+          <<<grid_of(rows, dim / W), num_threads(dim / W, kBlock), 0, stream_of(call)>>>(
+              static_cast<const T*>(dy), static_cast<const T*>(gate_up), static_cast<T*>(d_gate_up),
+              static_cast<T*>(y), dim);
+    });
+  });
+  check_launch("swiglu_backward");
+}
+
+}  // namespace lmtrain::cuda

@@ -1,0 +1,146 @@
+#include "run/given_model.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "checkpoint/target.h"
+#include "corpus/tokenizer/model_proto.h"
+#include "corpus/tokenizer/tokenizer.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows of the embedding that no id of the tokenizer reaches are padding up to this share.
+constexpr double kMostUnusedRows = 0.1;
+
+// Where two tokenizers give other ids for some text; empty when they cannot.
+std::string difference(const SentencePieceModel& given, const SentencePieceModel& theirs) {
+  const size_t common = std::min(given.pieces.size(), theirs.pieces.size());
+  for (size_t id = 0; id < common; ++id) {
+    const ModelPiece& a = given.pieces[id];
+    const ModelPiece& b = theirs.pieces[id];
+    if (a.text != b.text)
+      return str("id ", id, " is \"", a.text, "\" and \"", b.text, "\" in that of the weights");
+    if (a.type != b.type || a.score != b.score)
+      return str("id ", id, ", \"", a.text, "\", has another score or type");
+  }
+  if (given.pieces.size() != theirs.pieces.size())
+    return str("it has ", given.pieces.size(), " pieces, that of the weights ",
+               theirs.pieces.size());
+  const bool same = given.type == theirs.type && given.byte_fallback == theirs.byte_fallback &&
+                    given.space_is_suffix == theirs.space_is_suffix &&
+                    given.changes_characters == theirs.changes_characters &&
+                    given.adds_prefix == theirs.adds_prefix &&
+                    given.removes_spaces == theirs.removes_spaces &&
+                    given.escapes_spaces == theirs.escapes_spaces;
+  return same ? "" : "it changes text in another way before it is cut into pieces";
+}
+
+// The tokenizer in the folder of the weights; nothing where there is none that can be read.
+std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
+  const fs::path file = folder / "tokenizer.model";
+  if (!is_there(file)) return std::nullopt;
+  try {
+    return Tokenizer::load(file);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    return std::nullopt;
+  }
+}
+
+void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
+  const fs::path folder = *config.init_from;
+  if (!config.tokenizer.model) {
+    warnings.push_back(
+        str("a new tokenizer is trained under the weights of ", folder.string(),
+            " (tokenizer.allow_mismatch): its ids mean nothing to their embedding and head, which "
+            "must be learnt anew"));
+    return;
+  }
+  if (!is_there(*config.tokenizer.model)) return;  // said when the data is prepared
+  const Tokenizer given = Tokenizer::load(*config.tokenizer.model);
+  const int64_t rows = config.model.vocab_size.value_or(kLlamaDefaultVocabSize);
+  if (given.vocab_size() > rows) {
+    throw Error(ErrorKind::kConfig,
+                str("tokenizer.model ", *config.tokenizer.model, " has ", given.vocab_size(),
+                    " pieces, the embedding of init_from ", folder.string(), " has ", rows,
+                    " rows (model.vocab_size): they do not belong together; give the tokenizer "
+                    "that the weights were trained with"));
+  }
+  if (static_cast<double>(rows - given.vocab_size()) > kMostUnusedRows * static_cast<double>(rows))
+    warnings.push_back(str("tokenizer.model ", *config.tokenizer.model, " has ", given.vocab_size(),
+                           " pieces, the embedding of init_from has ", rows,
+                           " rows: is it the tokenizer of these weights?"));
+  std::error_code error;
+  if (fs::equivalent(*config.tokenizer.model, folder / "tokenizer.model", error)) return;
+  const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder);
+  if (!theirs) {
+    log_note(str("init_from: ", folder.string(),
+                 " has no sentencepiece model to compare tokenizer.model with; it must be the one "
+                 "that the weights were trained with"));
+    return;
+  }
+  const std::string differs =
+      difference(read_model(given.model_bytes()), read_model(theirs->model_bytes()));
+  if (differs.empty()) return;
+  const std::string what =
+      str("tokenizer.model ", *config.tokenizer.model, " is not the tokenizer of the weights, ",
+          (folder / "tokenizer.model").string(), ": ", differs);
+  if (!config.tokenizer.allow_mismatch) {
+    throw Error(ErrorKind::kConfig, str(what,
+                                        "; leave tokenizer.model out, or set "
+                                        "tokenizer.allow_mismatch to true"));
+  }
+  warnings.push_back(str(what, " (tokenizer.allow_mismatch)"));
+}
+
+void check_length(const Config& config, std::vector<std::string>& warnings) {
+  const int64_t theirs = target_max_length({*config.init_from, std::nullopt, false});
+  const int64_t ours = config.sequence.max_length;
+  if (ours == theirs) return;
+  const std::string what =
+      str("max_position_embeddings of init_from is ", theirs, ", sequence.max_length is ", ours);
+  warnings.push_back(
+      ours < theirs
+          ? str(what, ": the model is trained on rows up to ", ours,
+                ", and its checkpoints say max_position_embeddings ", ours,
+                "; set sequence.max_length to ", theirs, " to keep the length")
+          : str(what, ": positions from ", theirs,
+                " on are new to the weights, and checkpoints say max_position_embeddings ", ours,
+                "; set sequence.max_length to ", theirs, " to keep the length"));
+}
+
+}  // namespace
+
+fs::path newest_checkpoint_of(const fs::path& run) {
+  const RunFolder folder(run);
+  const std::optional<int64_t> step = newest_valid_checkpoint(folder, /*skip_training_state=*/true);
+  if (!step) {
+    throw Error(ErrorKind::kUsage,
+                str("/init_from: the run in ", run.string(), " has no checkpoint yet"));
+  }
+  log_note(str("init_from: ", run.string(),
+               " is a run; its newest checkpoint is taken: ", folder.checkpoint(*step).string()));
+  return folder.checkpoint(*step);
+}
+
+std::vector<std::string> check_given_model(const Config& config) {
+  std::vector<std::string> warnings;
+  if (!config.init_from) return warnings;
+  check_tokenizer(config, warnings);
+  check_length(config, warnings);
+  return warnings;
+}
+
+void load_initial_weights(const std::string& folder, Parameters& parameters) {
+  if (is_checkpoint_folder(folder)) verify_checkpoint_files(folder, /*skip_training_state=*/true);
+  load_weights(TensorFiles(folder), parameters);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,119 @@
+#include "run/metrics.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/files/examine.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite_or_null(const std::optional<double>& value) {
+  return value ? finite_or_null(*value) : Json(nullptr);
+}
+
+// JSON of text that may hold bytes that are no UTF-8 (file names do): they are replaced, never
+// thrown at.
+std::string dump_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+// A crash of the machine may leave half a line; what follows begins on a line of its own.
+void end_torn_line(const std::filesystem::path& path) {
+  if (!is_there(path)) return;
+  const MappedFile file(path);
+  if (!file.bytes().empty() && file.bytes().back() != '\n') append_file(path, "\n", /*sync=*/false);
+}
+
+}  // namespace
+
+RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard) : run_(run) {
+  end_torn_line(run.events());
+  const bool resumed = state.step > 0;
+  if (tensorboard)
+    tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
+}
+
+void RunLog::append_metrics(const Json& line) {
+  append_file(run_.metrics(), dump_line(line) + "\n", /*sync=*/false);
+}
+
+void RunLog::update(const UpdateMetrics& metrics) {
+  append_metrics({{"step", metrics.step},
+                  {"tokens", metrics.tokens},
+                  {"loss", finite_or_null(metrics.loss)},
+                  {"grad_norm", finite_or_null(metrics.grad_norm)},
+                  {"lr", metrics.lr},
+                  {"seq_len", metrics.seq_len},
+                  {"tokens_per_second", finite_or_null(metrics.tokens_per_second)},
+                  {"mfu", finite_or_null(metrics.mfu)},
+                  {"elapsed", metrics.elapsed}});
+  if (!tensorboard_) return;
+  const std::array<Scalar, 5> scalars = {{{"train/loss", metrics.loss},
+                                          {"train/grad_norm", metrics.grad_norm},
+                                          {"train/lr", metrics.lr},
+                                          {"train/seq_len", static_cast<double>(metrics.seq_len)},
+                                          {"train/tokens_per_second", metrics.tokens_per_second}}};
+  tensorboard_->scalars(scalars, metrics.step);
+}
+
+void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result) {
+  append_metrics({{"step", step},
+                  {"tokens", tokens},
+                  {"eval_loss", finite_or_null(result.loss())},
+                  {"eval_perplexity", finite_or_null(result.perplexity())},
+                  {"eval_bits_per_byte", finite_or_null(result.bits_per_byte())}});
+  if (!tensorboard_) return;
+  const std::array<Scalar, 2> scalars = {
+      {{"eval/loss", result.loss()}, {"eval/bits_per_byte", result.bits_per_byte()}}};
+  tensorboard_->scalars(scalars, step);
+}
+
+void RunLog::sync() { append_file(run_.metrics(), "", /*sync=*/true); }
+
+void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
+                   const Json& fields) {
+  Json line = {{"time", utc_timestamp()},
+               {"event", name},
+               {"step", state.step},
+               {"batch", state.batch},
+               {"reason", reason}};
+  line.update(fields);
+  append_file(run_.events(), dump_line(line) + "\n", /*sync=*/false);
+}
+
+std::string write_status(const RunFolder& run, const std::string& state,
+                         const TrainingState& training, std::optional<int> exit_code) {
+  std::vector<int64_t> checkpoints = run.checkpoint_steps();
+  std::erase_if(checkpoints, [&](int64_t step) {
+    return step > training.step;
+  });  // damaged ones that were passed over
+  const Json status = {
+      {"state", state},
+      {"step", training.step},
+      {"tokens", training.tokens},
+      {"loss", finite_or_null(training.loss)},
+      {"eval_loss", finite_or_null(training.eval_loss)},
+      {"exit_code", exit_code ? Json(*exit_code) : Json(nullptr)},
+      {"checkpoint",
+       checkpoints.empty() ? Json(nullptr) : Json(run.checkpoint(checkpoints.front()).string())},
+      {"pid", ::getpid()},
+      {"host", host_name()},
+      {"updated", utc_timestamp()}};
+  std::string line = dump_line(status);
+  write_file_atomic(run.status(), line + "\n");
+  return line;
+}
+
+}  // namespace lmtrain

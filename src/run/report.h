@@ -1,0 +1,49 @@
+// What a person reads of a run: the line of a step, and how it ended. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/terminal/progress_line.h"
+#include "config/config.h"
+
+namespace lmtrain {
+
+struct StepReport {
+  int64_t step = 0;
+  int64_t steps = 0;  // of the run, as far as known
+  double share = 0;   // of the run
+  double loss = 0, lr = 0;
+  int64_t length = 0;
+  double tokens_per_second = 0;
+  double elapsed = 0, left = 0;  // seconds
+};
+
+// "step 120/2450  4.9%  loss 5.1234  lr 2.95e-03  length 256  31.8K tokens/s  43s elapsed  14m05s
+// left". A narrow terminal goes without, in this order: elapsed, length, lr, tokens/s, share, loss.
+std::vector<LinePart> step_line(const StepReport& report);
+
+struct Evaluated {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+struct EndReport {
+  int64_t steps = 0, tokens = 0;
+  std::optional<double> loss;
+  std::optional<Evaluated> last, best;         // held-out loss
+  double training = 0, evaluating = 0;         // seconds of this process
+  double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
+  std::optional<std::filesystem::path> saved;  // the newest checkpoint
+};
+
+// Some lines: steps, tokens and time; losses; the checkpoint.
+std::string end_summary(const EndReport& report);
+// The commands that a person may want next with the finished run in `folder`. A longer run is among
+// them where its rate does not jump: a schedule that has decayed would begin anew.
+std::string next_commands(const std::filesystem::path& folder, const Config& config);
+
+}  // namespace lmtrain

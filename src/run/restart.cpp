@@ -1,0 +1,314 @@
+#include "run/restart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/signal.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "checkpoint/target.h"
+#include "formats/json_lines.h"
+#include "formats/manifest.h"
+#include "run/adopt.h"
+#include "run/start_checks.h"
+#include "train/failure.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Seeds are not negative.
+int64_t seed_after(int64_t seed, int64_t steps) {
+  return static_cast<int64_t>((static_cast<uint64_t>(seed) + static_cast<uint64_t>(steps)) &
+                              static_cast<uint64_t>(INT64_MAX));
+}
+
+std::optional<double> first_eval_loss(const RunFolder& folder) {
+  std::optional<double> loss;
+  for_each_json_line(folder.metrics(), [&](const nlohmann::json& line, uint64_t) {
+    if (!loss && line.contains("eval_loss") && line["eval_loss"].is_number())
+      loss = line["eval_loss"].get<double>();
+  });
+  return loss;
+}
+
+int64_t seed_of_checkpoint(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / kStateFile;
+  return parse_state(read_file(file), file.string()).seed;
+}
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+Config config_of_seed(Config config, int64_t seed) {
+  if (config.restart.vary == "init") config.data.seed = config.data_seed();
+  config.seed = seed;
+  return config;
+}
+
+RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run)
+    : config_(std::move(config)),
+      data_(std::move(data)),
+      run_(run),
+      started_(std::chrono::steady_clock::now()) {
+  require_text_for_trials(config_, data_);
+  if (run_.holds_run()) {
+    trials_ = read_trials(run_);
+    settle();
+  }
+  prepare_trainer();
+}
+
+RunOutcome RestartableRun::run() {
+  try {
+    for (;;) {
+      if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
+      const std::optional<RunOutcome> outcome = next_trial_ ? run_trial() : run_to_the_end();
+      if (outcome) return *outcome;
+      settle();
+      prepare_trainer();
+    }
+  } catch (const std::exception& error) {
+    if (failed_status_.empty()) report_failure(error);
+    throw;
+  }
+}
+
+void RestartableRun::note_changes(nlohmann::ordered_json changes) {
+  if (trainer_ && !next_trial_) {
+    trainer_->changed_settings = std::move(changes);
+  } else {
+    changed_settings_ = std::move(changes);
+  }
+}
+
+// What the run's own Trainer did not write, as no Trainer or a trial's was at work.
+void RestartableRun::report_failure(const std::exception& error) {
+  const Failure failure = describe_failure(error);
+  const TrainingState none;
+  const bool diverged = failure.kind == ErrorKind::kNumeric;
+  try {
+    if (!trainer_ || next_trial_)
+      RunLog(run_, none, /*tensorboard=*/false).event("end", none, failure.message);
+    failed_status_ =
+        write_status(run_, diverged ? "diverged" : "failed", none, exit_code(failure.kind));
+  } catch (const Error& second) {
+    log_warning(second.what());
+  }
+}
+
+bool RestartableRun::has_trials() const {
+  return config_.restart.seeds > 1 || config_.restart.on_divergence;
+}
+
+int64_t RestartableRun::last_attempt() const {
+  return trials_.empty() ? 0 : trials_.back().attempt;
+}
+
+std::vector<TrialResult> RestartableRun::last_trials() const {
+  std::vector<TrialResult> trials;
+  std::copy_if(trials_.begin(), trials_.end(), std::back_inserter(trials),
+               [&](const TrialResult& trial) { return trial.attempt == last_attempt(); });
+  return trials;
+}
+
+std::vector<int64_t> RestartableRun::seeds_of(int64_t attempt) const {
+  const int64_t first = config_.restart.seeds;
+  if (attempt > 0) return {seed_after(config_.seed, first - 1 + attempt)};
+  std::vector<int64_t> seeds;
+  for (int64_t i = 0; i < first; ++i) seeds.push_back(seed_after(config_.seed, i));
+  return seeds;
+}
+
+// Brings the folder, wherever a process was killed, to a point where a trial or the run comes next,
+// or nothing does.
+void RestartableRun::settle() {
+  const std::vector<TrialResult> trials = last_trials();
+  const auto continued = std::find_if(trials.begin(), trials.end(),
+                                      [](const TrialResult& trial) { return trial.continued; });
+  if (continued != trials.end() && !continued->diverged) {
+    finish_promotion(*continued);
+    return;
+  }
+  if (continued != trials.end()) {
+    abandon(*continued);
+  } else {
+    if (trials.empty() || trials.size() < seeds_of(last_attempt()).size()) return;
+    std::optional<TrialResult> best = best_trial(trials);
+    if (best && (best->converged() || !config_.restart.on_divergence)) {
+      log_note(str("random restart:\n", trial_table(trials, best->seed)));
+      best->continued = true;
+      record(*best);
+      finish_promotion(*best);
+      return;
+    }
+    for (const TrialResult& trial : trials)
+      remove_tree(trial_folder(run_, trial.seed).checkpoints());
+  }
+  const int64_t attempts = last_attempt() + 1;
+  const int64_t allowed = config_.restart.on_divergence ? config_.restart.max_attempts : 1;
+  const std::string& reason = trials.back().reason;
+  const std::string failed =
+      str("attempt ", attempts, " of ", allowed,
+          " did not converge: ", reason.empty() ? "the held-out loss did not fall" : reason);
+  if (attempts >= allowed) {
+    given_up_ = failed;
+    return;
+  }
+  log_warning(str(failed, "; beginning again with seed ", seeds_of(attempts).front()));
+}
+
+void RestartableRun::finish_promotion(const TrialResult& best) {
+  if (run_.checkpoint_steps().empty())
+    adopt_checkpoint(trial_folder(run_, best.seed), best.step, run_);
+  for (const TrialResult& trial : trials_)
+    remove_tree(trial_folder(run_, trial.seed).checkpoints());
+}
+
+// The curve of the run that failed stays in its trial's folder.
+void RestartableRun::abandon(const TrialResult& failed) {
+  if (!is_there(run_.checkpoints())) return;  // done before
+  if (is_there(run_.metrics())) {
+    write_file_atomic(trial_folder(run_, failed.seed).metrics(),
+                      MappedFile(run_.metrics()).bytes());
+    remove_tree(run_.metrics());
+  }
+  for (const int64_t step : run_.checkpoint_steps())
+    remove_tree(run_.checkpoint(step) / kManifestFile);
+  remove_tree(run_.checkpoints());
+}
+
+std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFolder& folder,
+                                                      std::optional<int64_t> checkpoint,
+                                                      std::optional<Span> trial) const {
+  Config config = config_of_seed(config_, seed);
+  if (config.train.max_time) {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started_;
+    config.train.max_time = std::max(1e-3, *config.train.max_time - passed.count());
+  }
+  if (checkpoint) require_same_data(folder.checkpoint(*checkpoint), data_.fingerprint);
+  return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial);
+}
+
+void RestartableRun::prepare_trainer() {
+  trainer_.reset();
+  next_trial_.reset();
+  if (!given_up_.empty()) return;
+  // A folder that holds no run may hold anything else.
+  const auto newest = [&](const RunFolder& folder) {
+    return run_.holds_run() ? newest_valid_checkpoint(folder, /*skip_training_state=*/false)
+                            : std::nullopt;
+  };
+  const std::optional<int64_t> checkpoint = newest(run_);
+  if (checkpoint || !has_trials()) {
+    // The checkpoint's seed decides: on_divergence may have been changed since.
+    const int64_t seed =
+        checkpoint ? seed_of_checkpoint(run_.checkpoint(*checkpoint)) : config_.seed;
+    trainer_ = make_trainer(seed, run_, checkpoint, std::nullopt);
+    return;
+  }
+  const bool complete = last_trials().size() == seeds_of(last_attempt()).size();
+  next_trial_.emplace();
+  next_trial_->attempt = last_attempt() + (complete ? 1 : 0);
+  for (const int64_t seed : seeds_of(next_trial_->attempt)) {
+    next_trial_->seed = seed;
+    const bool known = std::any_of(trials_.begin(), trials_.end(),
+                                   [&](const TrialResult& trial) { return trial.seed == seed; });
+    if (!known) break;
+  }
+  const RunFolder folder = trial_folder(run_, next_trial_->seed);
+  trainer_ = make_trainer(next_trial_->seed, folder, newest(folder), config_.restart.tokens);
+}
+
+std::optional<RunOutcome> RestartableRun::run_trial() {
+  const TrainingState none;
+  const bool first = !is_there(run_.events());
+  RunLog log(run_, none, /*tensorboard=*/false);
+  TrialResult result = *next_trial_;
+  const RunFolder folder = trial_folder(run_, result.seed);
+  lmtrain::create_directories(folder.path());
+  if (!announced_) {
+    nlohmann::ordered_json fields = {
+        {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+    if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
+    log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
+    announced_ = true;
+  }
+  log_note(str("trial of seed ", result.seed));
+  write_status(run_, "running", none, std::nullopt);
+  try {
+    const RunOutcome outcome = trainer_->run();
+    if (outcome.exit_code != 0) {
+      const std::string reason =
+          stop_signal() != 0 ? str("signal ", stop_signal()) : std::string("max_time");
+      log.event("end", none, reason);
+      log_note(str("stopped by ", reason, " in the trial of seed ", result.seed,
+                   "; go on with: lmtrain resume ", run_.path().string()));
+      return RunOutcome{outcome.exit_code, write_status(run_, "stopped", none, outcome.exit_code)};
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kNumeric) throw;
+    result.diverged = true;
+    result.reason = error.what();
+    log_warning(str("the trial of seed ", result.seed, " diverged: ", result.reason));
+  }
+  const TrainingState& state = trainer_->state();
+  result.step = state.step;
+  result.tokens = state.tokens;
+  result.first_loss = first_eval_loss(folder);
+  if (!result.diverged && data_.eval_shard && std::isfinite(state.eval_loss.value_or(NAN)))
+    result.loss = state.eval_loss;
+  log.event("restart_trial", none, result.reason,
+            {{"attempt", result.attempt},
+             {"seed", result.seed},
+             {"trial_step", result.step},
+             {"trial_tokens", result.tokens},
+             {"eval_loss", number_or_null(result.loss)}});
+  trainer_.reset();
+  record(result);
+  return std::nullopt;
+}
+
+std::optional<RunOutcome> RestartableRun::run_to_the_end() {
+  try {
+    return trainer_->run();
+  } catch (const Error& error) {
+    const bool again = error.kind() == ErrorKind::kNumeric && config_.restart.on_divergence;
+    if (!again) {
+      failed_status_ = trainer_->failed_status();
+      throw;
+    }
+    TrialResult failed;
+    failed.seed = trainer_->state().seed;
+    for (const TrialResult& trial : trials_) {
+      if (trial.seed == failed.seed) failed = trial;
+    }
+    failed.continued = true;
+    failed.diverged = true;
+    failed.reason = error.what();
+    trainer_.reset();
+    record(failed);
+    return std::nullopt;
+  } catch (...) {
+    failed_status_ = trainer_->failed_status();
+    throw;
+  }
+}
+
+void RestartableRun::record(const TrialResult& result) {
+  write_trial(run_, result);
+  trials_ = read_trials(run_);
+  // Only the best so far may still be needed.
+  const std::optional<TrialResult> best = best_trial(last_trials());
+  for (const TrialResult& trial : trials_) {
+    if (!best || trial.seed != best->seed)
+      remove_tree(trial_folder(run_, trial.seed).checkpoints());
+  }
+}
+
+}  // namespace lmtrain

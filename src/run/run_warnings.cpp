@@ -1,0 +1,208 @@
+#include "run/run_warnings.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/units.h"
+#include "schedule/lr_schedule.h"
+#include "schedule/span.h"
+#include "train/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+using Warnings = std::vector<std::string>;
+
+std::string count(int64_t number) { return format_count(static_cast<double>(number)); }
+
+int64_t targets_per_epoch(const BatchOrder& order) {
+  int64_t sum = 0;
+  for (const LengthSummary& length : order.lengths()) sum += length.targets_per_epoch;
+  return sum;
+}
+
+// "train.tokens 20M".
+std::string length_setting(const TrainConfig& train) {
+  if (train.steps) return str("train.steps ", *train.steps);
+  if (train.epochs) return str("train.epochs ", *train.epochs);
+  return str("train.tokens ", count(train.tokens.value_or(0)));
+}
+
+// The settings of the rate and of its span, in the unit of the run.
+LrSchedule schedule_of(const Config& config, double total) {
+  return {config.lr_schedule, config.optimizer.lr, total, config.train.steps.has_value(),
+          static_cast<double>(config.batch.tokens)};
+}
+
+double span_of(const Span& span, const Config& config, double total) {
+  return resolve_span(span, total, config.train.steps.has_value(),
+                      static_cast<double>(config.batch.tokens));
+}
+
+void many_passes(const Config& config, const BatchOrder& order, Warnings& warnings) {
+  if (config.train.epochs) return;  // the number that was asked for
+  const std::string cure = ", which a model learns by heart; lower it, or give more text";
+  std::vector<std::string> often;
+  size_t with_text = 0;
+  for (const SourceSummary& source : order.sources()) {
+    if (source.documents == 0) continue;
+    ++with_text;
+    if (source.epochs <= kMostPasses) continue;
+    const DataSourceConfig& entry = config.data.train[static_cast<size_t>(source.source)];
+    often.push_back(str("/data/train/", source.source, " (\"", entry.path, "\", weight ",
+                        entry.weight, ", ", count(source.targets), " tokens) ",
+                        printed("%.0f", source.epochs), " times"));
+  }
+  if (often.empty()) return;
+  if (often.size() == with_text) {
+    const double passes = static_cast<double>(order.num_targets()) /
+                          static_cast<double>(std::max<int64_t>(1, targets_per_epoch(order)));
+    warnings.push_back(str(length_setting(config.train), " goes ", printed("%.0f", passes),
+                           " times over the text of data.train (", count(targets_per_epoch(order)),
+                           " tokens)", cure));
+    return;
+  }
+  constexpr size_t kMost = 3;
+  const size_t others = often.size() > kMost ? often.size() - kMost : 0;
+  often.resize(often.size() - others);
+  warnings.push_back(str(length_setting(config.train), " goes over ", join(often, ", "),
+                         others > 0 ? str(" and ", others, " more") : "", cure,
+                         " or a lower weight"));
+}
+
+void sources_without_text(const Config& config, const BatchOrder& order, Warnings& warnings) {
+  if (order.sources().size() < 2) return;
+  for (const SourceSummary& source : order.sources()) {
+    if (source.documents > 0) continue;
+    warnings.push_back(str("/data/train/", source.source, " (\"",
+                           config.data.train[static_cast<size_t>(source.source)].path,
+                           "\") gives no document to train on: its files are empty, or all of it "
+                           "is held out"));
+  }
+}
+
+void large_batches(const Config& config, const BatchOrder& order, Warnings& warnings) {
+  const int64_t epoch = targets_per_epoch(order);
+  if (config.batch.tokens <= epoch) return;
+  warnings.push_back(str("batch.tokens ", config.batch.tokens, " is more than all of data.train (",
+                         epoch, " tokens): each step sees the same text ",
+                         printed("%.1f", static_cast<double>(config.batch.tokens) /
+                                             static_cast<double>(std::max<int64_t>(1, epoch))),
+                         " times; lower it, or give more text"));
+}
+
+// Only bucket and pad have rows as short as their documents.
+void short_documents(const Config& config, const BatchOrder& order, Warnings& warnings) {
+  const int64_t longest = order.lengths().back().length;
+  if (longest >= config.sequence.max_length) return;
+  warnings.push_back(str("no document is long enough for sequence.max_length ",
+                         config.sequence.max_length, ": the longest rows have ", longest,
+                         ", and positions beyond them are never trained; set it to ", longest,
+                         ", or take sequence.batching pack or concat"));
+}
+
+void learning_rate(const Config& config, double total, Warnings& warnings) {
+  const LrSchedule schedule = schedule_of(config, total);
+  if (schedule.warmup() >= total) {
+    warnings.push_back(str("lr_schedule.warmup ", write_span(config.lr_schedule.warmup),
+                           " is as long as the run (", length_setting(config.train),
+                           ") or longer: the rate ends on its way up; lower it"));
+    return;
+  }
+  if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
+  const double decay = span_of(config.lr_schedule.decay, config, total);
+  if (schedule.warmup() + decay > total * (1 + 1e-9)) {
+    warnings.push_back(str("lr_schedule.decay ", write_span(config.lr_schedule.decay),
+                           " is longer than what follows the warm-up (",
+                           length_setting(config.train),
+                           "): the rate has no plateau; lower decay or warmup"));
+  }
+}
+
+// A cap on the length that is still below max_length at the end.
+void lengths_to_come(const Config& config, const BatchOrder& order, double total,
+                     Warnings& warnings) {
+  const LengthScheduleConfig& schedule = config.sequence.schedule;
+  const bool grows = schedule.type == "linear" || schedule.type == "root";
+  if (!grows && (schedule.type != "step" || schedule.boundaries.empty())) return;
+  const Span& end = grows ? schedule.duration : schedule.boundaries.back();
+  const auto epoch = static_cast<double>(targets_per_epoch(order));
+  const double per_step = config.train.steps ? static_cast<double>(config.batch.tokens) : 1;
+  const double place =
+      end.unit == Span::Unit::kEpochs ? end.value * epoch / per_step : span_of(end, config, total);
+  if (place <= total * (1 + 1e-9)) return;
+  warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ", write_span(end),
+                         " is longer than the run (", length_setting(config.train),
+                         "): no row ever has max_length ", config.sequence.max_length));
+}
+
+void never_due(const Config& config, const BatchOrder& order, double total, bool has_eval,
+               Warnings& warnings) {
+  const auto epoch = static_cast<double>(targets_per_epoch(order));
+  // "100%" says itself that there is one, at the end.
+  const auto beyond = [&](const Span& every) {
+    const Span span = epochs_in_tokens(every, epoch);
+    if (span.value <= 0 || span.unit == Span::Unit::kSeconds || span.unit == Span::Unit::kPercent)
+      return false;
+    return span_of(span, config, total) > total;
+  };
+  const auto warn = [&](const char* key, const Span& every, const char* what) {
+    if (beyond(every))
+      warnings.push_back(str(key, " ", write_span(every), " is longer than the run (",
+                             length_setting(config.train), "): ", what));
+  };
+  if (has_eval)
+    warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
+  // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
+  const std::optional<Span>& kept = config.checkpoint.keep_every;
+  if (config.lr_schedule.type == "wsd" || (kept && kept->value > 0 && !beyond(*kept))) return;
+  warn("checkpoint.every", config.checkpoint.every,
+       "the only checkpoint comes at its end, and a run that is killed begins anew");
+}
+
+double total_of(const TrainConfig& train, const BatchOrder& order) {
+  if (!train.epochs) return run_total(train, order);
+  return *train.epochs * static_cast<double>(targets_per_epoch(order));
+}
+
+}  // namespace
+
+Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_eval) {
+  Warnings warnings;
+  const double total = run_total(config.train, order);
+  sources_without_text(config, order, warnings);
+  many_passes(config, order, warnings);
+  large_batches(config, order, warnings);
+  short_documents(config, order, warnings);
+  lengths_to_come(config, order, total, warnings);
+  learning_rate(config, total, warnings);
+  never_due(config, order, total, has_eval, warnings);
+  return warnings;
+}
+
+std::optional<std::string> rate_rise(const Config& before, const Config& after,
+                                     const BatchOrder& order, const ResumePoint& position) {
+  // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
+  constexpr double kNoticed = 1.05;
+  const auto share = [&](const Config& config) {
+    const double done = static_cast<double>(config.train.steps ? position.step : position.tokens);
+    return schedule_of(config, total_of(config.train, order)).at(done) / config.optimizer.lr;
+  };
+  const double was = share(before);
+  const double is = share(after);
+  if (is <= kNoticed * was) return std::nullopt;
+  const std::string advice =
+      before.lr_schedule.type == "wsd"
+          ? "its decay had begun: branch from a checkpoint before that with resume --from STEP "
+            "--run-dir NEW"
+          : "a schedule that is to be made longer is wsd or constant; or begin a new run from "
+            "these "
+            "weights with init_from and a schedule of its own";
+  return str("the learning rate rises at step ", position.step + 1, " from ",
+             printed("%.3g", was * before.optimizer.lr), " to ",
+             printed("%.3g", is * after.optimizer.lr), ", since lr_schedule ",
+             before.lr_schedule.type, " to ", length_setting(before.train), " becomes ",
+             after.lr_schedule.type, " to ", length_setting(after.train), "; ", advice);
+}
+
+}  // namespace lmtrain

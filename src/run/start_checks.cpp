@@ -1,0 +1,110 @@
+#include "run/start_checks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "device/device_memory.h"
+#include "train/memory_plan.h"
+#include "train/micro_fit.h"
+#include "train/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folder itself, or the nearest one above it that is there.
+fs::path existing_part(const fs::path& folder) {
+  fs::path there = folder;
+  while (!is_there(there) && there.has_relative_path()) there = there.parent_path();
+  return there;
+}
+
+void require_writable(const fs::path& folder) {
+  const fs::path there = existing_part(folder);
+  if (!is_folder(there)) {
+    throw Error(ErrorKind::kIo, str("cannot create the folder ", folder.string(), ": ",
+                                    there.string(), " is not a folder"));
+  }
+  if (::access(there.c_str(), W_OK | X_OK) == 0) return;
+  throw Error(ErrorKind::kIo,
+              str("cannot write to ", there.string(), ": ", std::generic_category().message(errno),
+                  "; check its permissions, or give another folder with --run-dir"));
+}
+
+uint64_t checkpoint_bytes(const Config& config) {
+  const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
+  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer);
+}
+
+}  // namespace
+
+void require_new_run(const RunFolder& run) {
+  if (run.holds_run()) {
+    throw Error(ErrorKind::kUsage,
+                str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+                    run.path().string(), "; or choose another folder with --run-dir"));
+  }
+  require_writable(run.path());
+}
+
+void require_text_for_trials(const Config& config, const PreparedData& data) {
+  if (config.restart.seeds == 1 || data.eval_shard) return;
+  throw Error(ErrorKind::kConfig, str("restart.seeds ", config.restart.seeds,
+                                      " ranks trials by held-out loss, and there is no held-out "
+                                      "text; set data.eval or data.eval_fraction"));
+}
+
+void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
+  require_free_space(existing_part(run.path()), checkpoint_bytes(config),
+                     str("a checkpoint of ", run.path().string()));
+}
+
+std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
+                                         const RunFolder& run) {
+  std::vector<std::string> obstacles;
+  const auto ask = [&](const std::function<void()>& require) {
+    try {
+      require();
+    } catch (const Error& error) {
+      obstacles.emplace_back(error.what());
+    }
+  };
+  ask([&] { require_new_run(run); });
+  ask([&] { require_text_for_trials(config, data); });
+  ask([&] { require_memory(config, available_memory(device_of(config))); });
+  ask([&] { require_room_for_checkpoint(config, run); });
+  return obstacles;
+}
+
+CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const RunFolder& run) {
+  CheckpointRoom room;
+  room.each = checkpoint_bytes(config);
+  if (plan.kept_checkpoints) {
+    room.at_once = config.checkpoint.keep + *plan.kept_checkpoints + 1;
+    if (plan.checkpoints) room.at_once = std::min(*room.at_once, *plan.checkpoints);
+  }
+  room.where = existing_part(run.path());
+  std::error_code error;
+  room.available = fs::space(room.where, error).available;
+  if (error) room.available = UINT64_MAX;  // it cannot be known
+  return room;
+}
+
+std::string describe_room(const CheckpointRoom& room) {
+  const std::string count = room.at_once ? str("at most ", *room.at_once, " at once of ") : "";
+  const std::string free =
+      room.available == UINT64_MAX ? "" : ", " + format_bytes(room.available) + " free";
+  return str(count, format_bytes(room.each), " each", free, " in ", room.where.string());
+}
+
+}  // namespace lmtrain

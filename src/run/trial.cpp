@@ -1,0 +1,143 @@
+#include "run/trial.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTrialFile = "trial.json";
+
+Json optional_number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> read_optional(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+}
+
+std::string trial_name(int64_t seed) { return str("seed_", seed); }
+
+TrialResult read_trial(const fs::path& file) {
+  constexpr int64_t kMostAttempts = 1'000'000;
+  const auto no_result = [&](const std::string& problem) {
+    return Error(ErrorKind::kCheckpoint,
+                 str(file.string(), ": not the result of a trial: ", problem,
+                     "; remove its folder, and the trial is made again"));
+  };
+  try {
+    const Json json = Json::parse(read_file(file));
+    TrialResult result;
+    result.attempt = json.at("attempt").get<int64_t>();
+    result.seed = json.at("seed").get<int64_t>();
+    result.diverged = json.at("diverged").get<bool>();
+    result.continued = json.at("continued").get<bool>();
+    result.reason = json.at("reason").get<std::string>();
+    result.step = json.at("step").get<int64_t>();
+    result.tokens = json.at("tokens").get<int64_t>();
+    result.first_loss = read_optional(json.at("first_eval_loss"));
+    result.loss = read_optional(json.at("eval_loss"));
+    const bool counts = result.attempt >= 0 && result.attempt <= kMostAttempts &&
+                        result.seed >= 0 && result.step >= 0 && result.tokens >= 0;
+    if (!counts) throw no_result("a number is out of range");
+    if (file.parent_path().filename() != trial_name(result.seed))
+      throw no_result(str("it is of seed ", result.seed));
+    return result;
+  } catch (const Json::exception& error) {
+    throw no_result(error.what());
+  }
+}
+
+std::string printed_loss(const std::optional<double>& loss) {
+  return loss ? printed("%.4f", *loss) : "-";
+}
+
+// Left-aligned in columns.
+std::string table_row(const std::array<std::string, 4>& cells) {
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(), "  %-20s %-10s %-12s %-13s", cells[0].c_str(),
+                cells[1].c_str(), cells[2].c_str(), cells[3].c_str());
+  return text.data();
+}
+
+}  // namespace
+
+bool TrialResult::converged() const {
+  if (diverged) return false;
+  if (!first_loss && !loss) return true;
+  return loss && (!first_loss || *loss < *first_loss);
+}
+
+RunFolder trial_folder(const RunFolder& run, int64_t seed) {
+  return RunFolder(run.trials() / trial_name(seed));
+}
+
+std::vector<TrialResult> read_trials(const RunFolder& run) {
+  std::vector<TrialResult> results;
+  for (const std::string& name : list_folder_if_there(run.trials())) {
+    const fs::path file = run.trials() / name / kTrialFile;
+    if (is_there(file)) results.push_back(read_trial(file));
+  }
+  std::sort(results.begin(), results.end(), [](const TrialResult& a, const TrialResult& b) {
+    return std::pair(a.attempt, a.seed) < std::pair(b.attempt, b.seed);
+  });
+  return results;
+}
+
+void write_trial(const RunFolder& run, const TrialResult& result) {
+  const Json json = {{"attempt", result.attempt},
+                     {"seed", result.seed},
+                     {"diverged", result.diverged},
+                     {"continued", result.continued},
+                     {"reason", result.reason},
+                     {"step", result.step},
+                     {"tokens", result.tokens},
+                     {"first_eval_loss", optional_number(result.first_loss)},
+                     {"eval_loss", optional_number(result.loss)}};
+  const fs::path folder = trial_folder(run, result.seed).path();
+  lmtrain::create_directories(folder);
+  write_file_atomic(folder / kTrialFile,
+                    json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<TrialResult> best_trial(const std::vector<TrialResult>& trials) {
+  std::optional<TrialResult> best;
+  for (const TrialResult& trial : trials) {
+    if (trial.diverged || (trial.first_loss && !trial.loss)) continue;
+    if (!best || trial.loss.value_or(INFINITY) < best->loss.value_or(INFINITY)) best = trial;
+  }
+  return best;
+}
+
+std::string trial_table(const std::vector<TrialResult>& trials, int64_t best_seed) {
+  std::string text = table_row({"trial", "steps", "tokens", "held-out loss"});
+  std::vector<double> losses;
+  for (const TrialResult& trial : trials) {
+    text += str("\n", table_row({str("seed ", trial.seed), std::to_string(trial.step),
+                                 std::to_string(trial.tokens), printed_loss(trial.loss)}));
+    if (trial.diverged) text += str(" diverged: ", trial.reason);
+    if (!trial.diverged && trial.seed == best_seed) text += " goes on";
+    if (!trial.diverged && trial.loss) losses.push_back(*trial.loss);
+  }
+  if (losses.size() < 2) return text;
+  const auto count = static_cast<double>(losses.size());
+  double mean = 0;
+  for (const double loss : losses) mean += loss / count;
+  double squares = 0;
+  for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+  const auto [lowest, highest] = std::minmax_element(losses.begin(), losses.end());
+  return text + str("\n  mean ", printed_loss(mean), ", standard deviation ",
+                    printed_loss(std::sqrt(squares / (count - 1))), ", from ",
+                    printed_loss(*lowest), " to ", printed_loss(*highest));
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,228 @@
+#include "tools/bench.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/random.h"
+#include "base/signal.h"
+#include "base/stop.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "corpus/tokenizer/tokenizer.h"
+#include "device/device.h"
+#include "device/device_memory.h"
+#include "device/phase_times.h"
+#include "device/torch_headers.h"
+#include "device/trace.h"
+#include "optim/clip.h"
+#include "optim/optimizer.h"
+#include "tools/matmul_rate.h"
+#include "train/loss_scale.h"
+#include "train/memory_plan.h"
+#include "train/micro_fit.h"
+#include "train/resolve.h"
+#include "train/step.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Batch random_batch(const Config& config, int64_t length, int64_t rows) {
+  Batch batch = costliest_batch(config.sequence, length, rows);
+  batch.num_targets = rows * length;
+  const auto vocab_size = static_cast<uint64_t>(*config.model.vocab_size);
+  const auto id = [&](uint64_t index) {
+    const uint64_t bits =
+        random_bits(static_cast<uint64_t>(config.seed), RandomStream::kBench, index);
+    return static_cast<int32_t>(bits % vocab_size);
+  };
+  for (uint64_t i = 0; i < static_cast<uint64_t>(batch.num_targets); ++i) {
+    batch.inputs[i] = id(2 * i);
+    batch.targets[i] = id(2 * i + 1);
+  }
+  return batch;
+}
+
+// One optimizer step, micro-batches and update apart.
+class BenchRun {
+ public:
+  explicit BenchRun(const Config& config)
+      : config_(config),
+        device_(device_of(config)),
+        parameters_(ParameterLayout(config.model, *config.model.vocab_size),
+                    precision_of(config).dtype, device_),
+        model_(config.model, parameters_, config.sequence.max_length, config.compile,
+               config.loss.z_loss, precision_of(config).fp8),
+        optimizer_(make_optimizer(config.optimizer, parameters_)),
+        grad_(at::zeros_like(parameters_.master())),
+        graphs_(config.compile == "graph" ? std::make_unique<StepGraphs>(graph_recorder(device_),
+                                                                         model_, *optimizer_, grad_)
+                                          : nullptr) {
+    parameters_.initialize(config.seed, config.model.initializer_range);
+    for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
+  }
+
+  const ParameterLayout& layout() const { return parameters_.layout(); }
+  const at::Device& device() const { return device_; }
+  Llama& model() { return model_; }
+  const at::Tensor& gradient() const { return grad_; }
+  bool has_graphs() const { return graphs_ != nullptr; }
+
+  struct Seconds {
+    double micro_batch, update;
+  };
+  // In a graph no part can be told from another: `by_graph` false does the same without.
+  Seconds step(const Batch& batch, bool by_graph = true) {
+    StepGraphs* const graphs = by_graph ? graphs_.get() : nullptr;
+    if (stop_signal() != 0) throw StopRequested{stop_signal()};
+    const auto begin = Clock::now();
+    const double loss_scale = config_.precision == "fp16" ? LossScale{}.scale : 1;
+    accumulate_batch(model_, batch, batch.num_targets, grad_, loss_scale, graphs);
+    synchronize(device_);
+    const auto middle = Clock::now();
+    double factor = 1;
+    {
+      RECORD_USER_SCOPE("clip");
+      factor = clip_gradient(config_.clip, grad_, gradient_norm(grad_));
+    }
+    {
+      // At a learning rate of 0: all the arithmetic, and weights that stay as they are.
+      RECORD_USER_SCOPE("update");
+      const UpdateStep update{++num_updates_, 0.0, factor, {0, 1, true, 1}};
+      graphs != nullptr ? graphs->update(update) : optimizer_->update(update, grad_);
+    }
+    synchronize(device_);
+    return {seconds_between(begin, middle), seconds_between(middle, Clock::now())};
+  }
+
+ private:
+  const Config& config_;
+  at::Device device_;
+  Parameters parameters_;
+  Llama model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  at::Tensor grad_;
+  std::unique_ptr<StepGraphs> graphs_;
+  int64_t num_updates_ = 0;
+};
+
+LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& options,
+                    const Batch& batch, int64_t micro_batches) {
+  LengthBench result;
+  result.length = batch.length;
+  result.micro_rows = batch.rows;
+  result.micro_batches = micro_batches;
+  result.planned_memory =
+      plan_memory(config, precision_of(config), batch.num_targets).device_total();
+  reset_peak_memory(run.device());
+  expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
+  const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kRehearsals + 1 : 0);
+  for (int64_t i = 0; i < warmup; ++i) run.step(batch);
+  const auto count = static_cast<double>(micro_batches);
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < options.steps; ++i) {
+    const BenchRun::Seconds step = run.step(batch);
+    seconds.push_back(count * step.micro_batch + step.update);
+  }
+  // Phases in steps of their own: on a GPU their borders cost time.
+  const int64_t phase_steps = (options.steps + 1) / 2;
+  {
+    const PhaseTimes phases(run.device());
+    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch, /*by_graph=*/false);
+    for (const auto& [name, sum] : phases.seconds()) {
+      const bool once = name == "clip" || name == "update";
+      result.phases[name] = sum / static_cast<double>(phase_steps) * (once ? 1 : count);
+    }
+  }
+  result.peak_memory = peak_memory(run.device());
+  result.seconds = median(seconds);
+  result.seconds_min = *std::min_element(seconds.begin(), seconds.end());
+  result.seconds_max = *std::max_element(seconds.begin(), seconds.end());
+  const double tokens = count * static_cast<double>(batch.num_targets);
+  result.tokens_per_second = tokens / result.seconds;
+  result.flops_per_token = run.layout().causal_flops_per_token(batch.length);
+  result.flops_per_second = result.tokens_per_second * result.flops_per_token;
+  if (const auto peak = known_peak_flops(run.device(), precision_of(config).dtype)) {
+    result.mfu = result.tokens_per_second * run.layout().flops_per_token(batch.length) / *peak;
+  }
+  return result;
+}
+
+// Rows as a run would take them, and no killed process for a length that does not fit.
+MicroFit fitted(const Config& config, BenchRun& run, const std::vector<int64_t>& lengths) {
+  const auto note = [](const Lowered& lowered) {
+    log_warning(str("length ", lowered.length, ": ", counted(lowered.rows, "row"),
+                    " at once instead of ", lowered.rows_before, " (", lowered.reason, ")"));
+  };
+  MicroFit fit;
+  fit_memory(config, run.model(), lengths, run.gradient(), fit, note);
+  return fit;
+}
+
+}  // namespace
+
+std::vector<int64_t> lengths_of(const SequenceConfig& sequence) {
+  const std::string& schedule = sequence.schedule.type;
+  const bool capped = schedule == "linear" || schedule == "root" || schedule == "step";
+  const bool by_length = sequence.batching == "bucket" || sequence.batching == "pad";
+  std::vector<int64_t> lengths = {sequence.max_length};
+  if (capped || by_length) {
+    while (lengths.back() % 2 == 0 && lengths.back() / 2 >= sequence.min_length)
+      lengths.push_back(lengths.back() / 2);
+  }
+  return {lengths.rbegin(), lengths.rend()};
+}
+
+int64_t bench_vocab_size(const Config& config) {
+  if (config.model.vocab_size) return *config.model.vocab_size;
+  if (config.tokenizer.model) return Tokenizer::load(*config.tokenizer.model).vocab_size();
+  return config.tokenizer.train.vocab_size;
+}
+
+BenchResult run_bench(const Config& config, const BenchOptions& options,
+                      const std::function<void(const LengthBench&)>& report, std::string* trace) {
+  prepare_memory(config);
+  BenchRun run(config);
+  const std::vector<int64_t> lengths = lengths_of(config.sequence);
+  const MicroFit fit = fitted(config, run, lengths);
+  BenchResult result;
+  result.num_parameters = run.layout().num_parameters();
+  result.data_sheet_rate = known_peak_flops(run.device(), precision_of(config).dtype);
+  const auto note_matmul_rate = [&] {
+    const double rate = best_matmul_rate(run.device(), precision_of(config).dtype);
+    result.matmul_rate = std::max(result.matmul_rate, rate);
+  };
+  std::vector<Batch> batches;
+  for (const int64_t length : lengths) {
+    const int64_t rows = micro_rows(config, fit, length);
+    batches.push_back(random_batch(config, length, rows));
+    note_matmul_rate();
+    const Batch& batch = batches.back();
+    result.lengths.push_back(
+        measure(run, config, options, batch, config.batch.tokens / length / rows));
+    report(result.lengths.back());
+  }
+  note_matmul_rate();
+  if (trace != nullptr) {
+    *trace = record_trace(run.device(), [&] {
+      for (const Batch& batch : batches) {
+        RECORD_USER_SCOPE(str("length ", batch.length));
+        run.step(batch);
+      }
+    });
+  }
+  return result;
+}
+
+}  // namespace lmtrain

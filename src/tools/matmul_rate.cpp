@@ -1,0 +1,34 @@
+#include "tools/matmul_rate.h"
+
+#include <chrono>
+
+#include "device/device_memory.h"
+#include "device/torch_headers.h"
+#include "ops/matmul.h"
+
+namespace lmtrain {
+
+double best_matmul_rate(const at::Device& device, at::ScalarType dtype) {
+  const std::vector<int64_t> sizes =
+      device.is_cpu() ? std::vector<int64_t>{768, 1024, 1536} : std::vector<int64_t>{4096, 8192};
+  constexpr int kRepeats = 8;  // the first two of a size also build what the library caches
+  const at::InferenceMode no_gradient;
+  double best = 0;
+  for (const int64_t size : sizes) {
+    const auto options = at::TensorOptions(device).dtype(dtype);
+    const at::Tensor a = at::ones({size, size}, options);
+    const at::Tensor b = at::ones({size, size}, options);
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      synchronize(device);
+      const auto begin = std::chrono::steady_clock::now();
+      const at::Tensor c = repeat % 2 == 0 ? product(a, b.t()) : at::mm(a, b.t());
+      synchronize(device);
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+      const auto n = static_cast<double>(size);
+      best = std::max(best, 2 * n * n * n / time.count());
+    }
+  }
+  return best;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,44 @@
+// A target ready to compute: weights in memory, tokenizer beside them. For eval and generate.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "checkpoint/target.h"
+#include "corpus/tokenizer/tokenizer.h"
+#include "model/llama.h"
+
+namespace lmtrain {
+
+struct ModelTargetOptions {
+  std::string device = "auto";
+  std::string precision = "fp32";  // auto, fp32, bf16 or fp16
+  int64_t max_length = 0;          // 0: the model's
+  std::string tokenizer_path;      // empty: tokenizer.model of the folder
+};
+
+class ModelTarget {
+ public:
+  // Error(kUsage) when there is no tokenizer, Error(kData) when it does not fit the model.
+  ModelTarget(const Target& target, const ModelTargetOptions& options);
+
+  Llama& model() { return *model_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::filesystem::path& tokenizer_path() const { return tokenizer_path_; }
+  int64_t max_length() const { return model_->max_length(); }
+  int num_threads() const { return num_threads_; }
+  // As the run was trained; both for a bare HF folder.
+  bool add_bos() const { return add_bos_; }
+  bool add_eos() const { return add_eos_; }
+
+ private:
+  int num_threads_;
+  std::filesystem::path tokenizer_path_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Llama> model_;
+  bool add_bos_ = true;
+  bool add_eos_ = true;
+};
+
+}  // namespace lmtrain

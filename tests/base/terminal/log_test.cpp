@@ -1,0 +1,78 @@
+#include "base/terminal/log.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "base/files/file.h"
+#include "base/support.h"
+#include "base/terminal/progress_line.h"
+
+namespace lmtrain {
+namespace {
+
+// The log file, closed when the test ends, whatever it found.
+struct FileOfTest {
+  explicit FileOfTest(const std::filesystem::path& file) { log_to_file(file); }
+  ~FileOfTest() { log_to_file({}); }
+};
+
+// Without the times, which must be there.
+std::string without_times(const std::string& text) {
+  static const std::regex kTime(R"((^|\n)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z )");
+  return std::regex_replace(text, kTime, "$1");
+}
+
+// Captured output is a file, so lines are plain and passing progress is left out.
+TEST(Log, LinesInAFileArePlain) {
+  ::testing::internal::CaptureStderr();
+  log_note("a note");
+  log_progress("step 1", false);
+  log_progress({{"step 2", 0}, {"loss 3", 1}}, true);
+  log_progress_done();
+  log_warning("look here");
+  log_error("it ends");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "a note\nstep 2  loss 3\nwarning: look here\nlmtrain: it ends\n");
+}
+
+TEST(Log, KeepsItsLinesInAFileWithTheTime) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "train.log";
+  ::testing::internal::CaptureStderr();
+  { const FileOfTest closed_again(folder / "earlier.log"); }
+  log_note("before there is a file");
+  {
+    const FileOfTest opened(file);
+    log_progress("passes", false);
+    log_progress("stays", true);
+    log_warning("two\nlines");
+    log_error("the end");
+  }
+  log_note("not for the file");
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(without_times(read_file(file)),
+            "before there is a file\nstays\nwarning: two\nlines\nlmtrain: the end\n");
+}
+
+TEST(Log, AFileThatCannotBeWrittenIsOneWarning) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "gone" / "train.log";
+  ::testing::internal::CaptureStderr();
+  { const FileOfTest takes_what_was_said_before(folder / "earlier.log"); }
+  {
+    const FileOfTest opened(file);
+    log_note("one");
+    log_note("two");
+    lmtrain::create_directories(file.parent_path());
+    log_note("three");
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::regex_replace(said, std::regex("warning: [^\n]*train.log[^\n]*\n"), "W\n"),
+            "one\nW\ntwo\nthree\n")
+      << said;
+  EXPECT_EQ(without_times(read_file(file)), "three\n");
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,59 @@
+#include "base/utf8.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lmtrain {
+namespace {
+
+TEST(Utf8, ValidAndInvalid) {
+  for (const char* text : {"", "plain", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
+                           "\xEE\x80\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF",
+                           "eight bytes \xF0\x9F\x98\x80 and more"}) {
+    EXPECT_TRUE(is_utf8(text)) << text;
+  }
+  for (const char* text : {"\x80", "\xC0\x80", "\xC1\xBF", "\xC2", "\xE0\x9F\xBF", "\xED\xA0\x80",
+                           "\xED\xBF\xBF", "\xE2\x82", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
+                           "\xF5\x80\x80\x80", "\xFF", "eight bytes then \xFE."}) {
+    EXPECT_FALSE(is_utf8(text)) << text;
+  }
+  EXPECT_TRUE(is_utf8(std::string_view("\0", 1)));
+  EXPECT_EQ(valid_utf8_prefix("eight bytes \xC3\xA9 then \xFE."), 20U);
+  EXPECT_EQ(valid_utf8_prefix(""), 0U);
+}
+
+TEST(Utf8, DecodesEveryCodePoint) {
+  // Encoded by the definition (RFC 3629 section 3).
+  const auto encode = [](char32_t c) {
+    std::string s;
+    const auto put = [&](char32_t byte) {
+      s.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
+    };
+    if (c < 0x80) {
+      put(c);
+    } else if (c < 0x800) {
+      put(0xC0 | (c >> 6)), put(0x80 | (c & 0x3F));
+    } else if (c < 0x10000) {
+      put(0xE0 | (c >> 12)), put(0x80 | ((c >> 6) & 0x3F)), put(0x80 | (c & 0x3F));
+    } else {
+      put(0xF0 | (c >> 18)), put(0x80 | ((c >> 12) & 0x3F)), put(0x80 | ((c >> 6) & 0x3F)),
+          put(0x80 | (c & 0x3F));
+    }
+    return s;
+  };
+  for (char32_t c = 0; c <= 0x110000; ++c) {
+    const std::string text = encode(c) + "x";
+    char32_t decoded = 0;
+    const size_t size = decode_utf8(text, decoded);
+    if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) {
+      ASSERT_EQ(size, 0U) << static_cast<uint32_t>(c);
+    } else {
+      ASSERT_EQ(size, text.size() - 1) << static_cast<uint32_t>(c);
+      ASSERT_EQ(decoded, c);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,50 @@
+#include "device/trace.h"
+
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> named(const Json& trace, const std::string& name) {
+  std::vector<Json> events;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("name") == name) events.push_back(event);
+  }
+  return events;
+}
+
+TEST(Trace, HasScopesAndTheOperatorsInside) {
+  const at::Tensor a = at::ones({3, 4});
+  const Json trace = Json::parse(record_trace(at::kCPU, [&] {
+    RECORD_USER_SCOPE("a \"phase\"\n");
+    at::mm(a, a.t());
+  }));
+  const std::vector<Json> phases = named(trace, "a \"phase\" ");
+  const std::vector<Json> products = named(trace, "aten::mm");
+  ASSERT_EQ(phases.size(), 1U);
+  ASSERT_EQ(products.size(), 1U);
+  EXPECT_EQ(products[0].at("args").at("shapes"), Json({{3, 4}, {4, 3}}));
+  const auto begin = [](const Json& event) { return event.at("ts").get<double>(); };
+  const auto end = [&](const Json& event) { return begin(event) + event.at("dur").get<double>(); };
+  EXPECT_GE(begin(phases[0]), 0);
+  EXPECT_LE(begin(phases[0]), begin(products[0]));
+  EXPECT_LE(end(products[0]), end(phases[0]));
+  EXPECT_EQ(phases[0].at("tid"), products[0].at("tid"));
+}
+
+TEST(Trace, EndsWithAnExceptionAndCanBeginAgain) {
+  EXPECT_THROW(record_trace(at::kCPU, [] { throw std::runtime_error("x"); }), std::runtime_error);
+  const Json trace = Json::parse(record_trace(at::kCPU, [] { at::ones({2}).exp(); }));
+  EXPECT_EQ(named(trace, "aten::exp").size(), 1U);
+  EXPECT_TRUE(named(trace, "aten::mm").empty());
+}
+
+}  // namespace
+}  // namespace lmtrain
