@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "batching/batch_plan.h"
 #include "batching/concat.h"
-#include "batching/order_key.h"
 #include "batching/pieces.h"
 #include "batching/row_stream.h"
+#include "batching/shuffle_key.h"
 #include "batching/source_groups.h"
 
 namespace lmtrain {
@@ -24,7 +24,7 @@ namespace {
 
 std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& documents,
                                 uint64_t fingerprint, const SequenceConfig& sequence,
-                                const OrderKey& key) {
+                                const ShuffleKey& key) {
   const int64_t min_length = sequence.min_length;
   const int64_t max_length = sequence.max_length;
   if (sequence.batching == "concat") {
@@ -74,7 +74,7 @@ struct BatchOrder::Impl {
   Batch batch(int64_t k) const;
 
   int64_t batch_tokens;
-  OrderKey key;
+  ShuffleKey key;
   SourceGroups sources;
   std::vector<std::unique_ptr<Rows>> rows;         // by group
   std::vector<std::vector<GroupRows>> group_rows;  // by length, by group
@@ -114,7 +114,7 @@ void BatchOrder::Impl::make_streams() {
     }
   }
   for (auto& [length, of_groups] : by_length) {
-    std::vector<RowStream::Source> parts;
+    std::vector<RowStream::Group> parts;
     double targets = 0;
     double num_rows = 0;
     for (size_t group = 0; group < rows.size(); ++group) {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "batching/accounts.h"
 #include "batching/batch.h"
+#include "batching/plan_summary.h"
 #include "batching/run_length.h"
 #include "config/config.h"
 #include "formats/token_shard.h"

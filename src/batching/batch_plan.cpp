@@ -22,7 +22,7 @@ constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
 }  // namespace
 
 BatchPlan::BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
-                     int64_t batch_tokens, const OrderKey& key)
+                     int64_t batch_tokens, const ShuffleKey& key)
     : streams_(streams), sequence_(sequence), batch_tokens_(batch_tokens), key_(key) {
   for (const LengthStream& stream : streams_) {
     positions_.push_back(std::max<int64_t>(1, std::llround(stream.positions_per_epoch)));
@@ -75,7 +75,7 @@ std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts
 }
 
 void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
-  if (!segments_.empty() && first_batch < segments_.back().first_batch) {
+  if (!periods_.empty() && first_batch < periods_.back().first_batch) {
     throw Error(ErrorKind::kInternal, "plans of the order of data are themselves out of order");
   }
   if ((run.steps > 0) + (run.tokens > 0) + (run.epochs > 0) != 1) {
@@ -84,7 +84,7 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
   std::vector<int64_t> first_row;
   std::vector<int64_t> end_row;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    first_row.push_back(segments_.empty() ? 0 : row_before(first_batch, i));
+    first_row.push_back(periods_.empty() ? 0 : row_before(first_batch, i));
     end_row.push_back(run.epochs > 0 ? streams_[i].rows.rows_of_epochs(run.epochs) : kNoEnd);
   }
   const auto counts = count_batches(run, first_row, end_row);
@@ -94,7 +94,7 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
                                         " batches, the most that can be planned; shorten it or "
                                         "raise batch.tokens"));
   }
-  if (total == 0 && segments_.empty()) {
+  if (total == 0 && periods_.empty()) {
     throw Error(ErrorKind::kConfig,
                 str("train.epochs: ", run.epochs, " of this corpus is not one row"));
   }
@@ -102,64 +102,64 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
   const double epoch = std::accumulate(positions_.begin(), positions_.end(), 0.0);
   const RunScale scale{static_cast<double>(num_batches_), targets_a_batch(),
                        epoch / static_cast<double>(batch_tokens_)};
-  segments_.push_back(
+  periods_.push_back(
       {first_batch, std::move(first_row), std::move(end_row),
        LengthSequence(order_lengths(counts, first_batch), streams_.size()),
        LengthCap(sequence_.schedule, sequence_.min_length, sequence_.max_length, scale)});
 }
 
-const BatchPlan::Segment& BatchPlan::segment_of(int64_t k) const {
+const BatchPlan::Period& BatchPlan::period_of(int64_t k) const {
   if (k < 0) throw Error(ErrorKind::kInternal, str("there is no batch ", k));
   const auto after = std::upper_bound(
-      segments_.begin(), segments_.end(), k,
-      [](int64_t batch, const Segment& segment) { return batch < segment.first_batch; });
+      periods_.begin(), periods_.end(), k,
+      [](int64_t batch, const Period& period) { return batch < period.first_batch; });
   return *std::prev(after);
 }
 
 BatchPlan::Slot BatchPlan::at(int64_t k) const {
-  const Segment& segment = segment_of(k);
-  const int64_t position = k - segment.first_batch;
-  if (position >= segment.planned.size() && segment.end_row[0] != kNoEnd) {
+  const Period& period = period_of(k);
+  const int64_t position = k - period.first_batch;
+  if (position >= period.planned.size() && period.end_row[0] != kNoEnd) {
     throw Error(ErrorKind::kInternal, str("batch ", k, " is past the end of the last epoch"));
   }
-  const size_t index = position < segment.planned.size()
-                           ? segment.planned.at(position)
-                           : endless_->at((position - segment.planned.size()) % kEndlessBlock);
+  const size_t index = position < period.planned.size()
+                           ? period.planned.at(position)
+                           : endless_->at((position - period.planned.size()) % kEndlessBlock);
   const int64_t first_row =
-      segment.first_row[index] + batches_before(segment, k, index) * rows_a_batch(index);
-  const int64_t left = segment.end_row[index] - first_row;
+      period.first_row[index] + batches_before(period, k, index) * rows_a_batch(index);
+  const int64_t left = period.end_row[index] - first_row;
   return {index, first_row, std::clamp<int64_t>(left, 0, rows_a_batch(index)),
-          std::min(streams_[index].length, segment.cap.at(k))};
+          std::min(streams_[index].length, period.cap.at(k))};
 }
 
-int64_t BatchPlan::batches_before(const Segment& segment, int64_t k, size_t index) const {
-  const int64_t position = k - segment.first_batch;
-  const int64_t past_plan = std::max<int64_t>(0, position - segment.planned.size());
-  return segment.planned.count_before(position - past_plan, index) +
+int64_t BatchPlan::batches_before(const Period& period, int64_t k, size_t index) const {
+  const int64_t position = k - period.first_batch;
+  const int64_t past_plan = std::max<int64_t>(0, position - period.planned.size());
+  return period.planned.count_before(position - past_plan, index) +
          past_plan / kEndlessBlock * endless_->count_before(kEndlessBlock, index) +
          endless_->count_before(past_plan % kEndlessBlock, index);
 }
 
 int64_t BatchPlan::row_before(int64_t k, size_t index) const {
   // The plan that made the batches before k, also where the next begins at k.
-  const Segment& segment = segment_of(std::max<int64_t>(0, k - 1));
+  const Period& period = period_of(std::max<int64_t>(0, k - 1));
   const int64_t row =
-      segment.first_row[index] + batches_before(segment, k, index) * rows_a_batch(index);
-  return std::min(row, std::max(segment.first_row[index], segment.end_row[index]));
+      period.first_row[index] + batches_before(period, k, index) * rows_a_batch(index);
+  return std::min(row, std::max(period.first_row[index], period.end_row[index]));
 }
 
 int64_t BatchPlan::batches_of(size_t index) const {
   int64_t batches = 0;
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    const bool last = i + 1 == segments_.size();
-    const int64_t end = last ? num_batches_ : segments_[i + 1].first_batch;
-    batches += batches_before(segments_[i], end, index);
+  for (size_t i = 0; i < periods_.size(); ++i) {
+    const bool last = i + 1 == periods_.size();
+    const int64_t end = last ? num_batches_ : periods_[i + 1].first_batch;
+    batches += batches_before(periods_[i], end, index);
   }
   return batches;
 }
 
 std::vector<CycleSummary> BatchPlan::cycles() const {
-  const Segment& last = segments_.back();
+  const Period& last = periods_.back();
   std::vector<int64_t> counts;
   for (size_t i = 0; i < streams_.size(); ++i) {
     counts.push_back(last.planned.count_before(last.planned.size(), i));
@@ -176,8 +176,8 @@ std::vector<CycleSummary> BatchPlan::cycles() const {
 std::vector<int64_t> BatchPlan::batch_lengths() const {
   std::set<int64_t> lengths;
   for (const LengthStream& stream : streams_) {
-    for (const Segment& segment : segments_) {
-      for (const LengthCap::Step& step : segment.cap.steps()) {
+    for (const Period& period : periods_) {
+      for (const LengthCap::Step& step : period.cap.steps()) {
         lengths.insert(std::min(stream.length, step.length));
       }
     }
@@ -188,20 +188,20 @@ std::vector<int64_t> BatchPlan::batch_lengths() const {
 std::vector<int64_t> BatchPlan::count_lengths(int64_t begin, int64_t end) const {
   const std::vector<int64_t> lengths = batch_lengths();
   std::vector<int64_t> counts(lengths.size());
-  for (size_t s = 0; s < segments_.size(); ++s) {
-    const Segment& segment = segments_[s];
-    const int64_t segment_end = s + 1 < segments_.size() ? segments_[s + 1].first_batch : kNoEnd;
-    const std::vector<LengthCap::Step>& caps = segment.cap.steps();
+  for (size_t s = 0; s < periods_.size(); ++s) {
+    const Period& period = periods_[s];
+    const int64_t period_end = s + 1 < periods_.size() ? periods_[s + 1].first_batch : kNoEnd;
+    const std::vector<LengthCap::Step>& caps = period.cap.steps();
     for (size_t c = 0; c < caps.size(); ++c) {
       const int64_t cap_end = c + 1 < caps.size() ? caps[c + 1].first_batch : kNoEnd;
-      const int64_t from = std::max({begin, segment.first_batch, caps[c].first_batch});
-      const int64_t to = std::min({end, segment_end, cap_end});
+      const int64_t from = std::max({begin, period.first_batch, caps[c].first_batch});
+      const int64_t to = std::min({end, period_end, cap_end});
       if (from >= to) continue;
       for (size_t i = 0; i < streams_.size(); ++i) {
         const int64_t length = std::min(streams_[i].length, caps[c].length);
         const auto found = std::lower_bound(lengths.begin(), lengths.end(), length);
         counts[static_cast<size_t>(found - lengths.begin())] +=
-            batches_before(segment, to, i) - batches_before(segment, from, i);
+            batches_before(period, to, i) - batches_before(period, from, i);
       }
     }
   }

@@ -1,6 +1,6 @@
 // Which length batch k has, and how far the stream of each length has come before it. A plan is a
-// list of segments: the run as it began, and one for each change of its total on resume. Inside a
-// segment the schedule orders the lengths and caps them. A byte a batch. Immutable but for
+// list of periods: the run as it began, and one for each change of its total on resume. Inside a
+// period the schedule orders the lengths and caps them. A byte a batch. Immutable but for
 // extend().
 #pragma once
 
@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "batching/accounts.h"
 #include "batching/curriculum.h"
-#include "batching/order_key.h"
+#include "batching/plan_summary.h"
 #include "batching/row_stream.h"
 #include "batching/run_length.h"
+#include "batching/shuffle_key.h"
 #include "config/config.h"
 #include "schedule/length_cap.h"
 
@@ -38,7 +38,7 @@ class BatchPlan {
 
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
-            int64_t batch_tokens, const OrderKey& key);
+            int64_t batch_tokens, const ShuffleKey& key);
   // Plans `run` from first_batch on. Error(kConfig) for more batches than can be planned, or none.
   void extend(int64_t first_batch, const RunLength& run);
 
@@ -53,7 +53,7 @@ class BatchPlan {
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
 
  private:
-  struct Segment {
+  struct Period {
     int64_t first_batch;
     std::vector<int64_t> first_row;  // by length: where its stream stands then
     std::vector<int64_t> end_row;    // by length: rows from here on are masked (kNoEnd: never)
@@ -67,16 +67,16 @@ class BatchPlan {
   std::vector<int64_t> count_batches(const RunLength& run, const std::vector<int64_t>& first_row,
                                      const std::vector<int64_t>& end_row) const;
   std::vector<uint8_t> order_lengths(const std::vector<int64_t>& counts, int64_t first_batch) const;
-  const Segment& segment_of(int64_t k) const;
-  int64_t batches_before(const Segment& segment, int64_t k, size_t index) const;
+  const Period& period_of(int64_t k) const;
+  int64_t batches_before(const Period& period, int64_t k, size_t index) const;
 
   const std::vector<LengthStream>& streams_;
   SequenceConfig sequence_;
   int64_t batch_tokens_;
-  OrderKey key_;
+  ShuffleKey key_;
   std::vector<int64_t> positions_;  // by length, an epoch
   std::optional<LengthSequence> endless_;
-  std::vector<Segment> segments_;
+  std::vector<Period> periods_;
   int64_t num_batches_ = 0;
 };
 

@@ -117,7 +117,7 @@ PieceRows::RowSet PieceRows::arrange(Cuttings cuttings, int64_t length) {
     rows.shared[next[packing.bins[i]]++] = cuttings.partial[i];
   }
 
-  rows.is_shared = RankedBits(rows.num_rows());
+  rows.is_shared = RankBitVector(rows.num_rows());
   for (int64_t i = 0; i < packing.num_bins; ++i) {
     const Piece first = rows.shared[rows.shared_begin[static_cast<size_t>(i)]];
     const auto after = std::lower_bound(rows.whole.begin(), rows.whole.end(), first);

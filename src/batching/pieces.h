@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "batching/document_list.h"
-#include "batching/ranked_bits.h"
+#include "batching/rank_bit_vector.h"
 #include "batching/rows.h"
 #include "formats/token_shard.h"
 
@@ -56,7 +56,7 @@ class PieceRows : public Rows {
     std::vector<Piece> whole;
     std::vector<Piece> shared;           // row after row
     std::vector<uint32_t> shared_begin;  // by shared row, and the end of the last; empty: none
-    RankedBits is_shared;                // by row
+    RankBitVector is_shared;             // by row
 
     int64_t num_rows() const;
     std::span<const Piece> pieces_of(int64_t row) const;

@@ -39,9 +39,9 @@ int64_t permuted(std::optional<uint64_t> key, int64_t size, int64_t index) {
 
 }  // namespace
 
-RowStream::RowStream(std::vector<Source> sources, int64_t length, const OrderKey& key)
+RowStream::RowStream(std::vector<Group> sources, int64_t length, const ShuffleKey& key)
     : sources_(std::move(sources)), length_(length), key_(key) {
-  for (const Source& source : sources_) {
+  for (const Group& source : sources_) {
     rows_per_epoch_ += source.weight * static_cast<double>(source.rows);
   }
 }

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "batching/order_key.h"
+#include "batching/shuffle_key.h"
 
 namespace lmtrain {
 
 class RowStream {
  public:
-  struct Source {
+  struct Group {
     int64_t rows = 0;  // of one pass over the source
     double weight = 1;
   };
@@ -28,7 +28,7 @@ class RowStream {
   };
 
   // At least one of `sources` has rows. `length` takes part in the keys.
-  RowStream(std::vector<Source> sources, int64_t length, const OrderKey& key);
+  RowStream(std::vector<Group> sources, int64_t length, const ShuffleKey& key);
 
   class Reader;
 
@@ -55,9 +55,9 @@ class RowStream {
   Block block_of(int64_t j) const;
   int64_t row_of(size_t source, int64_t ordinal) const;
 
-  std::vector<Source> sources_;
+  std::vector<Group> sources_;
   int64_t length_;
-  OrderKey key_;
+  ShuffleKey key_;
   double rows_per_epoch_ = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "batching/accounts.h"
 #include "batching/document_list.h"
+#include "batching/plan_summary.h"
 #include "config/config.h"
 #include "formats/token_shard.h"
 

@@ -40,7 +40,7 @@ Json guard_json(const GuardState& guard) {
   }
   return {{"skips_in_a_row", guard.skips_in_a_row},
           {"windows", windows},
-          {"passed_over", guard.passed_over},
+          {"passed_over", guard.excluded_batches},
           {"rollback_step", guard.rollback_step},
           {"rollbacks_in_a_row", guard.rollbacks_in_a_row}};
 }
@@ -53,7 +53,7 @@ GuardState read_guard(const Json& json) {
         window.at("losses").get<std::vector<double>>(),
         window.at("grad_norms").get<std::vector<double>>()};
   }
-  guard.passed_over = json.at("passed_over").get<std::vector<int64_t>>();
+  guard.excluded_batches = json.at("passed_over").get<std::vector<int64_t>>();
   guard.rollback_step = json.at("rollback_step").get<int64_t>();
   guard.rollbacks_in_a_row = json.at("rollbacks_in_a_row").get<int64_t>();
   return guard;
@@ -69,14 +69,14 @@ std::optional<LossScale> read_loss_scale(const Json& json) {
   return LossScale{json.at("scale").get<double>(), json.at("good_in_a_row").get<int64_t>()};
 }
 
-Json micro_json(const MicroFit& micro) {
+Json micro_json(const MicroBatchLimits& micro) {
   Json rows = Json::object();
   for (const auto& [length, count] : micro.rows) rows[std::to_string(length)] = count;
   return {{"micro_tokens", micro.micro_tokens}, {"rows", rows}};
 }
 
-MicroFit read_micro(const Json& json) {
-  MicroFit micro;
+MicroBatchLimits read_micro(const Json& json) {
+  MicroBatchLimits micro;
   micro.micro_tokens = json.at("micro_tokens").get<int64_t>();
   for (const auto& [length, count] : json.at("rows").items())
     micro.rows[std::strtoll(length.c_str(), nullptr, 10)] = count.get<int64_t>();

@@ -10,7 +10,7 @@
 #include "batching/batch_order.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 
 namespace lmtrain {
 
@@ -31,7 +31,7 @@ struct TrainingState {
   GuardState guard;
   std::optional<LossScale> loss_scale;  // fp16 alone
   bool kept = false;                    // the checkpoint of this step is never removed
-  MicroFit micro;                       // where memory did not hold batch.micro_tokens
+  MicroBatchLimits micro;               // where memory did not hold batch.micro_tokens
 };
 
 std::string state_to_text(const TrainingState& state);

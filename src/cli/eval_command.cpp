@@ -12,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "corpus/prepare.h"
-#include "tools/model_target.h"
+#include "tools/loaded_model.h"
 #include "train/eval_share.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
@@ -34,7 +34,7 @@ struct Options {
 };
 
 // How to read --data: as said, else as the run's own text; a run on token ids has none.
-DataConfig format_of(const Options& options, const Target& target) {
+DataConfig format_of(const Options& options, const ModelLocation& target) {
   DataConfig format;
   if (target.run) {
     format = read_run_config(RunFolder(*target.run)).config.data;
@@ -45,7 +45,7 @@ DataConfig format_of(const Options& options, const Target& target) {
   return format;
 }
 
-int evaluate_target(const Options& options) {
+int evaluate_model(const Options& options) {
   if (options.data.empty() && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
@@ -55,8 +55,8 @@ int evaluate_target(const Options& options) {
                 "--format and --text-field say how --data is read; a run's held-out text is "
                 "prepared already");
   }
-  const Target target = open_target(options.target);
-  ModelTarget loaded(target,
+  const ModelLocation target = locate_model(options.target);
+  LoadedModel loaded(target,
                      {options.device, options.precision, options.max_length, options.tokenizer});
 
   // The run's own held-out documents, or those given.
@@ -156,7 +156,7 @@ void add_eval_command(CLI::App& app, Action& action) {
                       "A sentencepiece .model (default: the folder's)");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback(
-      [options, &action] { action = [options] { return evaluate_target(*options); }; });
+      [options, &action] { action = [options] { return evaluate_model(*options); }; });
 }
 
 }  // namespace lmtrain

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "model/generate.h"
-#include "tools/model_target.h"
+#include "tools/loaded_model.h"
 
 namespace lmtrain {
 namespace {
@@ -21,7 +21,7 @@ struct Options {
 };
 
 int generate_text(Options options) {
-  ModelTarget loaded(open_target(options.target),
+  LoadedModel loaded(locate_model(options.target),
                      {options.device, options.precision, 0, options.tokenizer});
   const Tokenizer& tokenizer = loaded.tokenizer();
   std::vector<int32_t> ids =

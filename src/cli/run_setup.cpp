@@ -8,18 +8,18 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/model_location.h"
 #include "checkpoint/run_config.h"
-#include "checkpoint/target.h"
 #include "cli/length_picture.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
-#include "run/adopt.h"
+#include "run/copy_checkpoint.h"
 #include "run/given_model.h"
 #include "run/run_warnings.h"
 #include "run/start_checks.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -244,7 +244,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
 
   const FileLock lock = lock_run(run);
   require_new_run(run);  // begun by another process since
-  adopt_checkpoint(from, *step, run);
+  copy_checkpoint(from, *step, run);
   write_run_config(run, config, *step);
   return with_the_run_there(run, [&] {
     RestartableRun training = make_run(config, run);

@@ -44,14 +44,14 @@ void check_steps(const SequenceConfig& c, Rules& rules) {
                   str(lengths, ": ", length, " is out of range; allowed: from min_length ",
                       c.min_length, " to max_length ", c.max_length));
   }
-  const std::vector<Span>& ends = c.schedule.boundaries;
+  const std::vector<TrainingDuration>& ends = c.schedule.boundaries;
   for (size_t i = 0; i < ends.size(); ++i) {
     const bool after =
         i == 0 || ends[i].unit != ends[i - 1].unit || ends[i - 1].value < ends[i].value;
-    rules.require(
-        ends[i].value > 0 && after, {"sequence.schedule.boundaries"},
-        str("sequence.schedule.boundaries: ", write_span(ends[i]),
-            i == 0 ? "" : " after " + write_span(ends[i - 1]), "; allowed: above 0, increasing"));
+    rules.require(ends[i].value > 0 && after, {"sequence.schedule.boundaries"},
+                  str("sequence.schedule.boundaries: ", write_duration(ends[i]),
+                      i == 0 ? "" : " after " + write_duration(ends[i - 1]),
+                      "; allowed: above 0, increasing"));
   }
 }
 
@@ -140,8 +140,8 @@ void check_optimizer(const Config& config, Rules& rules) {
       {"optimizer.betas_end", "optimizer.type"},
       str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
   const LrScheduleConfig& lr = config.lr_schedule;
-  const bool percents =
-      lr.warmup.unit == Span::Unit::kPercent && lr.decay.unit == Span::Unit::kPercent;
+  const bool percents = lr.warmup.unit == TrainingDuration::Unit::kPercent &&
+                        lr.decay.unit == TrainingDuration::Unit::kPercent;
   rules.require(lr.type != "wsd" || !percents || lr.warmup.value + lr.decay.value <= 100,
                 {"lr_schedule.decay", "lr_schedule.warmup", "lr_schedule.type"},
                 str("lr_schedule.warmup ", lr.warmup.value, "% and decay ", lr.decay.value,

@@ -14,11 +14,11 @@ namespace lmtrain {
 
 // A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s", "2 epochs". What a bare
 // number means is up to the key.
-struct Span {
+struct TrainingDuration {
   enum class Unit { kSteps, kTokens, kPercent, kSeconds, kEpochs };
   double value = 0;
   Unit unit = Unit::kSteps;
-  bool operator==(const Span&) const = default;
+  bool operator==(const TrainingDuration&) const = default;
 };
 
 struct TokenizerTrainConfig {
@@ -60,10 +60,10 @@ struct LengthScheduleConfig {
   std::string type =
       "grow_p2";       // constant | linear | root | step | natural | grow_linear | grow_p2
   int64_t cycles = 4;  // grow_*
-  Span duration{100.0, Span::Unit::kPercent};  // linear, root
-  double root_degree = 2.0;                    // root
-  std::vector<int64_t> lengths;                // step: lengths[i] holds until boundaries[i],
-  std::vector<Span> boundaries;                //   after the last one max_length
+  TrainingDuration duration{100.0, TrainingDuration::Unit::kPercent};  // linear, root
+  double root_degree = 2.0;                                            // root
+  std::vector<int64_t> lengths;              // step: lengths[i] holds until boundaries[i],
+  std::vector<TrainingDuration> boundaries;  //   after the last one max_length
   bool operator==(const LengthScheduleConfig&) const = default;
 };
 
@@ -125,29 +125,29 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::vector<double> betas_end;                   // at the end of the run; none: as at its begin
-  double weight_decay_end_ratio = 1.0;             // to weight_decay
-  std::string end_shape = "linear";                // linear | cosine
-  double momentum = 0.95;                          // muon
-  bool nesterov = true;                            // muon
-  int64_t ns_steps = 5;                            // muon
-  std::string adjust_lr = "match_rms_adamw";       // muon: match_rms_adamw | original
-  double alpha = 8.0;                              // ademamix
-  Span alpha_warmup{100.0, Span::Unit::kPercent};  // ademamix; 0: none
-  Span beta3_warmup{100.0, Span::Unit::kPercent};  // ademamix; 0: none
-  int64_t precondition_frequency = 10;             // soap
-  int64_t max_precond_dim = 10000;                 // soap
+  std::vector<double> betas_end;              // at the end of the run; none: as at its begin
+  double weight_decay_end_ratio = 1.0;        // to weight_decay
+  std::string end_shape = "linear";           // linear | cosine
+  double momentum = 0.95;                     // muon
+  bool nesterov = true;                       // muon
+  int64_t ns_steps = 5;                       // muon
+  std::string adjust_lr = "match_rms_adamw";  // muon: match_rms_adamw | original
+  double alpha = 8.0;                         // ademamix
+  TrainingDuration alpha_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
+  TrainingDuration beta3_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
+  int64_t precondition_frequency = 10;                                     // soap
+  int64_t max_precond_dim = 10000;                                         // soap
   std::vector<OptimizerGroupConfig> groups;
   bool operator==(const OptimizerConfig&) const = default;
 };
 
 struct LrScheduleConfig {
   std::string type = "cosine";  // cosine | linear | sqrt | wsd | constant
-  Span warmup{1.0, Span::Unit::kPercent};
+  TrainingDuration warmup{1.0, TrainingDuration::Unit::kPercent};
   std::string warmup_shape = "linear";  // linear | sqrt | cosine
   double warmup_start = 0.01;
   double min_ratio = 0.1;
-  Span decay{20.0, Span::Unit::kPercent};
+  TrainingDuration decay{20.0, TrainingDuration::Unit::kPercent};
   std::string decay_shape = "one_minus_sqrt";  // linear | sqrt | one_minus_sqrt | cosine
   bool operator==(const LrScheduleConfig&) const = default;
 };
@@ -183,7 +183,7 @@ struct GuardConfig {
 
 struct RestartConfig {
   int64_t seeds = 1;
-  Span tokens{2.0, Span::Unit::kPercent};
+  TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   std::string vary = "all";  // all | init
   bool on_divergence = false;
   int64_t max_attempts = 3;
@@ -191,22 +191,22 @@ struct RestartConfig {
 };
 
 struct EvalConfig {
-  Span every{5.0, Span::Unit::kPercent};
+  TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   std::optional<int64_t> tokens;  // of an evaluation; none: auto
   bool operator==(const EvalConfig&) const = default;
 };
 
 struct CheckpointConfig {
-  Span every{5.0, Span::Unit::kPercent};
+  TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   int64_t keep = 3;
-  std::optional<Span> keep_every;
+  std::optional<TrainingDuration> keep_every;
   bool async = true;
   std::string on_save_error = "stop";  // stop | continue
   bool operator==(const CheckpointConfig&) const = default;
 };
 
 struct LogConfig {
-  Span every{10.0, Span::Unit::kSteps};
+  TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
   bool operator==(const LogConfig&) const = default;
 };

@@ -4,7 +4,7 @@
 namespace lmtrain {
 
 void add_output_settings(SettingTable& t, Config& c) {
-  using Unit = Span::Unit;
+  using Unit = TrainingDuration::Unit;
   constexpr double kMaxTokens = 0x1p53;
   const std::vector<Unit> all = {Unit::kSteps, Unit::kTokens, Unit::kPercent, Unit::kSeconds,
                                  Unit::kEpochs};

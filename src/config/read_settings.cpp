@@ -157,14 +157,14 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kBytes:
     case SettingKind::kDuration:
       return read_amount(node, setting, pointer);
-    case SettingKind::kSpan: {
-      Span span;
-      if (parse_span_node(node, setting, pointer, &span)) store(setting.slot, span);
+    case SettingKind::kDuration: {
+      TrainingDuration duration;
+      if (parse_duration_node(node, setting, pointer, &duration)) store(setting.slot, duration);
       return;
     }
     case SettingKind::kNumbers:
     case SettingKind::kIntegers:
-    case SettingKind::kSpans:
+    case SettingKind::kDurations:
       return read_list(node, setting, pointer);
     case SettingKind::kSources:
       return read_sources(node, setting, pointer);
@@ -297,21 +297,21 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
   store(setting.slot, *count);
 }
 
-bool SettingReader::parse_span_node(const JsonNode& node, const Setting& setting,
-                                    const std::string& pointer, Span* span) {
+bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& setting,
+                                        const std::string& pointer, TrainingDuration* duration) {
   if (node.is(Type::kNumber)) {
     if (!node.integer || *node.integer < 0 || static_cast<double>(*node.integer) > 0x1p53) {
       wrong(node, setting, pointer, "is not a whole number of at least 0");
       return false;
     }
-    *span = {static_cast<double>(*node.integer), setting.bare_unit};
+    *duration = {static_cast<double>(*node.integer), setting.bare_unit};
     return true;
   }
-  const std::optional<Span> parsed =
-      node.is(Type::kString) ? parse_span(node.text) : std::optional<Span>();
+  const std::optional<TrainingDuration> parsed =
+      node.is(Type::kString) ? parse_duration(node.text) : std::optional<TrainingDuration>();
   if (!parsed) {
     wrong(node, setting, pointer, "is not an amount with a unit",
-          node.is(Type::kString) ? quoted(similar_spans(node.text, setting.units))
+          node.is(Type::kString) ? quoted(similar_durations(node.text, setting.units))
                                  : std::vector<std::string>());
     return false;
   }
@@ -319,7 +319,7 @@ bool SettingReader::parse_span_node(const JsonNode& node, const Setting& setting
     wrong(node, setting, pointer, "has a unit that this key does not take");
     return false;
   }
-  *span = *parsed;
+  *duration = *parsed;
   return true;
 }
 
@@ -338,20 +338,20 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
   if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
   std::vector<double> numbers;
   std::vector<int64_t> integers;
-  std::vector<Span> spans;
+  std::vector<TrainingDuration> durations;
   // Each item is read as a setting of its own, so that its range and message are the same.
   Setting item = setting;
   item.kind = setting.kind == SettingKind::kNumbers    ? SettingKind::kNumber
               : setting.kind == SettingKind::kIntegers ? SettingKind::kInteger
-                                                       : SettingKind::kSpan;
+                                                       : SettingKind::kDuration;
   double number = 0;
   int64_t integer = 0;
   for (size_t i = 0; i < node.items.size(); ++i) {
     const std::string below = str(pointer, '/', i);
     const size_t before = problems_.size();
-    if (setting.kind == SettingKind::kSpans) {
-      Span span;
-      if (parse_span_node(node.items[i], item, below, &span)) spans.push_back(span);
+    if (setting.kind == SettingKind::kDurations) {
+      TrainingDuration duration;
+      if (parse_duration_node(node.items[i], item, below, &duration)) durations.push_back(duration);
     } else if (setting.kind == SettingKind::kNumbers) {
       item.slot = &number;
       read_number(node.items[i], item, below);
@@ -364,8 +364,8 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
     if (problems_.size() > before) bad_.insert(setting.key);
   }
   if (bad(setting.key)) return;
-  if (setting.kind == SettingKind::kSpans) {
-    store(setting.slot, spans);
+  if (setting.kind == SettingKind::kDurations) {
+    store(setting.slot, durations);
   } else if (setting.kind == SettingKind::kNumbers) {
     store(setting.slot, numbers);
   } else {

@@ -47,8 +47,8 @@ class SettingReader {
   void read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
                  const std::string& pointer);
 
-  bool parse_span_node(const JsonNode& node, const Setting& setting, const std::string& pointer,
-                       Span* span);
+  bool parse_duration_node(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                           TrainingDuration* duration);
   bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
   void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
                    const std::string& pointer);

@@ -134,14 +134,14 @@ class SchemaWriter {
         return any_of({ranged("integer", range), pattern(bytes_pattern())});
       case SettingKind::kDuration:
         return any_of({ranged("number", range), pattern(duration_pattern())});
-      case SettingKind::kSpan:
-        return span(setting);
+      case SettingKind::kDuration:
+        return duration(setting);
       case SettingKind::kNumbers:
         return list_of(ranged("number", range));
       case SettingKind::kIntegers:
         return list_of(ranged("integer", range));
-      case SettingKind::kSpans:
-        return list_of(span(setting));
+      case SettingKind::kDurations:
+        return list_of(duration(setting));
       case SettingKind::kSources:
         return sources(*catalog_.inside(setting));
       case SettingKind::kGroups:
@@ -156,8 +156,8 @@ class SchemaWriter {
     return Json::object();
   }
 
-  static Json span(const Setting& setting) {
-    return any_of({ranged("integer", {.low = 0}), pattern(span_pattern(setting.units))});
+  static Json duration(const Setting& setting) {
+    return any_of({ranged("integer", {.low = 0}), pattern(duration_pattern(setting.units))});
   }
 
   Json sources(const SettingTable& table) {

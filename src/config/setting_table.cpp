@@ -22,11 +22,15 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
     SettingKind operator()(const std::string*) const { return SettingKind::kText; }
     SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
-    SettingKind operator()(const Span*) const { return SettingKind::kSpan; }
-    SettingKind operator()(const std::optional<Span>*) const { return SettingKind::kSpan; }
+    SettingKind operator()(const TrainingDuration*) const { return SettingKind::kDuration; }
+    SettingKind operator()(const std::optional<TrainingDuration>*) const {
+      return SettingKind::kDuration;
+    }
     SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
     SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
-    SettingKind operator()(const std::vector<Span>*) const { return SettingKind::kSpans; }
+    SettingKind operator()(const std::vector<TrainingDuration>*) const {
+      return SettingKind::kDurations;
+    }
     SettingKind operator()(const std::optional<RopeScalingConfig>*) const {
       return SettingKind::kRopeScaling;
     }
@@ -61,28 +65,28 @@ std::string range_text(const SettingRange& range) {
   return has_high ? (range.high_open ? " below " : " of at most ") + number_text(range.high) : "";
 }
 
-std::string span_text(const Setting& setting) {
+std::string duration_text(const Setting& setting) {
   std::vector<std::string> examples;
-  for (const Span::Unit unit : setting.units) {
+  for (const TrainingDuration::Unit unit : setting.units) {
     switch (unit) {
-      case Span::Unit::kSteps:
+      case TrainingDuration::Unit::kSteps:
         examples.emplace_back("\"500 steps\"");
         break;
-      case Span::Unit::kTokens:
+      case TrainingDuration::Unit::kTokens:
         examples.emplace_back("\"10M\" tokens");
         break;
-      case Span::Unit::kPercent:
+      case TrainingDuration::Unit::kPercent:
         examples.emplace_back("\"2%\" of the run");
         break;
-      case Span::Unit::kSeconds:
+      case TrainingDuration::Unit::kSeconds:
         examples.emplace_back("\"90s\" \"30min\" \"2h\"");
         break;
-      case Span::Unit::kEpochs:
+      case TrainingDuration::Unit::kEpochs:
         examples.emplace_back("\"1.5 epochs\"");
         break;
     }
   }
-  const bool steps = setting.bare_unit == Span::Unit::kSteps;
+  const bool steps = setting.bare_unit == TrainingDuration::Unit::kSteps;
   return std::string("a number of ") + (steps ? "steps" : "tokens") + ", or text such as " +
          join(examples, ", ");
 }
@@ -112,14 +116,14 @@ std::string allowed_without_null(const Setting& setting) {
       return "a number of bytes" + range + ", or text such as \"100MB\" \"1GiB\"";
     case SettingKind::kDuration:
       return "seconds" + range + ", or text such as \"90s\" \"30min\" \"2h\"";
-    case SettingKind::kSpan:
-      return span_text(setting);
+    case SettingKind::kDuration:
+      return duration_text(setting);
     case SettingKind::kNumbers:
       return "a list of numbers" + range;
     case SettingKind::kIntegers:
       return "a list of integers" + range;
-    case SettingKind::kSpans:
-      return "a list, each " + span_text(setting);
+    case SettingKind::kDurations:
+      return "a list, each " + duration_text(setting);
     case SettingKind::kSources:
       return R"(a list of paths and of {"path": ..., "weight": ...})";
     case SettingKind::kGroups:
@@ -238,7 +242,8 @@ Setting& Setting::default_is(std::string note) {
   default_note = std::move(note);
   return *this;
 }
-Setting& Setting::in_units(std::vector<Span::Unit> allowed, Span::Unit bare) {
+Setting& Setting::in_units(std::vector<TrainingDuration::Unit> allowed,
+                           TrainingDuration::Unit bare) {
   units = std::move(allowed);
   bare_unit = bare;
   return *this;

@@ -6,10 +6,10 @@ namespace lmtrain {
 namespace {
 
 using Kind = SettingKind;
-constexpr Span::Unit kSteps = Span::Unit::kSteps;
-constexpr Span::Unit kTokens = Span::Unit::kTokens;
-constexpr Span::Unit kPercent = Span::Unit::kPercent;
-constexpr Span::Unit kEpochs = Span::Unit::kEpochs;
+constexpr TrainingDuration::Unit kSteps = TrainingDuration::Unit::kSteps;
+constexpr TrainingDuration::Unit kTokens = TrainingDuration::Unit::kTokens;
+constexpr TrainingDuration::Unit kPercent = TrainingDuration::Unit::kPercent;
+constexpr TrainingDuration::Unit kEpochs = TrainingDuration::Unit::kEpochs;
 constexpr double kMaxLength = 1 << 24;
 constexpr double kMaxTokens = 0x1p53;
 

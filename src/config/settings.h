@@ -18,10 +18,10 @@ namespace lmtrain {
 
 // Where the value lives. monostate: a key that is known but keeps no value of its own.
 using SettingSlot =
-    std::variant<std::monostate, bool*, int64_t*, double*, std::string*, Span*,
-                 std::vector<double>*, std::vector<int64_t>*, std::vector<Span>*,
+    std::variant<std::monostate, bool*, int64_t*, double*, std::string*, TrainingDuration*,
+                 std::vector<double>*, std::vector<int64_t>*, std::vector<TrainingDuration>*,
                  std::optional<int64_t>*, std::optional<double>*, std::optional<std::string>*,
-                 std::optional<Span>*, std::optional<RopeScalingConfig>*,
+                 std::optional<TrainingDuration>*, std::optional<RopeScalingConfig>*,
                  std::vector<DataSourceConfig>*, std::optional<std::vector<DataSourceConfig>>*,
                  std::vector<OptimizerGroupConfig>*>;
 
@@ -38,10 +38,10 @@ enum class SettingKind {
   kTokens,          // integer or "10B"
   kBytes,           // integer or "100MB"
   kDuration,        // seconds or "90s"
-  kSpan,            // a number in `bare_unit`, or text in one of `units`
+  kDuration,        // a number in `bare_unit`, or text in one of `units`
   kNumbers,         // list of numbers
   kIntegers,        // list of integers
-  kSpans,           // list of spans
+  kDurations,       // list of durations
   kSources,         // list of data sources
   kGroups,          // list of optimizer groups
   kRopeScaling,     // transformers' rope_scaling
@@ -69,8 +69,8 @@ struct Setting {
   std::string null_name;     // how null is written, "auto"; empty: null
   std::string null_meaning;  // what null stands for
   std::string default_note;  // a default that the struct cannot state
-  std::vector<Span::Unit> units;
-  Span::Unit bare_unit = Span::Unit::kSteps;
+  std::vector<TrainingDuration::Unit> units;
+  TrainingDuration::Unit bare_unit = TrainingDuration::Unit::kSteps;
   bool required = false;
   std::string used_key;                  // used only while the setting of this key ...
   std::vector<std::string> used_values;  // ... is one of these, as text
@@ -85,7 +85,7 @@ struct Setting {
   Setting& one_of(std::vector<std::string> values);
   Setting& null_is(std::string meaning_of_null, std::string written = "");
   Setting& default_is(std::string note);
-  Setting& in_units(std::vector<Span::Unit> allowed, Span::Unit bare);
+  Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
   Setting& used_if(std::string other, std::vector<std::string> values);
   Setting& from(std::string reference);
   Setting& must_be_given();

@@ -176,25 +176,26 @@ std::optional<double> parse_duration(std::string_view text) {
   return amount ? scaled(*amount, kTimeUnits) : std::nullopt;
 }
 
-std::optional<Span> parse_span(std::string_view text) {
+std::optional<TrainingDuration> parse_duration(std::string_view text) {
   const std::optional<Amount> amount = split_amount(text);
   if (!amount || amount->unit.empty()) return std::nullopt;
   if (amount->unit == "%") {
     if (amount->number > 100) return std::nullopt;
-    return Span{amount->number, Span::Unit::kPercent};
+    return TrainingDuration{amount->number, TrainingDuration::Unit::kPercent};
   }
   if (amount->unit == "epochs" || amount->unit == "epoch") {
-    return Span{amount->number, Span::Unit::kEpochs};
+    return TrainingDuration{amount->number, TrainingDuration::Unit::kEpochs};
   }
   if (amount->unit == "steps" || amount->unit == "step") {
     if (amount->number != std::trunc(amount->number) || amount->number > kLargestWhole) {
       return std::nullopt;
     }
-    return Span{amount->number, Span::Unit::kSteps};
+    return TrainingDuration{amount->number, TrainingDuration::Unit::kSteps};
   }
-  if (const auto seconds = parse_duration(text)) return Span{*seconds, Span::Unit::kSeconds};
+  if (const auto seconds = parse_duration(text))
+    return TrainingDuration{*seconds, TrainingDuration::Unit::kSeconds};
   if (const auto tokens = parse_tokens(text)) {
-    return Span{static_cast<double>(*tokens), Span::Unit::kTokens};
+    return TrainingDuration{static_cast<double>(*tokens), TrainingDuration::Unit::kTokens};
   }
   return std::nullopt;
 }
@@ -217,28 +218,28 @@ std::vector<std::string> similar_durations(std::string_view text) {
   return similar(text, candidates);
 }
 
-std::vector<std::string> similar_spans(std::string_view text,
-                                       const std::vector<Span::Unit>& units) {
+std::vector<std::string> similar_durations(std::string_view text,
+                                           const std::vector<TrainingDuration::Unit>& units) {
   Candidates candidates;
-  for (const Span::Unit unit : units) {
+  for (const TrainingDuration::Unit unit : units) {
     switch (unit) {
-      case Span::Unit::kSteps:
+      case TrainingDuration::Unit::kSteps:
         candidates.names.emplace_back("steps");
         break;
-      case Span::Unit::kTokens:
+      case TrainingDuration::Unit::kTokens:
         candidates.names.emplace_back("tokens");
         add_names(kTokenUnits, candidates.names);
         candidates.add(kOtherTokenUnits);
         break;
-      case Span::Unit::kPercent:
+      case TrainingDuration::Unit::kPercent:
         candidates.names.emplace_back("%");
         candidates.add(kOtherPercentUnits);
         break;
-      case Span::Unit::kSeconds:
+      case TrainingDuration::Unit::kSeconds:
         add_names(kTimeUnits, candidates.names);
         candidates.add(kOtherTimeUnits);
         break;
-      case Span::Unit::kEpochs:
+      case TrainingDuration::Unit::kEpochs:
         candidates.names.emplace_back("epochs");
         break;
     }
@@ -250,23 +251,23 @@ std::string tokens_pattern() { return kNumberPattern + alternatives(kTokenUnits)
 std::string bytes_pattern() { return kNumberPattern + alternatives(kByteUnits) + "$"; }
 std::string duration_pattern() { return kNumberPattern + alternatives(kTimeUnits) + "$"; }
 
-std::string span_pattern(const std::vector<Span::Unit>& units) {
+std::string duration_pattern(const std::vector<TrainingDuration::Unit>& units) {
   std::vector<std::string> patterns;
-  for (const Span::Unit unit : units) {
+  for (const TrainingDuration::Unit unit : units) {
     switch (unit) {
-      case Span::Unit::kSteps:
+      case TrainingDuration::Unit::kSteps:
         patterns.emplace_back("steps?");
         break;
-      case Span::Unit::kTokens:
+      case TrainingDuration::Unit::kTokens:
         patterns.push_back(alternatives(kTokenUnits) + "( ?tokens)?");
         break;
-      case Span::Unit::kPercent:
+      case TrainingDuration::Unit::kPercent:
         patterns.emplace_back("%");
         break;
-      case Span::Unit::kSeconds:
+      case TrainingDuration::Unit::kSeconds:
         patterns.push_back(alternatives(kTimeUnits));
         break;
-      case Span::Unit::kEpochs:
+      case TrainingDuration::Unit::kEpochs:
         patterns.emplace_back("epochs?");
         break;
     }
@@ -284,18 +285,18 @@ std::string write_duration(double seconds) {
   return {};
 }
 
-std::string write_span(const Span& span) {
-  switch (span.unit) {
-    case Span::Unit::kSteps:
-      return shortest(span.value) + " steps";
-    case Span::Unit::kTokens:
-      return write_tokens(span.value);
-    case Span::Unit::kPercent:
-      return shortest(span.value) + "%";
-    case Span::Unit::kSeconds:
-      return write_duration(span.value);
-    case Span::Unit::kEpochs:
-      return shortest(span.value) + " epochs";
+std::string write_duration(const TrainingDuration& duration) {
+  switch (duration.unit) {
+    case TrainingDuration::Unit::kSteps:
+      return shortest(duration.value) + " steps";
+    case TrainingDuration::Unit::kTokens:
+      return write_tokens(duration.value);
+    case TrainingDuration::Unit::kPercent:
+      return shortest(duration.value) + "%";
+    case TrainingDuration::Unit::kSeconds:
+      return write_duration(duration.value);
+    case TrainingDuration::Unit::kEpochs:
+      return shortest(duration.value) + " epochs";
   }
   return {};
 }

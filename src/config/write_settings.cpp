@@ -23,9 +23,9 @@ Json sources_json(const std::vector<DataSourceConfig>& sources) {
   return out;
 }
 
-Json span_json(const Span& span, Span::Unit bare_unit) {
-  if (span.unit == bare_unit) return static_cast<int64_t>(span.value);
-  return write_span(span);
+Json duration_json(const TrainingDuration& duration, TrainingDuration::Unit bare_unit) {
+  if (duration.unit == bare_unit) return static_cast<int64_t>(duration.value);
+  return write_duration(duration);
 }
 
 template <class T>
@@ -43,15 +43,18 @@ struct ToJson {
   Json operator()(const int64_t* slot) const { return *slot; }
   Json operator()(const double* slot) const { return *slot; }
   Json operator()(const std::string* slot) const { return *slot; }
-  Json operator()(const Span* slot) const { return span_json(*slot, setting.bare_unit); }
-  Json operator()(const std::optional<Span>* slot) const {
-    return *slot ? span_json(**slot, setting.bare_unit) : Json(nullptr);
+  Json operator()(const TrainingDuration* slot) const {
+    return duration_json(*slot, setting.bare_unit);
+  }
+  Json operator()(const std::optional<TrainingDuration>* slot) const {
+    return *slot ? duration_json(**slot, setting.bare_unit) : Json(nullptr);
   }
   Json operator()(const std::vector<double>* slot) const { return *slot; }
   Json operator()(const std::vector<int64_t>* slot) const { return *slot; }
-  Json operator()(const std::vector<Span>* slot) const {
+  Json operator()(const std::vector<TrainingDuration>* slot) const {
     Json out = Json::array();
-    for (const Span& span : *slot) out.push_back(span_json(span, setting.bare_unit));
+    for (const TrainingDuration& duration : *slot)
+      out.push_back(duration_json(duration, setting.bare_unit));
     return out;
   }
   Json operator()(const std::optional<int64_t>* slot) const {

@@ -18,7 +18,7 @@ class KeptWork : public CapturedGraph {
 
 class WorkKeeper : public GraphRecorder {
  public:
-  void rehearse(const Work& work) override { work(); }
+  void warm_up(const Work& work) override { work(); }
   std::unique_ptr<CapturedGraph> capture(const Work& work) override {
     return std::make_unique<KeptWork>(work);
   }

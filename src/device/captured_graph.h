@@ -29,7 +29,7 @@ class GraphRecorder {
   virtual ~GraphRecorder() = default;
   // Does the work at once, where capture() will record it: what libraries do in a first call only,
   // plans and workspaces, may not happen in a capture.
-  virtual void rehearse(const Work& work) = 0;
+  virtual void warm_up(const Work& work) = 0;
   // Records the work without doing it. Throws what the work throws, and Error(kInternal) where the
   // device refuses; either way the device is as before.
   virtual std::unique_ptr<CapturedGraph> capture(const Work& work) = 0;

@@ -27,7 +27,7 @@ void wait_for(const c10::Stream& waiting, const c10::Stream& other) {
   event.block(waiting);
 }
 
-// The memory of all graphs of a recorder, and of their rehearsals: what the one has let go is the
+// The memory of all graphs of a recorder, and of their warm_ups: what the one has let go is the
 // next one's. It stays at its addresses as long as the pool lives.
 class Pool {
  public:
@@ -97,7 +97,7 @@ class CudaGraphRecorder : public GraphRecorder {
   explicit CudaGraphRecorder(const at::Device& device)
       : stream_(device_interface().getStreamFromGlobalPool(device)), pool_(stream_) {}
 
-  void rehearse(const Work& work) override { on_own_stream(work); }
+  void warm_up(const Work& work) override { on_own_stream(work); }
 
   std::unique_ptr<CapturedGraph> capture(const Work& work) override {
     std::unique_ptr<CapturedGraph> graph;

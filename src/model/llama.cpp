@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "model/activation_checkpointing.h"
 #include "model/llama_source.h"
-#include "model/recompute.h"
 #include "model/rope.h"
 #include "ops/accumulate.h"
 #include "ops/operators.h"
@@ -142,7 +142,7 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
     const LayerFunction layer = [this, weights, place](const at::Tensor& input) {
       return call("whole_layer", {input, weights, place[0], place[1], place[2]});
     };
-    x = recomputed(layer, x, leaves);
+    x = checkpointed(layer, x, leaves);
   }
   return call("head_loss", {x, c10::IValue(), micro.targets, micro.scale, weights_});
 }

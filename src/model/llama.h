@@ -6,7 +6,7 @@
 // bits of a step do not depend on how many came before. Not thread-safe.
 //
 // With `activation_checkpointing` of its config a layer is computed again in the backward instead
-// of being kept (model/recompute.h), to the same bits.
+// of being kept (model/activation_checkpointing.h), to the same bits.
 //
 #pragma once
 

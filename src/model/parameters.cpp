@@ -2,8 +2,8 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 
 namespace lmtrain {
 namespace {
@@ -114,7 +114,7 @@ void Parameters::initialize(int64_t seed, double initializer_range) {
       continue;
     }
     const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
-    share_work(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
+    parallel_for_queued(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         tensor[i] = static_cast<float>(
             initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));

@@ -1,8 +1,8 @@
 #include "ops/accumulate.h"
 
 #include "device/dispatch.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 
 namespace lmtrain {
 
@@ -13,7 +13,7 @@ void accumulate(const at::Tensor& part, const at::Tensor& sum, bool first) {
   }
   const at::Tensor flat = part.contiguous();
   on_cpu(flat, [&]<class T>(T) {
-    share_work(flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
+    parallel_for_queued(flat.numel(), grain_rows(1), [&](int64_t begin, int64_t end) {
       cpu_kernels<T>().accumulate(elements<T>(flat) + begin, elements<float>(sum) + begin,
                                   end - begin, first);
     });

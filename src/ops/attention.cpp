@@ -1,8 +1,8 @@
 #include "kernels/cpu/attention.h"
 
 #include "device/dispatch.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 #include "ops/flash_attention.h"
 #include "ops/operators.h"
 
@@ -48,7 +48,7 @@ struct Work {
 // run(task(work), the task that the thread likely takes next, scratch) for all of it.
 template <class F, class G>
 void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, const G& run) {
-  SharedWork shared(static_cast<int64_t>(all.size()));
+  WorkQueue shared(static_cast<int64_t>(all.size()));
   const int64_t threads = at::get_num_threads();
   shared.run(1, [&] {
     const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);

@@ -1,8 +1,8 @@
 #include "ops/cross_entropy.h"
 
 #include "device/dispatch.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 
@@ -79,7 +79,7 @@ void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
                         double z_loss) {
   on_cpu(logits, [&]<class T>(T) {
     const RowLosses<T> row_losses(logits, targets, losses, grad_scale, z_loss);
-    share_work(logits.size(0), grain_rows(logits.size(1)), row_losses);
+    parallel_for_queued(logits.size(0), grain_rows(logits.size(1)), row_losses);
   });
   on_cuda(logits, [&](const auto& call) {
     cuda::cross_entropy(call, logits.data_ptr(), elements<int64_t>(targets),

@@ -9,12 +9,12 @@
 namespace lmtrain {
 namespace {
 
-// [rows, columns], uninitialised. On a CPU rows that would lie kFarApart lie a line further apart:
-// products read their columns.
+// [rows, columns], uninitialised. On a CPU rows that would lie kCacheAliasStride lie a line further
+// apart: products read their columns.
 at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
   constexpr int64_t kLine = 64;
   const auto size = static_cast<int64_t>(x.element_size());
-  const bool far_apart = x.is_cpu() && columns * size % kFarApart == 0;
+  const bool far_apart = x.is_cpu() && columns * size % kCacheAliasStride == 0;
   const int64_t stride = columns + (far_apart ? kLine / size : 0);
   return at::empty({rows, stride}, x.options()).narrow(1, 0, columns);
 }

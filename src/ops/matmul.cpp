@@ -1,8 +1,8 @@
 #include "ops/matmul.h"
 
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
-#include "ops/shared_product.h"
+#include "device/work_queue.h"
+#include "ops/parallel_gemm.h"
 
 namespace lmtrain {
 namespace {
@@ -17,8 +17,8 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
     c_MN.zero_();
     return;
   }
-  shared_product<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
-                    {{elements<T>(c_MN), c_MN.stride(0)}});
+  parallel_gemm<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
+                   {{elements<T>(c_MN), c_MN.stride(0)}});
 }
 
 template <class T>
@@ -82,21 +82,22 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
 }
 
 template <class T>
-void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x) {
+void visit_all(const TileFunction<T>& function, const at::Tensor& x) {
   const int64_t width = x.size(1);
-  share_work(x.size(0), grain_rows(width), [&](int64_t begin, int64_t end) {
-    fused.visit({begin, 0, end - begin, width}, elements<T>(x) + begin * x.stride(0), x.stride(0));
+  parallel_for_queued(x.size(0), grain_rows(width), [&](int64_t begin, int64_t end) {
+    function.visit({begin, 0, end - begin, width}, elements<T>(x) + begin * x.stride(0),
+                   x.stride(0));
   });
 }
 
 template <class T>
-at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN) {
+at::Tensor product_of(const Prologue<T>& a, int64_t rows, const at::Tensor& b_KN) {
   const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN);
   // Else they would be computed for each of many groups of columns.
   if (gemm != nullptr && has_rows_for_threads(*gemm, rows)) {
     const at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
-    shared_product<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN,
-                      {{elements<T>(c_MN), c_MN.stride(0)}});
+    parallel_gemm<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN,
+                     {{elements<T>(c_MN), c_MN.stride(0)}});
     return c_MN;
   }
   const at::Tensor a_MK = at::empty({rows, b_KN.size(0)}, b_KN.options());
@@ -105,21 +106,21 @@ at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b
 }
 
 template <class T>
-void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const FusedMatrix<T>& c) {
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue<T>& c) {
   if (const CpuGemm<T>* gemm = fusing_gemm<T>(a_MK.size(0), b_KN);
       gemm != nullptr && has_a_contiguous_side(a_MK)) {
-    shared_product<T>(*gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN, {{}, &c});
+    parallel_gemm<T>(*gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN, {{}, &c});
     return;
   }
   visit_all(c, product(a_MK, b_KN));
 }
 
-template void visit_all(const FusedMatrix<float>&, const at::Tensor&);
-template void visit_all(const FusedMatrix<Bf16>&, const at::Tensor&);
-template at::Tensor product_of(const FusedMatrix<float>&, int64_t, const at::Tensor&);
-template at::Tensor product_of(const FusedMatrix<Bf16>&, int64_t, const at::Tensor&);
-template void product_into(const at::Tensor&, const at::Tensor&, const FusedMatrix<float>&);
-template void product_into(const at::Tensor&, const at::Tensor&, const FusedMatrix<Bf16>&);
+template void visit_all(const TileFunction<float>&, const at::Tensor&);
+template void visit_all(const TileFunction<Bf16>&, const at::Tensor&);
+template at::Tensor product_of(const Prologue<float>&, int64_t, const at::Tensor&);
+template at::Tensor product_of(const Prologue<Bf16>&, int64_t, const at::Tensor&);
+template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<float>&);
+template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<Bf16>&);
 
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN) {
   bool done = false;
@@ -136,13 +137,13 @@ void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_M
   with_gemm(a_MK, b_KN, [&]<class T>(const CpuGemm<T>& gemm) {
     if (b_KN.size(0) == 0 || !is_one_block(gemm, b_KN)) return;
     if (!has_rows_for_threads(gemm, a_MK.size(0))) return;
-    shared_product<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
-                      {{elements<T>(c_MN), c_MN.stride(0)}, nullptr, &visit});
+    parallel_gemm<T>(gemm, {a_MK.size(0), gemm_matrix<T>(a_MK)}, b_KN,
+                     {{elements<T>(c_MN), c_MN.stride(0)}, nullptr, &visit});
     done = true;
   });
   if (done) return;
   product_into(a_MK, b_KN, c_MN);
-  share_work(c_MN.size(0), grain_rows(c_MN.size(1)), visit);
+  parallel_for_queued(c_MN.size(0), grain_rows(c_MN.size(1)), visit);
 }
 
 at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {
@@ -157,7 +158,7 @@ at::Tensor batched_product(const at::Tensor& a_BMK, const at::Tensor& b_BKN) {
     if (count < at::get_num_threads()) {
       multiply_some(0, count);
     } else {
-      share_work(count, 1, multiply_some);
+      parallel_for_queued(count, 1, multiply_some);
     }
   });
   return c_BMN.defined() ? c_BMN : at::bmm(a_BMK, b_BKN);

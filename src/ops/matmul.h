@@ -29,25 +29,31 @@ struct MatrixPart {
   int64_t rows, columns;
 };
 
-// A matrix that a product computes, or consumes, part by part in a thread's own cache, so that it
-// need not be in memory: the threads call `visit` with each part, whose rows are contiguous,
-// `stride` numbers apart. `beside` are matrices of the same shape whose part is read or written
-// there; they are fetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), as the product's
-// dtype.
+// What threads call with each part of a matrix that lies in their own cache: its rows are
+// contiguous, `stride` numbers apart. `beside` are matrices of the same shape whose part is read or
+// written there; they are prefetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), the
+// product's dtype.
 template <class T>
-struct FusedMatrix {
+struct TileFunction {
   std::vector<at::Tensor> beside;
   std::function<void(const MatrixPart& part, T* data, int64_t stride)> visit;
 };
+// Computes the left operand of a product part by part, so that it need not be in memory.
+template <class T>
+using Prologue = TileFunction<T>;
+// Consumes the result of a product part by part, likewise.
+template <class T>
+using Epilogue = TileFunction<T>;
 
-// Visits all of such a matrix that is in memory, x_MN, whose rows are contiguous. On a CPU.
+// Calls `function` with all parts of a matrix that is in memory, x_MN, whose rows are contiguous.
+// On a CPU.
 template <class T>
-void visit_all(const FusedMatrix<T>& fused, const at::Tensor& x_MN);
-// a_MK b_KN, where a's parts are what `a.visit` writes, if need be more than once. On a CPU.
+void visit_all(const TileFunction<T>& function, const at::Tensor& x_MN);
+// a_MK b_KN, where the prologue writes the parts of a, if need be more than once. On a CPU.
 template <class T>
-at::Tensor product_of(const FusedMatrix<T>& a, int64_t rows, const at::Tensor& b_KN);
-// a_MK b_KN, whose parts `c.visit` reads, each once. On a CPU.
+at::Tensor product_of(const Prologue<T>& a, int64_t rows, const at::Tensor& b_KN);
+// a_MK b_KN, whose parts the epilogue reads, each once. On a CPU.
 template <class T>
-void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const FusedMatrix<T>& c);
+void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue<T>& c);
 
 }  // namespace lmtrain

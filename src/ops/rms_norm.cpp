@@ -1,6 +1,6 @@
 #include "device/dispatch.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 #include "ops/operators.h"
 
 namespace lmtrain {
@@ -19,7 +19,7 @@ std::pair<at::Tensor, at::Tensor> forward_rows(const at::Tensor& x, const at::Te
   const at::Tensor y = at::empty_like(x);
   const at::Tensor rstd = at::empty({rows}, x.options().dtype(at::kFloat));
   on_cpu(x, [&]<class T>(T) {
-    share_work(rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
+    parallel_for_queued(rows, grain_rows(dim), [&](int64_t begin, int64_t end) {
       const auto at = [&](const at::Tensor& t) {
         return t.defined() ? elements<T>(t) + begin * dim : nullptr;
       };
@@ -47,7 +47,7 @@ std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::
   on_cpu(x, [&]<class T>(T) {
     const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
     const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
-    share_work(kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
+    parallel_for_queued(kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {
         const int64_t begin = std::min(rows, block * block_rows);
         const int64_t end = std::min(rows, begin + block_rows);

@@ -20,7 +20,7 @@ T* at_part(const at::Tensor& x, const MatrixPart& part, int64_t row) {
 
 // y_NF part by part.
 template <class T>
-FusedMatrix<T> swiglu_parts(const at::Tensor& gate_up) {
+Prologue<T> swiglu_parts(const at::Tensor& gate_up) {
   const auto [gate, up] = halves(gate_up);
   return {{gate, up}, [gate, up](const MatrixPart& part, T* y, int64_t stride) {
             for (int64_t row = 0; row < part.rows; ++row, y += stride) {
@@ -33,8 +33,8 @@ FusedMatrix<T> swiglu_parts(const at::Tensor& gate_up) {
 // What becomes of dy_NF, part by part: d_gate_up, and y again. Only what is read is fetched beside
 // the products: they have not the time for all.
 template <class T>
-FusedMatrix<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d_gate_up,
-                                     const at::Tensor& y) {
+Epilogue<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d_gate_up,
+                                  const at::Tensor& y) {
   const auto [gate, up] = halves(gate_up);
   const auto [d_gate, d_up] = halves(d_gate_up);
   return {

@@ -3,15 +3,15 @@
 #include <cmath>
 
 #include "device/torch_headers.h"
-#include "schedule/span.h"
+#include "schedule/duration.h"
 #include "schedule/warmup.h"
 
 namespace lmtrain {
 namespace {
 
 // In the unit of the run.
-double length_of(const Span& span, const RunPosition& run) {
-  return resolve_span(span, run.total, run.counts_steps, run.tokens_per_step);
+double length_of(const TrainingDuration& duration, const RunPosition& run) {
+  return resolve_duration(duration, run.total, run.counts_steps, run.tokens_per_step);
 }
 
 }  // namespace

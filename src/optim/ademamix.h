@@ -29,7 +29,7 @@ class AdEMAMix : public Optimizer, private CapturableUpdate {
 
   Hyperparameters hyperparameters_;
   double beta1_, beta2_, beta3_, eps_, alpha_;
-  Span alpha_warmup_, beta3_warmup_;
+  TrainingDuration alpha_warmup_, beta3_warmup_;
   Parameters& parameters_;
   FlatMoments moments_;
   UpdateConstants<AdEMAMixConstants> constants_;

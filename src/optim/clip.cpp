@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "device/dispatch.h"
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 
 namespace lmtrain {
 namespace {
@@ -28,7 +28,7 @@ double gradient_norm(const at::Tensor& grad) {
   if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
   const int64_t size = grad.numel();
   std::vector<double> blocks(static_cast<size_t>((size + kBlock - 1) / kBlock));
-  share_work(static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
+  parallel_for_queued(static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t begin = block * kBlock;
       blocks[static_cast<size_t>(block)] = cpu_kernels<float>().sum_of_squares(

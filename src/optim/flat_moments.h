@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "device/dispatch.h"
-#include "device/shared_work.h"
+#include "device/work_queue.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 
@@ -52,7 +52,7 @@ bool has_fused_update(const Parameters& parameters);
 // threads.
 template <class F>
 void for_each_piece(const FlatRange& range, const F& f) {
-  share_work(range.size, grain_rows(1), [&](int64_t begin, int64_t end) {
+  parallel_for_queued(range.size, grain_rows(1), [&](int64_t begin, int64_t end) {
     f(range.first + begin, range.moment_first + begin, end - begin);
   });
 }

@@ -30,7 +30,7 @@ struct UpdateStep {
   int64_t number = 1;     // of the update, from 1; skipped batches do not count
   double lr = 0;          // of the schedule
   double grad_scale = 1;  // the gradient is multiplied by it as it is read
-  RunPosition run = {};   // for warm-ups that are spans of the run
+  RunPosition run = {};   // for warm-ups that are durations of the run
 };
 
 // A tensor of the optimizer's state, of any shape, on the device of the parameters. Saved as fp32

@@ -7,7 +7,7 @@
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/target.h"
+#include "checkpoint/model_location.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/tokenizer.h"
 
@@ -101,7 +101,7 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
 }
 
 void check_length(const Config& config, std::vector<std::string>& warnings) {
-  const int64_t theirs = target_max_length({*config.init_from, std::nullopt, false});
+  const int64_t theirs = located_max_length({*config.init_from, std::nullopt, false});
   const int64_t ours = config.sequence.max_length;
   if (ours == theirs) return;
   const std::string what =

@@ -7,10 +7,10 @@
 #include "base/signal.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/target.h"
+#include "checkpoint/model_location.h"
 #include "formats/json_lines.h"
 #include "formats/manifest.h"
-#include "run/adopt.h"
+#include "run/copy_checkpoint.h"
 #include "run/start_checks.h"
 #include "train/failure.h"
 
@@ -165,7 +165,7 @@ void RestartableRun::settle() {
 
 void RestartableRun::finish_promotion(const TrialResult& best) {
   if (run_.checkpoint_steps().empty())
-    adopt_checkpoint(trial_folder(run_, best.seed), best.step, run_);
+    copy_checkpoint(trial_folder(run_, best.seed), best.step, run_);
   for (const TrialResult& trial : trials_)
     remove_tree(trial_folder(run_, trial.seed).checkpoints());
 }
@@ -185,7 +185,7 @@ void RestartableRun::abandon(const TrialResult& failed) {
 
 std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFolder& folder,
                                                       std::optional<int64_t> checkpoint,
-                                                      std::optional<Span> trial) const {
+                                                      std::optional<TrainingDuration> trial) const {
   Config config = config_of_seed(config_, seed);
   if (config.train.max_time) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started_;

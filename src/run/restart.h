@@ -62,7 +62,7 @@ class RestartableRun {
   void prepare_trainer();
   std::unique_ptr<Trainer> make_trainer(int64_t seed, const RunFolder& folder,
                                         std::optional<int64_t> checkpoint,
-                                        std::optional<Span> trial) const;
+                                        std::optional<TrainingDuration> trial) const;
   // The outcome where it ends the process.
   std::optional<RunOutcome> run_trial();
   std::optional<RunOutcome> run_to_the_end();

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "config/units.h"
+#include "schedule/duration.h"
 #include "schedule/lr_schedule.h"
-#include "schedule/span.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -28,15 +28,15 @@ std::string length_setting(const TrainConfig& train) {
   return str("train.tokens ", count(train.tokens.value_or(0)));
 }
 
-// The settings of the rate and of its span, in the unit of the run.
+// The settings of the rate and of its duration, in the unit of the run.
 LrSchedule schedule_of(const Config& config, double total) {
   return {config.lr_schedule, config.optimizer.lr, total, config.train.steps.has_value(),
           static_cast<double>(config.batch.tokens)};
 }
 
-double span_of(const Span& span, const Config& config, double total) {
-  return resolve_span(span, total, config.train.steps.has_value(),
-                      static_cast<double>(config.batch.tokens));
+double duration_of(const TrainingDuration& duration, const Config& config, double total) {
+  return resolve_duration(duration, total, config.train.steps.has_value(),
+                          static_cast<double>(config.batch.tokens));
 }
 
 void many_passes(const Config& config, const BatchOrder& order, Warnings& warnings) {
@@ -104,15 +104,15 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
 void learning_rate(const Config& config, double total, Warnings& warnings) {
   const LrSchedule schedule = schedule_of(config, total);
   if (schedule.warmup() >= total) {
-    warnings.push_back(str("lr_schedule.warmup ", write_span(config.lr_schedule.warmup),
+    warnings.push_back(str("lr_schedule.warmup ", write_duration(config.lr_schedule.warmup),
                            " is as long as the run (", length_setting(config.train),
                            ") or longer: the rate ends on its way up; lower it"));
     return;
   }
   if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
-  const double decay = span_of(config.lr_schedule.decay, config, total);
+  const double decay = duration_of(config.lr_schedule.decay, config, total);
   if (schedule.warmup() + decay > total * (1 + 1e-9)) {
-    warnings.push_back(str("lr_schedule.decay ", write_span(config.lr_schedule.decay),
+    warnings.push_back(str("lr_schedule.decay ", write_duration(config.lr_schedule.decay),
                            " is longer than what follows the warm-up (",
                            length_setting(config.train),
                            "): the rate has no plateau; lower decay or warmup"));
@@ -125,36 +125,39 @@ void lengths_to_come(const Config& config, const BatchOrder& order, double total
   const LengthScheduleConfig& schedule = config.sequence.schedule;
   const bool grows = schedule.type == "linear" || schedule.type == "root";
   if (!grows && (schedule.type != "step" || schedule.boundaries.empty())) return;
-  const Span& end = grows ? schedule.duration : schedule.boundaries.back();
+  const TrainingDuration& end = grows ? schedule.duration : schedule.boundaries.back();
   const auto epoch = static_cast<double>(targets_per_epoch(order));
   const double per_step = config.train.steps ? static_cast<double>(config.batch.tokens) : 1;
-  const double place =
-      end.unit == Span::Unit::kEpochs ? end.value * epoch / per_step : span_of(end, config, total);
+  const double place = end.unit == TrainingDuration::Unit::kEpochs
+                           ? end.value * epoch / per_step
+                           : duration_of(end, config, total);
   if (place <= total * (1 + 1e-9)) return;
-  warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ", write_span(end),
-                         " is longer than the run (", length_setting(config.train),
-                         "): no row ever has max_length ", config.sequence.max_length));
+  warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ",
+                         write_duration(end), " is longer than the run (",
+                         length_setting(config.train), "): no row ever has max_length ",
+                         config.sequence.max_length));
 }
 
 void never_due(const Config& config, const BatchOrder& order, double total, bool has_eval,
                Warnings& warnings) {
   const auto epoch = static_cast<double>(targets_per_epoch(order));
   // "100%" says itself that there is one, at the end.
-  const auto beyond = [&](const Span& every) {
-    const Span span = epochs_in_tokens(every, epoch);
-    if (span.value <= 0 || span.unit == Span::Unit::kSeconds || span.unit == Span::Unit::kPercent)
+  const auto beyond = [&](const TrainingDuration& every) {
+    const TrainingDuration duration = epochs_in_tokens(every, epoch);
+    if (duration.value <= 0 || duration.unit == TrainingDuration::Unit::kSeconds ||
+        duration.unit == TrainingDuration::Unit::kPercent)
       return false;
-    return span_of(span, config, total) > total;
+    return duration_of(duration, config, total) > total;
   };
-  const auto warn = [&](const char* key, const Span& every, const char* what) {
+  const auto warn = [&](const char* key, const TrainingDuration& every, const char* what) {
     if (beyond(every))
-      warnings.push_back(str(key, " ", write_span(every), " is longer than the run (",
+      warnings.push_back(str(key, " ", write_duration(every), " is longer than the run (",
                              length_setting(config.train), "): ", what));
   };
   if (has_eval)
     warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
   // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
-  const std::optional<Span>& kept = config.checkpoint.keep_every;
+  const std::optional<TrainingDuration>& kept = config.checkpoint.keep_every;
   if (config.lr_schedule.type == "wsd" || (kept && kept->value > 0 && !beyond(*kept))) return;
   warn("checkpoint.every", config.checkpoint.every,
        "the only checkpoint comes at its end, and a run that is killed begins anew");

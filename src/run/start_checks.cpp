@@ -14,7 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "device/device_memory.h"
 #include "train/memory_plan.h"
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 
 namespace lmtrain {

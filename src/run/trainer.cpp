@@ -48,7 +48,7 @@ bool same_length(const RunLength& a, const RunLength& b) {
 }  // namespace
 
 Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
-                 std::optional<int64_t> checkpoint, std::optional<Span> trial)
+                 std::optional<int64_t> checkpoint, std::optional<TrainingDuration> trial)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
@@ -84,7 +84,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), counts_steps,
                        tokens_per_step);
   saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
-  if (trial) trial_end_ = resolve_span(*trial, total(), counts_steps, tokens_per_step);
+  if (trial) trial_end_ = resolve_duration(*trial, total(), counts_steps, tokens_per_step);
   const auto flops_per_token = [layout = parameters_.layout()](int64_t length) {
     return layout.causal_flops_per_token(length);
   };
@@ -231,14 +231,14 @@ void Trainer::train() {
   write_running_status();
   if (!at_end()) {
     fit_memory(config_, model_, order_->batch_lengths(), grad_, state_.micro,
-               [this](const Lowered& lowered) { report_lowered(lowered); });
+               [this](const MicroBatchReduction& lowered) { report_reduction(lowered); });
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
   lap();
   while (!at_end() && stop_signal() == 0) {
     if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
-    if (state_.guard.passes_over(state_.batch)) {
+    if (state_.guard.excludes(state_.batch)) {
       loader_->next();
       ++state_.batch;
       continue;
@@ -289,7 +289,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
-      report_lowered(lower_micro_rows(config_, state_.micro, batch.length, failure.cause));
+      report_reduction(reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
       reset_peak_memory(model_.device());
     }
   }
@@ -308,12 +308,12 @@ void Trainer::train_batch() {
   const double grad_norm = gradient_norm(grad_);
   ++state_.batch;
   const bool overflow = state_.loss_scale && std::isfinite(loss) && !std::isfinite(grad_norm);
-  const Finding finding =
-      overflow ? Finding{} : judge_step(config_.guard, state_.guard, batch.length, loss, grad_norm);
-  if (overflow || finding.trouble != Trouble::kNone) {
+  const Verdict verdict =
+      overflow ? Verdict{} : judge_step(config_.guard, state_.guard, batch.length, loss, grad_norm);
+  if (overflow || verdict.anomaly != Anomaly::kNone) {
     state_.elapsed += seconds_since(begin);
     overflow ? handle_overflow(batch, loss, grad_norm)
-             : handle_trouble(batch, loss, grad_norm, finding);
+             : handle_anomaly(batch, loss, grad_norm, verdict);
     return;
   }
   const double grad_scale = clip_gradient(config_.clip, grad_, grad_norm);

@@ -21,9 +21,9 @@
 #include "optim/optimizer.h"
 #include "run/metrics.h"
 #include "run/time_left.h"
+#include "schedule/duration.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/save_schedule.h"
-#include "schedule/span.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
 #include "train/step_graphs.h"
@@ -41,7 +41,7 @@ class Trainer {
   // verified. Reads weights and opens the data; writes nothing yet. A `trial` is the beginning of
   // the run, this long: it is saved where it ends, and then evaluated.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
-          std::optional<Span> trial = {});
+          std::optional<TrainingDuration> trial = {});
   ~Trainer();
 
   RunPlan plan() const { return plan_run(config_, data_, *order_); }
@@ -77,10 +77,10 @@ class Trainer {
   // Forward and backward of a batch, in smaller micro-batches where memory does not hold them after
   // all.
   double forward_and_backward(const Batch& batch);
-  void report_lowered(const Lowered& lowered);
+  void report_reduction(const MicroBatchReduction& lowered);
   void train_batch();
   void handle_overflow(const Batch& batch, double loss, double grad_norm);
-  void handle_trouble(const Batch& batch, double loss, double grad_norm, const Finding& finding);
+  void handle_anomaly(const Batch& batch, double loss, double grad_norm, const Verdict& verdict);
   void skip_batch(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
   void count_skip();
   void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);

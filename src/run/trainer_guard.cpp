@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/target.h"
+#include "checkpoint/model_location.h"
 #include "corpus/shards/document_files.h"
 #include "device/torch_headers.h"
 #include "run/trainer.h"
@@ -82,20 +82,20 @@ void Trainer::handle_overflow(const Batch& batch, double loss, double grad_norm)
   if (counts) count_skip();
 }
 
-void Trainer::handle_trouble(const Batch& batch, double loss, double grad_norm,
-                             const Finding& finding) {
-  const bool spike = finding.trouble == Trouble::kSpike;
+void Trainer::handle_anomaly(const Batch& batch, double loss, double grad_norm,
+                             const Verdict& verdict) {
+  const bool spike = verdict.anomaly == Anomaly::kSpike;
   const std::string& policy = spike ? config_.guard.on_spike : config_.guard.on_nonfinite;
   const Json fields = incident_fields(batch, loss, grad_norm);
-  if (spike) log_->event("spike", state_, finding.reason, fields);
+  if (spike) log_->event("spike", state_, verdict.reason, fields);
   if (policy == "rollback") {
-    roll_back(batch, finding.reason, fields);
+    roll_back(batch, verdict.reason, fields);
     return;
   }
-  if (policy == "skip" || !spike) skip_batch(batch, finding.reason, fields);
+  if (policy == "skip" || !spike) skip_batch(batch, verdict.reason, fields);
   if (policy == "stop") {
     throw Error(ErrorKind::kNumeric,
-                str("step ", state_.step + 1, ", batch ", batch.index, ": ", finding.reason,
+                str("step ", state_.step + 1, ", batch ", batch.index, ": ", verdict.reason,
                     "; guard.", spike ? "on_spike" : "on_nonfinite", " is \"stop\". ", kCure,
                     ", or set it to \"skip\""));
   }
@@ -139,7 +139,7 @@ void Trainer::judge_evaluation(double loss) const {
 
 void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fields) {
   GuardState guard = state_.guard;
-  MicroFit micro = state_.micro;
+  MicroBatchLimits micro = state_.micro;
   const int64_t from_step = state_.step;
   saver_->wait();
   checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
@@ -148,7 +148,7 @@ void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fiel
   const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
   guard.windows = std::move(state_.guard.windows);
   guard.skips_in_a_row = state_.guard.skips_in_a_row;
-  guard.passed_over.push_back(batch.index);
+  guard.excluded_batches.push_back(batch.index);
   guard.rollback_step = state_.step;
   guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
   state_.guard = std::move(guard);
@@ -156,7 +156,7 @@ void Trainer::roll_back(const Batch& batch, const std::string& reason, Json fiel
   begin_from_state();
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint_ ? Json(run_.checkpoint(*checkpoint_).string()) : Json(nullptr);
-  fields["passed_over"] = state_.guard.passed_over;
+  fields["passed_over"] = state_.guard.excluded_batches;
   log_->event("rollback", state_, reason, fields);
   log_warning(str("batch ", batch.index, ": ", reason, "; back from step ", from_step, " to step ",
                   state_.step, ", the batch is passed over"));

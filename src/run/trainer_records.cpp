@@ -153,7 +153,7 @@ void Trainer::report_end() const {
   if (finished()) log_note(next_commands(run_.path(), config_));
 }
 
-void Trainer::report_lowered(const Lowered& lowered) {
+void Trainer::report_reduction(const MicroBatchReduction& lowered) {
   log_->event(
       "oom_fit", state_, lowered.reason,
       {{"seq_len", lowered.length}, {"rows_before", lowered.rows_before}, {"rows", lowered.rows}});

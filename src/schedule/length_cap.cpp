@@ -10,22 +10,23 @@
 namespace lmtrain {
 namespace {
 
-double in_batches(const Span& span, const RunScale& scale) {
-  switch (span.unit) {
-    case Span::Unit::kSteps:
-      return span.value;
-    case Span::Unit::kTokens:
-      return span.value / scale.tokens_per_batch;
-    case Span::Unit::kPercent:
-      return span.value / 100 * scale.batches;
-    case Span::Unit::kEpochs:
-      return span.value * scale.batches_per_epoch;
-    case Span::Unit::kSeconds:
+double in_batches(const TrainingDuration& duration, const RunScale& scale) {
+  switch (duration.unit) {
+    case TrainingDuration::Unit::kSteps:
+      return duration.value;
+    case TrainingDuration::Unit::kTokens:
+      return duration.value / scale.tokens_per_batch;
+    case TrainingDuration::Unit::kPercent:
+      return duration.value / 100 * scale.batches;
+    case TrainingDuration::Unit::kEpochs:
+      return duration.value * scale.batches_per_epoch;
+    case TrainingDuration::Unit::kSeconds:
       break;
   }
-  throw Error(ErrorKind::kConfig,
-              "sequence.schedule: a span of time has no fixed place in a run; give it in steps, "
-              "tokens, percent or epochs");
+  throw Error(
+      ErrorKind::kConfig,
+      "sequence.schedule: a duration of time has no fixed place in a run; give it in steps, "
+      "tokens, percent or epochs");
 }
 
 // Ascending: max_length halved as often as it stays whole and at least min_length.

@@ -31,7 +31,7 @@ class LengthCap {
     bool operator==(const Step&) const = default;
   };
 
-  // Error(kConfig) for boundaries that do not increase in this run, and for spans of time.
+  // Error(kConfig) for boundaries that do not increase in this run, and for durations of time.
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
             const RunScale& scale);
 

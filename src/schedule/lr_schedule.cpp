@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "schedule/span.h"
+#include "schedule/duration.h"
 
 namespace lmtrain {
 namespace {
@@ -44,11 +44,11 @@ LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, double total
       floor_(config.min_ratio * peak),
       warmup_start_(config.warmup_start),
       total_(total),
-      warmup_(resolve_span(config.warmup, total, counts_steps, tokens_per_step)),
+      warmup_(resolve_duration(config.warmup, total, counts_steps, tokens_per_step)),
       decay_begin_(warmup_) {
   if (config.type == "wsd") {
-    decay_begin_ =
-        std::max(warmup_, total - resolve_span(config.decay, total, counts_steps, tokens_per_step));
+    decay_begin_ = std::max(
+        warmup_, total - resolve_duration(config.decay, total, counts_steps, tokens_per_step));
   } else if (config.type == "constant") {
     decay_begin_ = total_;
     shape_ = "linear";  // of a decay that never begins

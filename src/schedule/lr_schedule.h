@@ -12,8 +12,8 @@ namespace lmtrain {
 
 class LrSchedule {
  public:
-  // `total`, and the spans' own units resolved to it: steps are `tokens_per_step` tokens when
-  // counting in tokens. Error(kConfig) for an unknown shape or a span of time.
+  // `total`, and the durations' own units resolved to it: steps are `tokens_per_step` tokens when
+  // counting in tokens. Error(kConfig) for an unknown shape or a duration of time.
   LrSchedule(const LrScheduleConfig& config, double peak, double total, bool counts_steps,
              double tokens_per_step);
 

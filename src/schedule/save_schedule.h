@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "config/config.h"
+#include "schedule/duration.h"
 #include "schedule/lr_schedule.h"
-#include "schedule/span.h"
 
 namespace lmtrain {
 

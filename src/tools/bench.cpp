@@ -19,7 +19,7 @@
 #include "tools/matmul_rate.h"
 #include "train/loss_scale.h"
 #include "train/memory_plan.h"
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -127,7 +127,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
       plan_memory(config, precision_of(config), batch.num_targets).device_total();
   reset_peak_memory(run.device());
   expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
-  const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kRehearsals + 1 : 0);
+  const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
   for (int64_t i = 0; i < warmup; ++i) run.step(batch);
   const auto count = static_cast<double>(micro_batches);
   std::vector<double> seconds;
@@ -160,12 +160,12 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
 }
 
 // Rows as a run would take them, and no killed process for a length that does not fit.
-MicroFit fitted(const Config& config, BenchRun& run, const std::vector<int64_t>& lengths) {
-  const auto note = [](const Lowered& lowered) {
+MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<int64_t>& lengths) {
+  const auto note = [](const MicroBatchReduction& lowered) {
     log_warning(str("length ", lowered.length, ": ", counted(lowered.rows, "row"),
                     " at once instead of ", lowered.rows_before, " (", lowered.reason, ")"));
   };
-  MicroFit fit;
+  MicroBatchLimits fit;
   fit_memory(config, run.model(), lengths, run.gradient(), fit, note);
   return fit;
 }
@@ -195,7 +195,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   prepare_memory(config);
   BenchRun run(config);
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
-  const MicroFit fit = fitted(config, run, lengths);
+  const MicroBatchLimits fit = fitted(config, run, lengths);
   BenchResult result;
   result.num_parameters = run.layout().num_parameters();
   result.data_sheet_rate = known_peak_flops(run.device(), precision_of(config).dtype);

@@ -25,23 +25,23 @@ double token_cost(const Config& config) {
 double count_evaluations(const Config& config, const PreparedData& data) {
   const double tokens = run_tokens(config, data);
   const double step = static_cast<double>(config.batch.tokens) / tokens;  // part of the run
-  const Span& every = config.eval.every;
+  const TrainingDuration& every = config.eval.every;
   double middles = 0;
   if (every.value > 0) {
     switch (every.unit) {
-      case Span::Unit::kSteps:
+      case TrainingDuration::Unit::kSteps:
         middles = (1 - step) / (every.value * step);
         break;
-      case Span::Unit::kTokens:
+      case TrainingDuration::Unit::kTokens:
         middles = (1 - step) * tokens / every.value;
         break;
-      case Span::Unit::kPercent:
+      case TrainingDuration::Unit::kPercent:
         middles = (1 - step) * 100 / every.value;
         break;
-      case Span::Unit::kEpochs:
+      case TrainingDuration::Unit::kEpochs:
         middles = (1 - step) * tokens / (every.value * static_cast<double>(data.train_tokens));
         break;
-      case Span::Unit::kSeconds:
+      case TrainingDuration::Unit::kSeconds:
         middles = kMiddlesByTheClock;
         break;
     }

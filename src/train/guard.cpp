@@ -34,20 +34,21 @@ void push(std::vector<double>& values, int64_t window, double value) {
 
 }  // namespace
 
-bool GuardState::passes_over(int64_t batch) const {
-  return std::find(passed_over.begin(), passed_over.end(), batch) != passed_over.end();
+bool GuardState::excludes(int64_t batch) const {
+  return std::find(excluded_batches.begin(), excluded_batches.end(), batch) !=
+         excluded_batches.end();
 }
 
-Finding judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
+Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
                    double grad_norm) {
   if (config.on_nonfinite != "off") {
-    if (!std::isfinite(loss)) return {Trouble::kNotFinite, "the loss is not finite"};
-    if (!std::isfinite(grad_norm)) return {Trouble::kNotFinite, "the gradient is not finite"};
+    if (!std::isfinite(loss)) return {Anomaly::kNotFinite, "the loss is not finite"};
+    if (!std::isfinite(grad_norm)) return {Anomaly::kNotFinite, "the gradient is not finite"};
   }
   const auto found = state.windows.find(length);
   if (config.on_spike == "off" || found == state.windows.end()) return {};
   const auto spike = [&](const char* what, double sigmas) {
-    return Finding{Trouble::kSpike, str("the ", what, " is ", std::round(sigmas * 10) / 10,
+    return Verdict{Anomaly::kSpike, str("the ", what, " is ", std::round(sigmas * 10) / 10,
                                         " standard deviations above its mean")};
   };
   const double loss_sigmas = sigmas_above(found->second.losses, config.window, loss);

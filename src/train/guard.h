@@ -27,23 +27,23 @@ struct GuardWindow {
 struct GuardState {
   std::map<int64_t, GuardWindow> windows;  // by sequence length; empty while on_spike is off
   int64_t skips_in_a_row = 0;              // since the last update
-  std::vector<int64_t> passed_over;        // batches not trained on any more, after rollbacks
+  std::vector<int64_t> excluded_batches;   // batches not trained on any more, after rollbacks
   int64_t rollback_step = 0;               // the checkpoint that was last gone back to
   int64_t rollbacks_in_a_row = 0;          // to that checkpoint
   bool operator==(const GuardState&) const = default;
 
-  bool passes_over(int64_t batch) const;
+  bool excludes(int64_t batch) const;
 };
 
-enum class Trouble { kNone, kNotFinite, kSpike };
+enum class Anomaly { kNone, kNotFinite, kSpike };
 
-struct Finding {
-  Trouble trouble = Trouble::kNone;
+struct Verdict {
+  Anomaly anomaly = Anomaly::kNone;
   std::string reason;  // for people
 };
 
-// What the guard says of a step; an update that is off limits to it ("off") is never in trouble.
-Finding judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
+// What the guard says of a step; an update that is off limits to it ("off") is never in anomaly.
+Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
                    double grad_norm);
 // The step was applied.
 void note_update(const GuardConfig& config, GuardState& state, int64_t length, double loss,

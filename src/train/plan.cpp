@@ -33,7 +33,9 @@ struct RunUnits {
   }
 };
 
-bool by_the_clock(const Span& span) { return span.unit == Span::Unit::kSeconds; }
+bool by_the_clock(const TrainingDuration& duration) {
+  return duration.unit == TrainingDuration::Unit::kSeconds;
+}
 
 std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule,
                                                     const RunUnits& run) {
@@ -76,7 +78,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   plan.learning_rate = learning_rate_points(rates, run);
   const auto tokens_per_epoch = static_cast<double>(order.targets_given());
   const SaveSchedule saves(config, rates, tokens_per_epoch);
-  const std::optional<Span>& keep_every = config.checkpoint.keep_every;
+  const std::optional<TrainingDuration>& keep_every = config.checkpoint.keep_every;
   if (!keep_every || !by_the_clock(*keep_every)) {
     plan.kept_checkpoints = run.count(
         [&](const Progress& before, const Progress& after) { return saves.kept(before, after); });

@@ -58,7 +58,7 @@ at::Tensor StepGraphs::loss_and_gradient(const MicroBatch& micro, bool first) {
     loss_.copy_(model_.loss_and_gradient(inputs, grad_, first));
   };
   const std::string packed = segments > 0 ? str(", up to ", segments, " segments") : "";
-  run(first ? shape.first : shape.later, shape.refused, work,
+  run(first ? shape.first : shape.later, shape.capture_failed, work,
       str(counted(rows, "row"), " of length ", length, packed));
   return loss_.clone();  // the next graph overwrites it
 }
@@ -68,14 +68,15 @@ void StepGraphs::update(const UpdateStep& step) {
   if (halves == nullptr) return optimizer_.update(step, grad_);
   halves->set_constants(step);
   run(
-      update_, update_refused_, [this, halves] { halves->apply(grad_); }, "the update");
+      update_, update_capture_failed_, [this, halves] { halves->apply(grad_); }, "the update");
 }
 
-void StepGraphs::run(Graph& graph, bool& refused, const Work& work, const std::string& what) {
-  if (refused) return work();
-  if (graph.rehearsals < kRehearsals) {
-    recorder_->rehearse(work);
-    ++graph.rehearsals;
+void StepGraphs::run(Graph& graph, bool& capture_failed, const Work& work,
+                     const std::string& what) {
+  if (capture_failed) return work();
+  if (graph.warm_ups < kWarmUps) {
+    recorder_->warm_up(work);
+    ++graph.warm_ups;
     return;
   }
   if (!graph.captured) {
@@ -86,7 +87,7 @@ void StepGraphs::run(Graph& graph, bool& refused, const Work& work, const std::s
       if (failure.kind == ErrorKind::kMemory) throw;
       log_warning(str("compile \"graph\": ", what,
                       " as \"script\" instead, to the same bits: ", failure.cause));
-      refused = true;
+      capture_failed = true;
       return work();
     }
   }

@@ -21,7 +21,7 @@ namespace lmtrain {
 class StepGraphs {
  public:
   // Of a shape, before it is captured.
-  static constexpr int kRehearsals = 2;
+  static constexpr int kWarmUps = 2;
 
   // They are used as long as this lives; their buffers must not be replaced.
   StepGraphs(std::unique_ptr<GraphRecorder> recorder, Llama& model, Optimizer& optimizer,
@@ -37,18 +37,18 @@ class StepGraphs {
   using Shape = std::array<int64_t, 3>;
 
   struct Graph {
-    int rehearsals = 0;
+    int warm_ups = 0;
     std::unique_ptr<CapturedGraph> captured;
   };
   struct ShapeGraphs {
     MicroBatch inputs;
     Graph first, later;  // put the gradient into the buffer, and add it
-    bool refused = false;
+    bool capture_failed = false;
   };
 
-  // Does the work, or launches its graph, whichever it has come to. `refused`: whether capturing
-  // it, or its like, has failed. `what` it is, for the log.
-  void run(Graph& graph, bool& refused, const Work& work, const std::string& what);
+  // Does the work, or launches its graph, whichever it has come to. `capture_failed`: whether
+  // capturing it, or its like, has failed. `what` it is, for the log.
+  void run(Graph& graph, bool& capture_failed, const Work& work, const std::string& what);
 
   std::unique_ptr<GraphRecorder> recorder_;  // outlives the graphs
   Llama& model_;
@@ -57,7 +57,7 @@ class StepGraphs {
   at::Tensor loss_;  // where every graph leaves it
   std::map<Shape, ShapeGraphs> shapes_;
   Graph update_;
-  bool update_refused_ = false;
+  bool update_capture_failed_ = false;
 };
 
 }  // namespace lmtrain

@@ -199,7 +199,8 @@ TEST(BatchOrderPlan, RefusesWhatCannotBe) {
   };
   SequenceConfig crossing = sequence("bucket", "step");
   crossing.schedule.lengths = {8, 16};
-  crossing.schedule.boundaries = {{50, Span::Unit::kPercent}, {4, Span::Unit::kSteps}};
+  crossing.schedule.boundaries = {{50, TrainingDuration::Unit::kPercent},
+                                  {4, TrainingDuration::Unit::kSteps}};
   EXPECT_EQ(kind(crossing, 64, {.steps = 100}), ErrorKind::kConfig);
 
   const SequenceConfig good = sequence("bucket", "grow_p2");

@@ -105,9 +105,10 @@ class BatchOrderProperties : public testing::TestWithParam<Setting> {
     sequence.cut = GetParam().cut;
     sequence.schedule.type = schedule;
     sequence.schedule.cycles = 3;
-    sequence.schedule.duration = {70, Span::Unit::kPercent};
+    sequence.schedule.duration = {70, TrainingDuration::Unit::kPercent};
     sequence.schedule.lengths = {8, 32};
-    sequence.schedule.boundaries = {{20, Span::Unit::kPercent}, {60, Span::Unit::kPercent}};
+    sequence.schedule.boundaries = {{20, TrainingDuration::Unit::kPercent},
+                                    {60, TrainingDuration::Unit::kPercent}};
     DataConfig data;
     data.shuffle = GetParam().shuffle;
     const Mixture sources = mixture(shard);

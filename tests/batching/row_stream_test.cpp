@@ -11,10 +11,10 @@
 namespace lmtrain {
 namespace {
 
-using Source = RowStream::Source;
+using Group = RowStream::Group;
 
-const OrderKey kShuffled("corpus", 7, true);
-const OrderKey kInOrder("corpus", 7, false);
+const ShuffleKey kShuffled("corpus", 7, true);
+const ShuffleKey kInOrder("corpus", 7, false);
 
 // [source][row]: how often among the rows [begin, end).
 std::vector<std::map<int64_t, int64_t>> count(const RowStream& stream, size_t num_sources,
@@ -29,8 +29,8 @@ std::vector<std::map<int64_t, int64_t>> count(const RowStream& stream, size_t nu
 }
 
 TEST(RowStream, EverySourceComesByItsWeight) {
-  const std::vector<Source> sources = {{3000, 1}, {500, 2}, {701, 0.5}, {0, 1}, {1, 0.25}, {90, 3}};
-  for (const OrderKey& key : {kShuffled, kInOrder}) {
+  const std::vector<Group> sources = {{3000, 1}, {500, 2}, {701, 0.5}, {0, 1}, {1, 0.25}, {90, 3}};
+  for (const ShuffleKey& key : {kShuffled, kInOrder}) {
     const RowStream stream(sources, 64, key);
     // Four epochs are whole for each source.
     const auto counts = count(stream, sources.size(), 0, stream.rows_of_epochs(4));
@@ -44,7 +44,7 @@ TEST(RowStream, EverySourceComesByItsWeight) {
 }
 
 TEST(RowStream, SharesAreExactOverTheLongRun) {
-  const std::vector<Source> sources = {{10, 0.1}, {7, 1.0 / 3}, {3, 1e-6}, {5, 0.7}};
+  const std::vector<Group> sources = {{10, 0.1}, {7, 1.0 / 3}, {3, 1e-6}, {5, 0.7}};
   const RowStream stream(sources, 64, kShuffled);
   int64_t before = 0;
   for (const double epochs : {1.0, 2.0, 30.0, 3e3, 3e6, 3e9}) {
@@ -60,8 +60,8 @@ TEST(RowStream, SharesAreExactOverTheLongRun) {
 
 // Among any 5000 rows in a row each source has its share, to a block.
 TEST(RowStream, SourcesAreMixedThroughout) {
-  const std::vector<Source> sources = {{30'000, 1}, {20'000, 2}, {10'000, 0.5}};
-  for (const OrderKey& key : {kShuffled, kInOrder}) {
+  const std::vector<Group> sources = {{30'000, 1}, {20'000, 2}, {10'000, 0.5}};
+  for (const ShuffleKey& key : {kShuffled, kInOrder}) {
     const RowStream stream(sources, 64, key);
     for (int64_t begin = 0; begin < 150'000; begin += 5000) {
       const auto counts = count(stream, sources.size(), begin, begin + 5000);
@@ -102,8 +102,8 @@ TEST(RowStream, APlaceIsFoundFromAnywhere) {
 }
 
 TEST(RowStream, KeysAndEpochsDecideTheOrder) {
-  const std::vector<Source> sources = {{300, 1}, {200, 2}};
-  const auto order = [&](const OrderKey& key, int64_t length, int64_t epoch) {
+  const std::vector<Group> sources = {{300, 1}, {200, 2}};
+  const auto order = [&](const ShuffleKey& key, int64_t length, int64_t epoch) {
     const RowStream stream(sources, length, key);
     std::vector<std::pair<size_t, int64_t>> rows;
     RowStream::Reader reader(stream);
@@ -117,8 +117,8 @@ TEST(RowStream, KeysAndEpochsDecideTheOrder) {
   EXPECT_EQ(order(kShuffled, 64, 0), base);
   EXPECT_NE(order(kShuffled, 64, 1), base);
   EXPECT_NE(order(kShuffled, 128, 0), base);
-  EXPECT_NE(order(OrderKey("corpus", 8, true), 64, 0), base);
-  EXPECT_NE(order(OrderKey("another", 7, true), 64, 0), base);
+  EXPECT_NE(order(ShuffleKey("corpus", 8, true), 64, 0), base);
+  EXPECT_NE(order(ShuffleKey("another", 7, true), 64, 0), base);
   EXPECT_EQ(order(kInOrder, 64, 1), order(kInOrder, 64, 0));
 }
 

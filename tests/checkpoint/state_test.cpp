@@ -19,7 +19,7 @@ TrainingState full_state() {
   state.guard.skips_in_a_row = 3;
   state.guard.windows[64] = {{4.1, 1.0 / 3}, {0.1 + 0.2, 1e-300}};
   state.guard.windows[1024] = {{2.5}, {0.5}};
-  state.guard.passed_over = {5, 12};
+  state.guard.excluded_batches = {5, 12};
   state.guard.rollback_step = 4;
   state.guard.rollbacks_in_a_row = 2;
   state.loss_scale = LossScale{8192, 77};

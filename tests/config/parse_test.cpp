@@ -52,17 +52,17 @@ TEST(Parse, ALengthOfTheRunReplacesTheDefault) {
 }
 
 TEST(Parse, BareNumbersHaveTheUnitOfTheirKey) {
-  using Unit = Span::Unit;
+  using Unit = TrainingDuration::Unit;
   const Config config = parsed(
       R"("eval": {"every": 50, "tokens": 5}, "lr_schedule": {"warmup": 7}, "restart": {"tokens": 9},
          "checkpoint": {"every": "30min"}, "log": {"every": 0}, "train": {"max_time": 12.5},
          "tokenizer": {"train": {"sample": 1000}})");
-  EXPECT_EQ(config.eval.every, (Span{50, Unit::kSteps}));
+  EXPECT_EQ(config.eval.every, (TrainingDuration{50, Unit::kSteps}));
   EXPECT_EQ(config.eval.tokens, 5);
-  EXPECT_EQ(config.lr_schedule.warmup, (Span{7, Unit::kSteps}));
-  EXPECT_EQ(config.restart.tokens, (Span{9, Unit::kTokens}));
-  EXPECT_EQ(config.checkpoint.every, (Span{1800, Unit::kSeconds}));
-  EXPECT_EQ(config.log.every, (Span{0, Unit::kSteps}));
+  EXPECT_EQ(config.lr_schedule.warmup, (TrainingDuration{7, Unit::kSteps}));
+  EXPECT_EQ(config.restart.tokens, (TrainingDuration{9, Unit::kTokens}));
+  EXPECT_EQ(config.checkpoint.every, (TrainingDuration{1800, Unit::kSeconds}));
+  EXPECT_EQ(config.log.every, (TrainingDuration{0, Unit::kSteps}));
   EXPECT_EQ(config.train.max_time, 12.5);
   EXPECT_EQ(config.tokenizer.train.sample, 1000);
 }

@@ -35,10 +35,10 @@ class RandomFiller {
     *slot = choices.empty() ? text() : choices[below(choices.size())];
     if (setting_->kind == SettingKind::kDevice) *slot = "cuda:" + std::to_string(below(8));
   }
-  void operator()(Span* slot) { *slot = span(); }
+  void operator()(TrainingDuration* slot) { *slot = duration(); }
   void operator()(std::vector<double>* slot) { *slot = {number(), number()}; }
   void operator()(std::vector<int64_t>* slot) { *slot = {integer(), integer()}; }
-  void operator()(std::vector<Span>* slot) { *slot = {span(), span()}; }
+  void operator()(std::vector<TrainingDuration>* slot) { *slot = {duration(), duration()}; }
   template <class T>
   void operator()(std::optional<T>* slot) {
     slot->reset();
@@ -72,10 +72,10 @@ class RandomFiller {
     const double high = std::min(setting_->bounds.high, low + std::pow(10.0, 12 * uniform() - 6));
     return low + (high - low) * (1 - uniform()) * 0.999;
   }
-  Span span() {
-    const Span::Unit unit = setting_->units[below(setting_->units.size())];
-    if (unit == Span::Unit::kPercent) return {49 * uniform(), unit};
-    if (unit == Span::Unit::kSeconds) return {1e5 * uniform(), unit};
+  TrainingDuration duration() {
+    const TrainingDuration::Unit unit = setting_->units[below(setting_->units.size())];
+    if (unit == TrainingDuration::Unit::kPercent) return {49 * uniform(), unit};
+    if (unit == TrainingDuration::Unit::kSeconds) return {1e5 * uniform(), unit};
     return {static_cast<double>(below(uint64_t{1} << below(50))), unit};
   }
   std::string text() {
@@ -110,11 +110,11 @@ Config random_config(uint64_t seed) {
   if (c.sequence.batching == "pack" || c.sequence.batching == "concat") {
     c.sequence.schedule.type = "linear";
   }
-  std::vector<Span>& boundaries = c.sequence.schedule.boundaries;
+  std::vector<TrainingDuration>& boundaries = c.sequence.schedule.boundaries;
   c.sequence.schedule.lengths.assign(boundaries.size(), c.sequence.min_length);
   for (size_t i = 0; i < boundaries.size(); ++i) {
     boundaries[i].value += 1 + (i > 0 ? boundaries[i - 1].value : 0);
-    if (boundaries[i].unit == Span::Unit::kPercent)
+    if (boundaries[i].unit == TrainingDuration::Unit::kPercent)
       boundaries[i].value = static_cast<double>(i + 1);
   }
   const auto micro = static_cast<int64_t>(1 + random.below(5)) * c.sequence.max_length;

@@ -173,7 +173,8 @@ TEST(Limits, ARowThatDoesNotFitIsExit6) {
   EXPECT_EQ(run.status().at("exit_code"), 6);
 }
 
-// Lowered before the first step, the run goes on; a resume with more memory takes the same rows.
+// MicroBatchReduction before the first step, the run goes on; a resume with more memory takes the
+// same rows.
 TEST(Limits, MicroBatchesThatDoNotFitAreLowered) {
   const Workspace workspace;
   // About 2 GB by the plan; what a run at rest reserves and does not use is far less.

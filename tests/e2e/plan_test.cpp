@@ -60,7 +60,7 @@ TEST(Plan, IsWhatTheRunDoes) {
   }
 }
 
-TEST(Plan, EpochsAreASpan) {
+TEST(Plan, EpochsAreADuration) {
   const Reference& made = reference({{"train", {{"steps", nullptr}, {"epochs", 2}}},
                                      {"eval", {{"every", "0.5 epochs"}}},
                                      {"checkpoint", {{"every", "1 epoch"}}},

@@ -34,7 +34,7 @@ class Recorder : public GraphRecorder {
  public:
   Recorder(Counts& counts, const at::Device& device)
       : counts_(counts), inner_(graph_recorder(device)) {}
-  void rehearse(const Work& work) override { inner_->rehearse(work); }
+  void warm_up(const Work& work) override { inner_->warm_up(work); }
   std::unique_ptr<CapturedGraph> capture(const Work& work) override {
     ++counts_.captures;
     return std::make_unique<Graph>(counts_, inner_->capture(work));
@@ -132,7 +132,7 @@ TEST(GpuGraphs, ACaptureThatIsRefusedLeavesTheDeviceAsItWas) {
   EXPECT_ANY_THROW(recorder->capture(asks_for_a_number));
   EXPECT_EQ(x.sum().item<double>(), 1000);
   const Work adds = [&] { x.add_(1); };
-  recorder->rehearse(adds);
+  recorder->warm_up(adds);
   const auto graph = recorder->capture(adds);
   EXPECT_EQ(x.sum().item<double>(), 2000);
   graph->launch();

@@ -28,7 +28,7 @@ Training train(LlamaCase& golden, const std::string& compile) {
   const nlohmann::json& schedule = settings.at("lr_schedule");
   LrScheduleConfig lr_config;
   lr_config.type = schedule.at("type");
-  lr_config.warmup = {schedule.at("warmup"), Span::Unit::kSteps};
+  lr_config.warmup = {schedule.at("warmup"), TrainingDuration::Unit::kSteps};
   lr_config.warmup_shape = schedule.at("warmup_shape");
   lr_config.warmup_start = schedule.at("warmup_start");
   lr_config.min_ratio = schedule.at("min_ratio");

@@ -110,16 +110,16 @@ void check_fused(at::ScalarType dtype) {
     const at::Tensor a = random_tensor({rows, terms}, 9).to(dtype);
     const at::Tensor b = random_tensor({terms, columns}, 10).to(dtype);
     const at::Tensor c = product(a, b);
-    const FusedMatrix<T> copied_a = {{a}, [&](const MatrixPart& part, T* out, int64_t stride) {
-                                       for (int64_t row = 0; row < part.rows; ++row) {
-                                         const T* in = static_cast<const T*>(a.data_ptr()) +
-                                                       (part.row + row) * terms + part.column;
-                                         std::copy_n(in, part.columns, out + row * stride);
-                                       }
-                                     }};
+    const Prologue<T> copied_a = {{a}, [&](const MatrixPart& part, T* out, int64_t stride) {
+                                    for (int64_t row = 0; row < part.rows; ++row) {
+                                      const T* in = static_cast<const T*>(a.data_ptr()) +
+                                                    (part.row + row) * terms + part.column;
+                                      std::copy_n(in, part.columns, out + row * stride);
+                                    }
+                                  }};
     EXPECT_TRUE(testing::same_bits(product_of(copied_a, rows, b), c));
     const at::Tensor taken = at::full_like(c, 7), visits = at::zeros({rows, columns}, at::kInt);
-    const FusedMatrix<T> copied_c = {
+    const Epilogue<T> copied_c = {
         {taken}, [&](const MatrixPart& part, const T* in, int64_t stride) {
           for (int64_t row = 0; row < part.rows; ++row) {
             const int64_t place = (part.row + row) * columns + part.column;

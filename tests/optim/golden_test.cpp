@@ -41,8 +41,8 @@ struct Golden {
     config.nesterov = own.value("nesterov", config.nesterov);
     config.adjust_lr = own.value("adjust_lr", config.adjust_lr);
     config.max_precond_dim = own.value("max_precond_dim", config.max_precond_dim);
-    config.alpha_warmup = {own.value("alpha_warmup", 0.0), Span::Unit::kSteps};
-    config.beta3_warmup = {own.value("beta3_warmup", 0.0), Span::Unit::kSteps};
+    config.alpha_warmup = {own.value("alpha_warmup", 0.0), TrainingDuration::Unit::kSteps};
+    config.beta3_warmup = {own.value("beta3_warmup", 0.0), TrainingDuration::Unit::kSteps};
     for (const nlohmann::json& group : settings.at("groups")) {
       OptimizerGroupConfig& added = config.groups.emplace_back();
       added.pattern = group.at("pattern");

@@ -18,8 +18,8 @@ class RunWarningsTest : public ::testing::Test {
     config.sequence.min_length = 8;
     config.batch.tokens = 256;
     config.train.tokens = 40'000;
-    config.eval.every = {10, Span::Unit::kSteps};
-    config.checkpoint.every = {10, Span::Unit::kSteps};
+    config.eval.every = {10, TrainingDuration::Unit::kSteps};
+    config.checkpoint.every = {10, TrainingDuration::Unit::kSteps};
   }
 
   BatchOrder order() const {
@@ -86,7 +86,7 @@ TEST_F(RunWarningsTest, ASourceWithoutADocument) {
 
 TEST_F(RunWarningsTest, ABatchLargerThanTheText) {
   config.batch.tokens = 8192;
-  config.eval.every = config.checkpoint.every = {1, Span::Unit::kSteps};
+  config.eval.every = config.checkpoint.every = {1, TrainingDuration::Unit::kSteps};
   expect(
       "batch.tokens 8192 is more than all of data.train (4000 tokens): each step sees the same "
       "text 2.0 times");
@@ -105,46 +105,48 @@ TEST_F(RunWarningsTest, ACapThatTheRunDoesNotOutgrow) {
   config.sequence.schedule.type = "linear";
   EXPECT_EQ(warnings(), std::vector<std::string>());  // 100 %
   for (const auto& [duration, text] :
-       {std::pair{Span{1000, Span::Unit::kSteps}, "duration 1000 steps"},
-        std::pair{Span{11, Span::Unit::kEpochs}, "duration 11 epochs"}}) {
+       {std::pair{TrainingDuration{1000, TrainingDuration::Unit::kSteps}, "duration 1000 steps"},
+        std::pair{TrainingDuration{11, TrainingDuration::Unit::kEpochs}, "duration 11 epochs"}}) {
     config.sequence.schedule.duration = duration;
     expect(str("sequence.schedule.", text,
                " is longer than the run (train.tokens 40.0K): no row "
                "ever has max_length 64"));
   }
-  config.sequence.schedule.duration = {9, Span::Unit::kEpochs};
+  config.sequence.schedule.duration = {9, TrainingDuration::Unit::kEpochs};
   EXPECT_EQ(warnings(), std::vector<std::string>());
   config.sequence.schedule.type = "step";
   config.sequence.schedule.lengths = {8, 32};
-  config.sequence.schedule.boundaries = {{10, Span::Unit::kPercent}, {90'000, Span::Unit::kTokens}};
+  config.sequence.schedule.boundaries = {{10, TrainingDuration::Unit::kPercent},
+                                         {90'000, TrainingDuration::Unit::kTokens}};
   expect("sequence.schedule.boundaries 90K is longer");
 }
 
 TEST_F(RunWarningsTest, AWarmUpOrDecayThatFillsTheRun) {
-  config.lr_schedule.warmup = {1000, Span::Unit::kSteps};
+  config.lr_schedule.warmup = {1000, TrainingDuration::Unit::kSteps};
   expect("lr_schedule.warmup 1000 steps is as long as the run (train.tokens 40.0K)");
-  config.lr_schedule.warmup = {1, Span::Unit::kPercent};
+  config.lr_schedule.warmup = {1, TrainingDuration::Unit::kPercent};
   config.lr_schedule.type = "wsd";
   EXPECT_EQ(warnings(), std::vector<std::string>());
-  config.lr_schedule.decay = {50'000, Span::Unit::kTokens};
+  config.lr_schedule.decay = {50'000, TrainingDuration::Unit::kTokens};
   expect("lr_schedule.decay 50K is longer than what follows the warm-up");
 }
 
 TEST_F(RunWarningsTest, WhatFallsDueAfterTheRun) {
-  config.eval.every = {500, Span::Unit::kSteps};
+  config.eval.every = {500, TrainingDuration::Unit::kSteps};
   expect("eval.every 500 steps is longer than the run (train.tokens 40.0K)");
   EXPECT_EQ(warnings(/*has_eval=*/false), std::vector<std::string>());
-  config.eval.every = {0, Span::Unit::kSteps};
-  config.checkpoint.every = {1'000'000, Span::Unit::kTokens};
+  config.eval.every = {0, TrainingDuration::Unit::kSteps};
+  config.checkpoint.every = {1'000'000, TrainingDuration::Unit::kTokens};
   expect("checkpoint.every 1M is longer than the run");
-  for (const Span said : {Span{0, Span::Unit::kSteps}, Span{100, Span::Unit::kPercent},
-                          Span{3600, Span::Unit::kSeconds}}) {
+  for (const TrainingDuration said : {TrainingDuration{0, TrainingDuration::Unit::kSteps},
+                                      TrainingDuration{100, TrainingDuration::Unit::kPercent},
+                                      TrainingDuration{3600, TrainingDuration::Unit::kSeconds}}) {
     config.checkpoint.every = said;
     EXPECT_EQ(warnings(), std::vector<std::string>());
   }
-  config.checkpoint.every = {1000, Span::Unit::kEpochs};
+  config.checkpoint.every = {1000, TrainingDuration::Unit::kEpochs};
   expect("checkpoint.every 1000 epochs is longer than the run");
-  config.checkpoint.keep_every = {10, Span::Unit::kPercent};  // saves on the way
+  config.checkpoint.keep_every = {10, TrainingDuration::Unit::kPercent};  // saves on the way
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
@@ -191,7 +193,7 @@ TEST_F(RateRiseTest, IsNoneWhereTheRateHolds) {
   ASSERT_TRUE(late);
   EXPECT_NE(late->find("branch from a checkpoint before"), std::string::npos) << *late;
   config.lr_schedule.type = "cosine";
-  config.lr_schedule.warmup = {50, Span::Unit::kSteps};
+  config.lr_schedule.warmup = {50, TrainingDuration::Unit::kSteps};
   EXPECT_FALSE(rise(20));  // warming up, in the same steps
   EXPECT_FALSE(rate_rise(config, config, order(), {90, 0}));
   // A new peak is meant.

@@ -243,7 +243,7 @@ TEST(TrainerGuard, RollbackGoesBackAndPassesTheBatchBy) {
     EXPECT_EQ(rollbacks[0].at("from_step"), 17);
     EXPECT_EQ(rollbacks[0].at("checkpoint"), tiny.run.checkpoint(15).string());
     EXPECT_EQ(rollbacks[0].at("passed_over"), Json::array({17}));
-    EXPECT_EQ(tiny.state(40).guard.passed_over, (std::vector<int64_t>{17}));
+    EXPECT_EQ(tiny.state(40).guard.excluded_batches, (std::vector<int64_t>{17}));
   }
 }
 
@@ -264,7 +264,7 @@ TEST(TrainerGuard, ASecondRollbackPassesByItsBatchAlone) {
   ASSERT_EQ(tiny.events("rollback").size(), 2U);
   EXPECT_EQ(tiny.events("rollback")[1].at("step"), 15);
   EXPECT_EQ(tiny.events("rollback")[1].at("passed_over"), Json::array({16, 18}));
-  EXPECT_EQ(tiny.state(40).guard.passed_over, (std::vector<int64_t>{16, 18}));
+  EXPECT_EQ(tiny.state(40).guard.excluded_batches, (std::vector<int64_t>{16, 18}));
   EXPECT_EQ(weights_of(tiny, 40), weights_without(tiny, {16, 18}, 40));
   expect_whole_metrics(tiny, 40);
 }

@@ -12,12 +12,12 @@ namespace lmtrain {
 namespace {
 
 using Step = LengthCap::Step;
-using Unit = Span::Unit;
+using Unit = TrainingDuration::Unit;
 
 // A batch trains 1000 tokens; an epoch is 250 batches, the run 1000.
 constexpr RunScale kScale{1000, 1000, 250};
 
-LengthScheduleConfig schedule(const char* type, Span duration = {100, Unit::kPercent}) {
+LengthScheduleConfig schedule(const char* type, TrainingDuration duration = {100, Unit::kPercent}) {
   LengthScheduleConfig config;
   config.type = type;
   config.duration = duration;
@@ -51,8 +51,9 @@ TEST(LengthCap, LinearAndRootFollowTheirFormula) {
 
 TEST(LengthCap, EveryUnitMeansTheSame) {
   const LengthCap steps(schedule("linear", {500, Unit::kSteps}), 64, 1024, kScale);
-  for (const Span& same :
-       {Span{500'000, Unit::kTokens}, Span{50, Unit::kPercent}, Span{2, Unit::kEpochs}}) {
+  for (const TrainingDuration& same :
+       {TrainingDuration{500'000, Unit::kTokens}, TrainingDuration{50, Unit::kPercent},
+        TrainingDuration{2, Unit::kEpochs}}) {
     EXPECT_EQ(LengthCap(schedule("linear", same), 64, 1024, kScale).steps(), steps.steps());
   }
   EXPECT_THROW(LengthCap(schedule("root", {5, Unit::kSeconds}), 64, 1024, kScale), Error);

@@ -14,11 +14,13 @@
 namespace lmtrain {
 namespace {
 
-constexpr Span steps(double value) { return {value, Span::Unit::kSteps}; }
-constexpr Span percent(double value) { return {value, Span::Unit::kPercent}; }
-constexpr Span tokens(double value) { return {value, Span::Unit::kTokens}; }
+constexpr TrainingDuration steps(double value) { return {value, TrainingDuration::Unit::kSteps}; }
+constexpr TrainingDuration percent(double value) {
+  return {value, TrainingDuration::Unit::kPercent};
+}
+constexpr TrainingDuration tokens(double value) { return {value, TrainingDuration::Unit::kTokens}; }
 
-LrScheduleConfig config(const char* type, Span warmup) {
+LrScheduleConfig config(const char* type, TrainingDuration warmup) {
   LrScheduleConfig config;
   config.type = type;
   config.warmup = warmup;
@@ -107,10 +109,10 @@ TEST(LrSchedule, WsdHoldsThenDecays) {
   }
 }
 
-TEST(LrSchedule, ConvertsSpansToTheUnitOfTheRun) {
+TEST(LrSchedule, ConvertsDurationsToTheUnitOfTheRun) {
   // 1000 tokens a step.
-  const auto warmup = [](Span span, double total, bool counts_steps) {
-    return LrSchedule(config("cosine", span), 1.0, total, counts_steps, 1000).warmup();
+  const auto warmup = [](TrainingDuration duration, double total, bool counts_steps) {
+    return LrSchedule(config("cosine", duration), 1.0, total, counts_steps, 1000).warmup();
   };
   EXPECT_DOUBLE_EQ(warmup(steps(5), 100'000, false), 5000);
   EXPECT_DOUBLE_EQ(warmup(tokens(5000), 100'000, false), 5000);
@@ -118,7 +120,7 @@ TEST(LrSchedule, ConvertsSpansToTheUnitOfTheRun) {
   EXPECT_DOUBLE_EQ(warmup(steps(5), 100, true), 5);
   EXPECT_DOUBLE_EQ(warmup(tokens(5000), 100, true), 5);
   EXPECT_DOUBLE_EQ(warmup(percent(2), 100, true), 2);
-  EXPECT_THROW(warmup({90, Span::Unit::kSeconds}, 100, true), Error);
+  EXPECT_THROW(warmup({90, TrainingDuration::Unit::kSeconds}, 100, true), Error);
 }
 
 TEST(LrSchedule, TokensAndStepsGiveTheSameCurve) {
@@ -129,7 +131,7 @@ TEST(LrSchedule, TokensAndStepsGiveTheSameCurve) {
   }
 }
 
-TEST(LrSchedule, OddSpans) {
+TEST(LrSchedule, OddDurations) {
   // No warm-up: the first step has the peak.
   EXPECT_DOUBLE_EQ(LrSchedule(config("linear", steps(0)), 1.0, 10, true, 1).at(0), 1.0);
   // A warm-up that fills the run ends at the peak, one that is longer on its way there.

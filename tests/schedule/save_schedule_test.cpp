@@ -9,7 +9,7 @@
 namespace lmtrain {
 namespace {
 
-using Unit = Span::Unit;
+using Unit = TrainingDuration::Unit;
 using Steps = std::vector<int>;
 
 // A run of 60 steps of 100 tokens; an epoch is 1500 tokens.
@@ -34,7 +34,7 @@ Saves saves_of(const Config& config) {
   return saves;
 }
 
-Config config_with(const Span& every, std::optional<Span> keep_every) {
+Config config_with(const TrainingDuration& every, std::optional<TrainingDuration> keep_every) {
   Config config;
   config.train.tokens.reset();
   config.train.steps = 60;
@@ -51,15 +51,16 @@ TEST(SaveSchedule, WithoutKeepEveryNoneIsKept) {
 
 // Those that are kept are saved, whether or not checkpoint.every falls on them.
 TEST(SaveSchedule, KeepEveryInAnyUnit) {
-  const Saves steps = saves_of(config_with({20, Unit::kSteps}, Span{15, Unit::kSteps}));
+  const Saves steps = saves_of(config_with({20, Unit::kSteps}, TrainingDuration{15, Unit::kSteps}));
   EXPECT_EQ(steps.due, (Steps{15, 20, 30, 40, 45, 60}));
   EXPECT_EQ(steps.kept, (Steps{15, 30, 45, 60}));
   EXPECT_EQ(steps.estimate, 4);
-  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, Span{1, Unit::kEpochs})).due,
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{1, Unit::kEpochs})).due,
             (Steps{15, 30, 45, 60}));
-  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, Span{50, Unit::kPercent})).kept,
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{50, Unit::kPercent})).kept,
             (Steps{30, 60}));
-  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, Span{0, Unit::kSteps})).kept, Steps{});
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{0, Unit::kSteps})).kept,
+            Steps{});
 }
 
 TEST(SaveSchedule, TheLastOfThePlateauIsKept) {

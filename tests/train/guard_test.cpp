@@ -26,29 +26,29 @@ void fill(const GuardConfig& config, GuardState& state, int64_t length, int64_t 
 TEST(Guard, WhatIsNotFiniteIsNamed) {
   const GuardConfig config;
   const GuardState state;
-  EXPECT_EQ(judge_step(config, state, 64, 4, 1).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 4, 1).anomaly, Anomaly::kNone);
   for (const double bad : {static_cast<double>(NAN), HUGE_VAL, -HUGE_VAL}) {
     EXPECT_EQ(judge_step(config, state, 64, bad, 1).reason, "the loss is not finite");
     EXPECT_EQ(judge_step(config, state, 64, 4, bad).reason, "the gradient is not finite");
-    EXPECT_EQ(judge_step(config, state, 64, bad, bad).trouble, Trouble::kNotFinite);
+    EXPECT_EQ(judge_step(config, state, 64, bad, bad).anomaly, Anomaly::kNotFinite);
   }
   GuardConfig off;
   off.on_nonfinite = "off";
-  EXPECT_EQ(judge_step(off, state, 64, NAN, NAN).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(off, state, 64, NAN, NAN).anomaly, Anomaly::kNone);
 }
 
 TEST(Guard, ASpikeOfLossOrNormIsOne) {
   const GuardConfig config = spikes();
   GuardState state;
   fill(config, state, 64, 20);
-  EXPECT_EQ(judge_step(config, state, 64, 4.2, 1.2).trouble, Trouble::kNone);
-  EXPECT_EQ(judge_step(config, state, 64, 8, 1).trouble, Trouble::kSpike);
-  EXPECT_EQ(judge_step(config, state, 64, 4, 5).trouble, Trouble::kSpike);
+  EXPECT_EQ(judge_step(config, state, 64, 4.2, 1.2).anomaly, Anomaly::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 8, 1).anomaly, Anomaly::kSpike);
+  EXPECT_EQ(judge_step(config, state, 64, 4, 5).anomaly, Anomaly::kSpike);
   EXPECT_NE(judge_step(config, state, 64, 4, 5).reason.find("gradient norm"), std::string::npos);
   // A fall is none.
-  EXPECT_EQ(judge_step(config, state, 64, 0.1, 0.01).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 0.1, 0.01).anomaly, Anomaly::kNone);
   // Nor is anything while spikes are off.
-  EXPECT_EQ(judge_step(GuardConfig{}, state, 64, 1e9, 1e9).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(GuardConfig{}, state, 64, 1e9, 1e9).anomaly, Anomaly::kNone);
 }
 
 TEST(Guard, TheLimitIsSigmasAboveTheMean) {
@@ -60,8 +60,8 @@ TEST(Guard, TheLimitIsSigmasAboveTheMean) {
   for (const double sigmas : {2.0, 6.0}) {
     config.spike_sigma = sigmas;
     const double limit = mean + sigmas * deviation;
-    EXPECT_EQ(judge_step(config, state, 64, limit - 1e-9, 1).trouble, Trouble::kNone);
-    EXPECT_EQ(judge_step(config, state, 64, limit + 1e-9, 1).trouble, Trouble::kSpike);
+    EXPECT_EQ(judge_step(config, state, 64, limit - 1e-9, 1).anomaly, Anomaly::kNone);
+    EXPECT_EQ(judge_step(config, state, 64, limit + 1e-9, 1).anomaly, Anomaly::kSpike);
   }
 }
 
@@ -69,9 +69,9 @@ TEST(Guard, JudgesOnceTheWindowIsHalfFull) {
   const GuardConfig config = spikes(8);
   GuardState state;
   fill(config, state, 64, 3);
-  EXPECT_EQ(judge_step(config, state, 64, 1e6, 1).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 1e6, 1).anomaly, Anomaly::kNone);
   fill(config, state, 64, 1);
-  EXPECT_EQ(judge_step(config, state, 64, 1e6, 1).trouble, Trouble::kSpike);
+  EXPECT_EQ(judge_step(config, state, 64, 1e6, 1).anomaly, Anomaly::kSpike);
 }
 
 TEST(Guard, EachLengthHasItsOwnWindow) {
@@ -79,9 +79,9 @@ TEST(Guard, EachLengthHasItsOwnWindow) {
   GuardState state;
   fill(config, state, 64, 8);
   for (int i = 0; i < 8; ++i) note_update(config, state, 1024, 40 + 0.1 * i, 1 + 0.1 * i);
-  EXPECT_EQ(judge_step(config, state, 64, 40, 1).trouble, Trouble::kSpike);
-  EXPECT_EQ(judge_step(config, state, 1024, 40, 1).trouble, Trouble::kNone);
-  EXPECT_EQ(judge_step(config, state, 256, 40, 1).trouble, Trouble::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 40, 1).anomaly, Anomaly::kSpike);
+  EXPECT_EQ(judge_step(config, state, 1024, 40, 1).anomaly, Anomaly::kNone);
+  EXPECT_EQ(judge_step(config, state, 256, 40, 1).anomaly, Anomaly::kNone);
 }
 
 TEST(Guard, KeepsAWindowAndNothingThatIsNotFinite) {
@@ -94,23 +94,23 @@ TEST(Guard, KeepsAWindowAndNothingThatIsNotFinite) {
   EXPECT_EQ(state.windows.at(64).losses.size(), 8U);
   EXPECT_EQ(state.windows.at(64).grad_norms.size(), 8U);
   for (const double loss : state.windows.at(64).losses) EXPECT_TRUE(std::isfinite(loss));
-  EXPECT_EQ(judge_step(config, state, 64, 40, 1).trouble, Trouble::kSpike);
+  EXPECT_EQ(judge_step(config, state, 64, 40, 1).anomaly, Anomaly::kSpike);
 }
 
 TEST(Guard, EqualValuesMakeNoSpikeOfALittleMore) {
   const GuardConfig config = spikes();
   GuardState state;
   for (int i = 0; i < 8; ++i) note_update(config, state, 64, 4, 0);
-  EXPECT_EQ(judge_step(config, state, 64, 4.001, 0).trouble, Trouble::kNone);
-  EXPECT_EQ(judge_step(config, state, 64, 4.1, 0).trouble, Trouble::kSpike);
+  EXPECT_EQ(judge_step(config, state, 64, 4.001, 0).anomaly, Anomaly::kNone);
+  EXPECT_EQ(judge_step(config, state, 64, 4.1, 0).anomaly, Anomaly::kSpike);
 }
 
 TEST(Guard, BatchesPassedOver) {
   GuardState state;
-  EXPECT_FALSE(state.passes_over(0));
-  state.passed_over = {5, 8};
-  for (const int64_t batch : {5, 8}) EXPECT_TRUE(state.passes_over(batch)) << batch;
-  for (const int64_t batch : {0, 4, 6, 7, 9}) EXPECT_FALSE(state.passes_over(batch)) << batch;
+  EXPECT_FALSE(state.excludes(0));
+  state.excluded_batches = {5, 8};
+  for (const int64_t batch : {5, 8}) EXPECT_TRUE(state.excludes(batch)) << batch;
+  for (const int64_t batch : {0, 4, 6, 7, 9}) EXPECT_FALSE(state.excludes(batch)) << batch;
 }
 
 }  // namespace

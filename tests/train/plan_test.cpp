@@ -58,19 +58,19 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
   PreparedData data;
   data.eval_shard = "held out";
   struct Case {
-    Span every;
+    TrainingDuration every;
     std::optional<int64_t> checkpoints;
   };
   const std::vector<Case> cases = {
-      {{0, Span::Unit::kSteps}, 1},        // only at the end
-      {{50, Span::Unit::kSteps}, 4},       // 50, 100, 150, the end
-      {{60, Span::Unit::kSteps}, 4},       // 60, 120, 180, the end
-      {{5, Span::Unit::kPercent}, 20},     //
-      {{0.1, Span::Unit::kPercent}, 200},  // oftener than steps come
-      {{2560, Span::Unit::kTokens}, 20},   // ten steps of 256
-      {{33.2, Span::Unit::kPercent}, 3},   // 66.4, 132.8; 199.2 is the end
-      {{1000, Span::Unit::kSteps}, 1},     // later than the run ends
-      {{90, Span::Unit::kSeconds}, std::nullopt},
+      {{0, TrainingDuration::Unit::kSteps}, 1},        // only at the end
+      {{50, TrainingDuration::Unit::kSteps}, 4},       // 50, 100, 150, the end
+      {{60, TrainingDuration::Unit::kSteps}, 4},       // 60, 120, 180, the end
+      {{5, TrainingDuration::Unit::kPercent}, 20},     //
+      {{0.1, TrainingDuration::Unit::kPercent}, 200},  // oftener than steps come
+      {{2560, TrainingDuration::Unit::kTokens}, 20},   // ten steps of 256
+      {{33.2, TrainingDuration::Unit::kPercent}, 3},   // 66.4, 132.8; 199.2 is the end
+      {{1000, TrainingDuration::Unit::kSteps}, 1},     // later than the run ends
+      {{90, TrainingDuration::Unit::kSeconds}, std::nullopt},
   };
   const BatchOrder batches = order(config);
   for (const Case& test : cases) {
@@ -89,16 +89,16 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
 
 TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
   Config config = planned_config();
-  config.checkpoint.every = {60, Span::Unit::kSteps};
+  config.checkpoint.every = {60, TrainingDuration::Unit::kSteps};
   const BatchOrder batches = order(config);
   EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 0);
-  config.checkpoint.keep_every = {{50, Span::Unit::kSteps}};
+  config.checkpoint.keep_every = {{50, TrainingDuration::Unit::kSteps}};
   const RunPlan plan = plan_run(config, {}, batches);
   EXPECT_EQ(plan.checkpoints, 7);  // 50, 60, 100, 120, 150, 180, the end
   EXPECT_EQ(plan.kept_checkpoints, 3);
   config.lr_schedule.type = "wsd";  // the decay begins at 160
   EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 4);
-  config.checkpoint.keep_every = {{90, Span::Unit::kSeconds}};
+  config.checkpoint.keep_every = {{90, TrainingDuration::Unit::kSeconds}};
   EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, std::nullopt);
   EXPECT_EQ(plan_run(config, {}, batches).checkpoints, std::nullopt);
 }

@@ -18,7 +18,7 @@ using testing::TinyRun;
 using testing::train_by_graphs;
 
 struct Counts {
-  int rehearsals = 0, captures = 0, launches = 0;
+  int warm_ups = 0, captures = 0, launches = 0;
 };
 
 // The CPU's recorder, watched, and spoiled where a test says so.
@@ -26,8 +26,8 @@ class Recorder : public GraphRecorder {
  public:
   explicit Recorder(Counts& counts) : counts_(counts) {}
 
-  void rehearse(const Work& work) override {
-    ++counts_.rehearsals;
+  void warm_up(const Work& work) override {
+    ++counts_.warm_ups;
     work();
   }
   std::unique_ptr<CapturedGraph> capture(const Work& work) override {
@@ -78,8 +78,8 @@ TEST_P(StepGraphsTest, GiveTheBitsOfScript) {
   EXPECT_TRUE(train_by_graphs(test, "eager", nullptr) == expected);
   EXPECT_GT(counts.captures, 0);
   EXPECT_GT(counts.launches, 20);
-  // Every graph was preceded by its rehearsals.
-  EXPECT_GE(counts.rehearsals, StepGraphs::kRehearsals * counts.captures);
+  // Every graph was preceded by its warm_ups.
+  EXPECT_GE(counts.warm_ups, StepGraphs::kWarmUps * counts.captures);
   for (const double number : expected.numbers) EXPECT_TRUE(std::isfinite(number));
 }
 
@@ -109,7 +109,7 @@ TEST(StepGraphs, PackedBatchesShareGraphs) {
   Counts counts;
   by_graphs({"adamw", at::kFloat, at::kCPU, /*packed=*/true}, counts);
   EXPECT_GT(counts.launches, counts.captures);
-  EXPECT_GT(counts.launches, counts.rehearsals / 2);
+  EXPECT_GT(counts.launches, counts.warm_ups / 2);
 }
 
 // ---- What the comparison must notice ----
@@ -126,7 +126,7 @@ class BakedUpdate : public Optimizer, private CapturableUpdate {
 
  private:
   void set_constants(const UpdateStep& step) override {
-    if (++updates_ <= StepGraphs::kRehearsals + 1) inner_->capturable()->set_constants(step);
+    if (++updates_ <= StepGraphs::kWarmUps + 1) inner_->capturable()->set_constants(step);
   }
   void apply(const at::Tensor& grad) override { inner_->capturable()->apply(grad); }
 

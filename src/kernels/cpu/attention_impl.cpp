@@ -5,8 +5,8 @@
 // on the diagonal only its lower half. Everything a product reads is packed and padded with zeros
 // first, so that no product knows of odd counts or sizes.
 #include "kernels/cpu/attention.h"
-#include "kernels/cpu/attention_ahead.h"
 #include "kernels/cpu/attention_pack.h"
+#include "kernels/cpu/attention_prefetch.h"
 #include "kernels/cpu/tiles.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -17,12 +17,12 @@ constexpr int64_t kBlock = kAttentionBlock;
 // The bf16 products of the processor where it has them.
 template <class T>
 struct ArithmeticOf {
-  using Type = Singles;
+  using Type = F32;
 };
 #ifdef __AVX512BF16__
 template <>
 struct ArithmeticOf<Bf16> {
-  using Type = Pairs;
+  using Type = Bf16DotPairs;
 };
 #endif
 
@@ -65,27 +65,27 @@ template <bool kWhole, class F>
 template <bool kWhole>
 void online_softmax(float* scores, int64_t limit, int64_t step, float scale, SoftmaxRows rows,
                     bool first) {
-  Vector tops[kLanes];
+  Vector row_maxima[kLanes];
   for (int64_t row = 0; row < kLanes; ++row) {
-    Vector top = Vector{} - __builtin_inff();
+    Vector row_max = Vector{} - __builtin_inff();
     each_vector<kWhole>(limit + row * step, [&](int64_t i, Mask counts) {
       const Vector x = vector_at(scores + row * kBlock + i);
-      top = larger(top, counts ? x : top);
+      row_max = larger(row_max, counts ? x : row_max);
     });
-    tops[row] = top;
+    row_maxima[row] = row_max;
   }
-  const Vector top = largest_lanes(tops) * scale;
-  const Vector old = first ? top : vector_at(rows.maximum);
-  const Vector maximum = larger(old, top);
-  alignas(64) float shrink[kLanes];
-  vector_at(shrink) = exp_approx(old - maximum);
+  const Vector row_max = largest_lanes(row_maxima) * scale;
+  const Vector old = first ? row_max : vector_at(rows.maximum);
+  const Vector maximum = larger(old, row_max);
+  alignas(64) float rescale[kLanes];
+  vector_at(rescale) = exp_approx(old - maximum);
   vector_at(rows.maximum) = maximum;
   // Compared, not subtracted: a row of NaN must not hide that another's maximum has grown.
   const Vector grown = maximum > old ? Vector{} + 1.0F : Vector{};
   if (!first && largest_lane(grown) > 0) {
     for (int64_t row = 0; row < kLanes; ++row) {
       float* y = rows.y + row * rows.width;
-      for (int64_t i = 0; i < rows.width; i += kLanes) vector_at(y + i) *= shrink[row];
+      for (int64_t i = 0; i < rows.width; i += kLanes) vector_at(y + i) *= rescale[row];
     }
   }
   for (int64_t row = 0; row < kLanes; ++row) {
@@ -99,7 +99,7 @@ void online_softmax(float* scores, int64_t limit, int64_t step, float scale, Sof
     });
     for (; i < kBlock; i += kLanes) vector_at(scores + row * kBlock + i) = Vector{};
     Vector& sum = vector_at(rows.sums + row * kLanes);
-    sum = first ? total : sum * shrink[row] + total;
+    sum = first ? total : sum * rescale[row] + total;
   }
 }
 
@@ -127,14 +127,14 @@ template <class T>
 void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
   const int64_t first = task.first, last = task.last;
-  Ahead<T> ahead(task.size);
-  ahead.add(read_only(task.y), task.heads, first, last);
+  Prefetch<T> prefetch(task.size);
+  prefetch.add(read_only(task.y), task.heads, first, last);
   if (next != nullptr) {
-    ahead.add(next->q, next->heads, next->first, next->last);
-    ahead.add(next->k, 1, 0, next->last);
-    ahead.add(next->v, 1, 0, next->last);
+    prefetch.add(next->q, next->heads, next->first, next->last);
+    prefetch.add(next->k, 1, 0, next->last);
+    prefetch.add(next->v, 1, 0, next->last);
   }
-  ahead.spread(calls_beside(first, last, task.heads, 2, task.size));
+  prefetch.spread(calls_beside(first, last, task.heads, 2, task.size));
   const Widths<A> widths(task.size);
   Scratch scratch(memory);
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
@@ -157,7 +157,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
         const bool diagonal = query == key;
         multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
                     padded(keys), widths.units, /*add=*/false,
-                    diagonal ? Part::kLowerResult : Part::kAll, ahead);
+                    diagonal ? Part::kLowerResult : Part::kAll, prefetch);
         const bool whole = !diagonal && keys == kBlock;
         const auto softmax = whole ? online_softmax<true> : online_softmax<false>;
         for (int64_t i = 0; i < padded(queries); i += kLanes) {
@@ -169,7 +169,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
         multiply<A>(A::by_row(s.scores, kBlock, padded(queries), padded(keys), s.weight_units),
                     s.v.pairs, s.v.pair_stride, s.y + row * widths.numbers, widths.numbers,
                     padded(queries), widths.numbers, padded(keys) / A::kNumbers,
-                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, ahead);
+                    /*add=*/key != 0, diagonal ? Part::kLowerLeft : Part::kAll, prefetch);
       }
     }
   }
@@ -190,8 +190,8 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
 template <class A>
 struct BackwardScratch {
   Packed<A> q, dy, k, v;
-  typename A::Unit *k_columns, *v_columns, *weight_units, *slope_units, *slope_rows;
-  float *rotated, *weights, *slopes, *dq, *dk, *dv, *delta;
+  typename A::Unit *k_columns, *v_columns, *weight_units, *ds_units, *ds_rows;
+  float *rotated, *weights, *ds, *dq, *dk, *dv, *delta;
 
   BackwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places)
       : q(scratch, widths, places),
@@ -201,11 +201,11 @@ struct BackwardScratch {
     scratch.take(k_columns, widths.stride * kBlock);
     scratch.take(v_columns, widths.stride * kBlock);
     scratch.take(weight_units, kBlock * kBlock);
-    scratch.take(slope_units, kBlock * kBlock);
-    scratch.take(slope_rows, kBlock * kBlock);
+    scratch.take(ds_units, kBlock * kBlock);
+    scratch.take(ds_rows, kBlock * kBlock);
     scratch.take(rotated, kBlock * widths.numbers);
     scratch.take(weights, kBlock * kBlock);
-    scratch.take(slopes, kBlock * kBlock);
+    scratch.take(ds, kBlock * kBlock);
     scratch.take(dq, padded(places) * widths.numbers);
     scratch.take(dk, padded(places) * widths.numbers);
     scratch.take(dv, padded(places) * widths.numbers);
@@ -215,19 +215,19 @@ struct BackwardScratch {
 
 // A block's scores become softmax's weights, and the weights' gradients those of the scores.
 template <bool kWhole>
-void softmax_backward(float* weights, float* slopes, int64_t queries, int64_t keys, bool diagonal,
+void softmax_backward(float* weights, float* ds, int64_t queries, int64_t keys, bool diagonal,
                       float scale, const float* logsumexp, const float* delta) {
-  for (int64_t row = 0; row < padded(queries); ++row, weights += kBlock, slopes += kBlock) {
+  for (int64_t row = 0; row < padded(queries); ++row, weights += kBlock, ds += kBlock) {
     const int64_t limit = row >= queries ? 0 : diagonal ? row + 1 : keys;
     int64_t i = each_vector<kWhole>(limit, [&](int64_t column, Mask counts) {
       Vector& weight = vector_at(weights + column);
-      Vector& slope = vector_at(slopes + column);
+      Vector& ds_value = vector_at(ds + column);
       const Vector exact = exp_approx(weight * scale - logsumexp[row]);
       weight = counts ? exact : Vector{};
-      slope = counts ? exact * (slope - delta[row]) * scale : Vector{};
+      ds_value = counts ? exact * (ds_value - delta[row]) * scale : Vector{};
     });
     for (; i < padded(keys); i += kLanes) {
-      vector_at(weights + i) = vector_at(slopes + i) = Vector{};
+      vector_at(weights + i) = vector_at(ds + i) = Vector{};
     }
   }
 }
@@ -254,18 +254,18 @@ void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_
 template <class T>
 void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
-  Ahead<T> ahead(task.size);
-  ahead.add(read_only(task.dq), task.heads, 0, task.length);
-  ahead.add(read_only(task.dk), 1, 0, task.length);
-  ahead.add(read_only(task.dv), 1, 0, task.length);
+  Prefetch<T> prefetch(task.size);
+  prefetch.add(read_only(task.dq), task.heads, 0, task.length);
+  prefetch.add(read_only(task.dk), 1, 0, task.length);
+  prefetch.add(read_only(task.dv), 1, 0, task.length);
   if (next != nullptr) {
-    ahead.add(next->q, next->heads, 0, next->length);
-    ahead.add(next->dy, next->heads, 0, next->length);
-    ahead.add(read_only(next->y), next->heads, 0, next->length);
-    ahead.add(next->k, 1, 0, next->length);
-    ahead.add(next->v, 1, 0, next->length);
+    prefetch.add(next->q, next->heads, 0, next->length);
+    prefetch.add(next->dy, next->heads, 0, next->length);
+    prefetch.add(read_only(next->y), next->heads, 0, next->length);
+    prefetch.add(next->k, 1, 0, next->length);
+    prefetch.add(next->v, 1, 0, next->length);
   }
-  ahead.spread(calls_beside(0, task.length, task.heads, 5, task.size));
+  prefetch.spread(calls_beside(0, task.length, task.heads, 5, task.size));
   const Widths<A> widths(task.size);
   const int64_t width = widths.numbers;
   Scratch scratch(memory);
@@ -279,8 +279,8 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     for (int64_t place = 0; place < task.length; ++place) {
       const T* y = task.y.at(head, place);
       const T* dy = task.dy.at(head, place);
-      if (place + kRowsAhead < task.length) {
-        fetch(task.y.at(head, place + kRowsAhead), task.size * int64_t{sizeof(T)});
+      if (place + kPrefetchRows < task.length) {
+        fetch(task.y.at(head, place + kPrefetchRows), task.size * int64_t{sizeof(T)});
       }
       float dot = 0;
 #pragma omp simd reduction(+ : dot)
@@ -302,25 +302,24 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
         const bool diagonal = query == key;
         const Part result = diagonal ? Part::kLowerResult : Part::kAll;
         multiply<A>(s.q.row(query, widths), s.k_columns, kBlock, s.weights, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result, ahead);
-        multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.slopes, kBlock, rows, columns,
-                    widths.units, /*add=*/false, result, ahead);
+                    widths.units, /*add=*/false, result, prefetch);
+        multiply<A>(s.dy.row(query, widths), s.v_columns, kBlock, s.ds, kBlock, rows, columns,
+                    widths.units, /*add=*/false, result, prefetch);
         const bool whole = !diagonal && queries == kBlock && keys == kBlock;
         const auto softmax = whole ? softmax_backward<true> : softmax_backward<false>;
-        softmax(s.weights, s.slopes, queries, keys, diagonal, task.scale, logsumexp + query,
+        softmax(s.weights, s.ds, queries, keys, diagonal, task.scale, logsumexp + query,
                 s.delta + query);
         const bool add = head > 0 || !diagonal;
         const Part upper = diagonal ? Part::kUpperLeft : Part::kAll;
         multiply<A>(A::by_column(s.weights, kBlock, rows, columns, s.weight_units),
                     s.dy.pair(query), s.dy.pair_stride, s.dv + key * width, width, columns, width,
-                    rows / A::kNumbers, add, upper, ahead);
-        multiply<A>(A::by_column(s.slopes, kBlock, rows, columns, s.slope_units), s.q.pair(query),
+                    rows / A::kNumbers, add, upper, prefetch);
+        multiply<A>(A::by_column(s.ds, kBlock, rows, columns, s.ds_units), s.q.pair(query),
                     s.q.pair_stride, s.dk + key * width, width, columns, width, rows / A::kNumbers,
-                    add, upper, ahead);
-        multiply<A>(A::by_row(s.slopes, kBlock, rows, columns, s.slope_rows), s.k.pairs,
-                    s.k.pair_stride, s.dq + query * width, width, rows, width,
-                    columns / A::kNumbers, key > 0, diagonal ? Part::kLowerLeft : Part::kAll,
-                    ahead);
+                    add, upper, prefetch);
+        multiply<A>(A::by_row(s.ds, kBlock, rows, columns, s.ds_rows), s.k.pairs, s.k.pair_stride,
+                    s.dq + query * width, width, rows, width, columns / A::kNumbers, key > 0,
+                    diagonal ? Part::kLowerLeft : Part::kAll, prefetch);
       }
     }
     store_rotated_back(task, s.dq, width, task.dq, head);
@@ -352,7 +351,7 @@ constexpr CpuAttention<T> attention_table() {
 
 }  // namespace
 
-// On top of avx512, avx512_bf16 changes bf16 alone.
+// On row_max of avx512, avx512_bf16 changes bf16 alone.
 #ifndef __AVX512BF16__
 extern const CpuAttention<float> kAttentionFloat;
 const CpuAttention<float> kAttentionFloat = attention_table<float>();

@@ -71,8 +71,8 @@ void pack_rotated(Vectors<T> x, Angles angles, int64_t places, int64_t size, flo
   for (int64_t left = places; left > 0; left -= kAttentionBlock) {
     const int64_t some = left < kAttentionBlock ? left : kAttentionBlock;
     for (int64_t place = 0; place < some; ++place) {
-      if (place + kRowsAhead < left) {
-        fetch(x.data + kRowsAhead * x.stride, size * int64_t{sizeof(T)});
+      if (place + kPrefetchRows < left) {
+        fetch(x.data + kPrefetchRows * x.stride, size * int64_t{sizeof(T)});
       }
       rotate(x.data, angles, 1.0F, size, rotated + place * size);
       x.data += x.stride;

@@ -3,28 +3,28 @@
 // Blocked after Goto & van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a
 // block of the right operand is packed in panels as wide as a register tile; against them go rows
 // of the left one, as they are or, a tile beside the first product that reads it, packed. Sums are
-// fp32; each is taken in the order of its terms, kGemmDepth at a time, so a result depends on
+// fp32; each is taken in the order of its terms, kGemmKC at a time, so a result depends on
 // nothing but the operands.
 // Compiled per instruction set like the kernels of kernels/cpu/kernels.h, for Bf16 only where the
-// processor has instructions for it; ops/shared_product.cpp shares the work among threads.
+// processor has instructions for it; ops/parallel_gemm.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/lines.h"
+#include "kernels/cpu/prefetch.h"
 
 namespace lmtrain {
 
 // Units of a sum taken at a time. A unit has the size of a float.
-inline constexpr int64_t kGemmDepth = 256;
+inline constexpr int64_t kGemmKC = 256;
 // Rows of the left operand taken at a time: where its columns are contiguous so many that a piece
 // of one is some lines of the cache.
 inline constexpr int64_t kGemmRows = 48;
 inline constexpr int64_t kGemmRowsOfColumns = 144;
 
 // Rows that lie a multiple of so many bytes apart have to share a few lines of the cache.
-inline constexpr int64_t kFarApart = 2048;
+inline constexpr int64_t kCacheAliasStride = 2048;
 
 // Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
 template <class T>
@@ -40,8 +40,8 @@ struct GemmMatrix {
 template <class T>
 struct GemmBlock {
   GemmMatrix<T> matrix;
-  int64_t rows;   // at most kGemmRows, or kGemmRowsOfColumns
-  int64_t depth;  // in numbers, at most kGemmDepth units
+  int64_t rows;  // at most kGemmRows, or kGemmRowsOfColumns
+  int64_t kc;    // in numbers, at most kGemmKC units
 };
 
 // Rows of a result, `stride` apart.
@@ -57,10 +57,10 @@ struct CpuGemm {
   int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
   int64_t panel_columns;  // of a panel, and of a tile
   int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
-  // b[depth][columns], `columns` at most panel_columns, into panel[units of depth][panel_columns],
+  // b[kc][columns], `columns` at most panel_columns, into panel[units of kc][panel_columns],
   // 64-byte aligned. A unit takes the place of a float.
-  void (*pack_panel)(GemmMatrix<T> b, int64_t depth, int64_t columns, float* panel);
-  // a b, or sums + a b, for the panels of b[a.depth][columns], one behind the other: rounded into
+  void (*pack_panel)(GemmMatrix<T> b, int64_t kc, int64_t columns, float* panel);
+  // a b, or sums + a b, for the panels of b[a.kc][columns], one behind the other: rounded into
   // `c` where that has data, else into `sums`. Meanwhile lines that are wanted `next` are fetched.
   void (*multiply)(GemmBlock<T> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/lines.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/units.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -19,8 +19,8 @@ constexpr int kTileVectors = 2;
 constexpr int64_t kColumns = kTileVectors * kLanes;
 // Rows packed one behind the other lie this far apart, and tiles of them: not by a power of two,
 // which would put them into the same few lines of the cache.
-constexpr int64_t kRowStride = kGemmDepth + 16;
-constexpr int64_t kTileStride = kGemmDepth * kTileRows + 16;
+constexpr int64_t kRowStride = kGemmKC + 16;
+constexpr int64_t kTileStride = kGemmKC * kTileRows + 16;
 static_assert(kGemmRows % kTileRows == 0 && kGemmRowsOfColumns % kTileRows == 0);
 constexpr int64_t kPackedByRow = kGemmRows * kRowStride;
 constexpr int64_t kPackedByUnit = kGemmRowsOfColumns / kTileRows * int64_t{kTileStride};
@@ -37,8 +37,8 @@ template <class A>
 using Block = GemmBlock<typename A::Number>;
 
 template <class A>
-int64_t units(int64_t depth) {
-  return (depth + A::kNumbers - 1) / A::kNumbers;
+int64_t units(int64_t kc) {
+  return (kc + A::kNumbers - 1) / A::kNumbers;
 }
 
 // Units of `count` numbers of a term and, in a pair, of the next one, where there is one.
@@ -49,24 +49,24 @@ void join(const typename A::Number* term, int64_t stride, int64_t terms_left, in
 }
 
 template <class A>
-void pack_panel(Matrix<A> b, int64_t depth, int64_t columns, float* out) {
+void pack_panel(Matrix<A> b, int64_t kc, int64_t columns, float* out) {
   auto* panel = reinterpret_cast<Unit<A>*>(out);
   if (b.column_stride == 1) {
-    for (int64_t term = 0; term < depth; term += A::kNumbers, panel += kColumns) {
-      for (int64_t ahead = term + kRowsAhead;
-           ahead < smaller(term + kRowsAhead + A::kNumbers, depth); ++ahead) {
-        fetch(b.at(ahead, 0), columns * int64_t{sizeof(typename A::Number)});
+    for (int64_t term = 0; term < kc; term += A::kNumbers, panel += kColumns) {
+      for (int64_t next = term + kPrefetchRows;
+           next < smaller(term + kPrefetchRows + A::kNumbers, kc); ++next) {
+        fetch(b.at(next, 0), columns * int64_t{sizeof(typename A::Number)});
       }
-      join<A>(b.at(term, 0), b.row_stride, depth - term, columns, columns, panel);
+      join<A>(b.at(term, 0), b.row_stride, kc - term, columns, columns, panel);
       for (int64_t j = columns; j < kColumns; ++j) panel[j] = 0;
     }
     return;
   }
   // Columns are contiguous.
   alignas(64) Unit<A> rows[kColumns * kLanes];
-  for (int64_t unit = 0; unit < units<A>(depth); unit += kLanes, panel += kLanes * kColumns) {
+  for (int64_t unit = 0; unit < units<A>(kc); unit += kLanes, panel += kLanes * kColumns) {
     const int64_t term = unit * A::kNumbers;
-    const int64_t terms = smaller(kLanes * A::kNumbers, depth - term);
+    const int64_t terms = smaller(kLanes * A::kNumbers, kc - term);
     if (A::kAsStored && terms == kLanes * A::kNumbers && columns == kColumns &&
         b.column_stride % A::kNumbers == 0) {
       transpose(reinterpret_cast<const Unit<A>*>(b.at(term, 0)), b.column_stride / A::kNumbers,
@@ -91,7 +91,7 @@ template <class A>
 struct LeftTile {
   Matrix<A> matrix;
   int64_t rows, readable;
-  int64_t depth;  // in numbers
+  int64_t kc;  // in numbers
 };
 
 // Left operands as the tile reads them, and how they are packed: whole, or in parts, one beside
@@ -100,27 +100,28 @@ struct ByRow {
   static constexpr int64_t kUnit = 1;
   static int64_t row(int64_t stride) { return stride; }
   static int64_t tile(int64_t stride) { return kTileRows * stride; }
-  // Whether they can be read where they are: units and tiles are whole, and rows not kFarApart.
+  // Whether they can be read where they are: units and tiles are whole, and rows not
+  // kCacheAliasStride.
   template <class A>
   static bool is_as_packed(Block<A> a) {
     const auto bytes = [](int64_t numbers) {
       return numbers * int64_t{sizeof(typename A::Number)};
     };
-    return A::kAsStored && a.rows % kTileRows == 0 && a.depth % A::kNumbers == 0 &&
-           a.matrix.row_stride % A::kNumbers == 0 && bytes(a.matrix.row_stride) % kFarApart != 0;
+    return A::kAsStored && a.rows % kTileRows == 0 && a.kc % A::kNumbers == 0 &&
+           a.matrix.row_stride % A::kNumbers == 0 &&
+           bytes(a.matrix.row_stride) % kCacheAliasStride != 0;
   }
   template <class A>
   static void pack(LeftTile<A> tile, Unit<A>* out) {
-    A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.depth, kTileRows, out,
+    A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.kc, kTileRows, out,
                  kRowStride);
   }
   // A part is a vector of a row. kLanes parts pack as many units, the last of them nothing; where a
   // vector is narrower than a tile is high they are too few.
-  static constexpr int64_t kPartsAhead = kLanes;
+  static constexpr int64_t kPrefetchParts = kLanes;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
-    return kTileRows <= kLanes && tile.rows == kTileRows &&
-           tile.depth % (kLanes * A::kNumbers) == 0;
+    return kTileRows <= kLanes && tile.rows == kTileRows && tile.kc % (kLanes * A::kNumbers) == 0;
   }
   template <class A>
   [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
@@ -141,15 +142,15 @@ struct ByUnit {
   }
   template <class A>
   static void pack(LeftTile<A> tile, Unit<A>* out) {
-    for (int64_t part = 0; part < units<A>(tile.depth); ++part, out += kTileRows) {
+    for (int64_t part = 0; part < units<A>(tile.kc); ++part, out += kTileRows) {
       join_rows(tile, part, tile.rows, out);
       for (int64_t i = tile.rows; i < kTileRows; ++i) out[i] = 0;
     }
   }
-  // A part is a unit. Its row, brought into the second level before (FetchAhead), is fetched into
+  // A part is a unit. Its row, brought into the second level before (PrefetchNext), is fetched into
   // the first some parts ahead.
-  static constexpr int64_t kPartsAhead = 16;
-  static constexpr int64_t kRowsFetchedAhead = 8;
+  static constexpr int64_t kPrefetchParts = 16;
+  static constexpr int64_t kPrefetchUnits = 8;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
     return tile.rows == kTileRows;
@@ -157,10 +158,10 @@ struct ByUnit {
   template <class A>
   [[gnu::always_inline]] static void pack_part(LeftTile<A> tile, int64_t part, Unit<A>* out) {
     constexpr auto kBytes = kTileRows * int64_t{sizeof(typename A::Number)};
-    const auto* ahead =
-        reinterpret_cast<const char*>(tile.matrix.at(0, (part + kRowsFetchedAhead) * A::kNumbers));
-    __builtin_prefetch(ahead);
-    __builtin_prefetch(ahead + kBytes - 1);
+    const auto* next =
+        reinterpret_cast<const char*>(tile.matrix.at(0, (part + kPrefetchUnits) * A::kNumbers));
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + kBytes - 1);
     join_rows(tile, part, kTileRows, out + part * kTileRows);
   }
 
@@ -169,8 +170,8 @@ struct ByUnit {
   [[gnu::always_inline]] static void join_rows(LeftTile<A> tile, int64_t unit, int64_t rows,
                                                Unit<A>* out) {
     const int64_t term = unit * A::kNumbers;
-    join<A>(tile.matrix.at(0, term), tile.matrix.column_stride, tile.depth - term, rows,
-            tile.readable, out);
+    join<A>(tile.matrix.at(0, term), tile.matrix.column_stride, tile.kc - term, rows, tile.readable,
+            out);
   }
 };
 
@@ -180,7 +181,7 @@ struct Nothing {
   void beside(int64_t) const {}
 };
 // what comes next is fetched: a panel, with those of some tiles, and what the caller wants,
-struct FetchAhead {
+struct PrefetchNext {
   static constexpr int64_t kUnitsAPanelLine = 2;
   static constexpr int64_t kUnitsANextLine = 4;
   Lines &panel, &next;
@@ -195,13 +196,13 @@ template <class A, class Side>
 class PackTile {
  public:
   PackTile(LeftTile<A> tile, Unit<A>* out, Lines& panel)
-      : tile_(tile), parts_(units<A>(tile.depth)), out_(out), panel_(panel) {}
+      : tile_(tile), parts_(units<A>(tile.kc)), out_(out), panel_(panel) {}
   void start() const {
-    for (int64_t part = 0; part < smaller(Side::kPartsAhead, parts_); ++part) pack(part);
+    for (int64_t part = 0; part < smaller(Side::kPrefetchParts, parts_); ++part) pack(part);
   }
   [[gnu::always_inline]] void beside(int64_t unit) const {
-    if (unit % FetchAhead::kUnitsAPanelLine == 0) panel_.fetch_next();
-    if (unit + Side::kPartsAhead < parts_) pack(unit + Side::kPartsAhead);
+    if (unit % PrefetchNext::kUnitsAPanelLine == 0) panel_.fetch_next();
+    if (unit + Side::kPrefetchParts < parts_) pack(unit + Side::kPrefetchParts);
   }
 
  private:
@@ -224,7 +225,7 @@ inline void put(Bf16* out, Vector x) {
 #endif
 
 template <class A, class Side, class Out, class Work>
-void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
+void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t kc,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, const Work& work) {
   work.start();
   constexpr int64_t kFetch = 8;  // units for which a row of the result is fetched
@@ -240,7 +241,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
     for (int j = 0; j < kTileVectors; ++j) sum[i][j] = Vector{};
   }
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < depth; ++k, panel += kColumns) {
+  for (int64_t k = 0; k < kc; ++k, panel += kColumns) {
     typename A::Units right[kTileVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) {
@@ -289,12 +290,12 @@ void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
 
 // A tile of which the result has only some rows and columns.
 template <class A, class Side, class Out>
-void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t depth,
+void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t kc,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {
   alignas(64) float sums_tile[kTileRows * kColumns] = {};
   alignas(64) Out c_tile[kTileRows * kColumns];
   if (add) copy(sums, {sums_tile, kColumns}, rows, columns);
-  multiply_tile<A, Side>(a, stride, panel, depth, {sums_tile, kColumns}, add,
+  multiply_tile<A, Side>(a, stride, panel, kc, {sums_tile, kColumns}, add,
                          GemmRows<Out>{c_tile, kColumns}, Nothing{});
   copy({c_tile, kColumns}, c, rows, columns);
 }
@@ -305,8 +306,8 @@ template <class A, class Side, class Out>
 void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>* left,
                     int64_t stride, const Unit<A>* panels, int64_t columns, GemmRows<float> sums,
                     bool add, GemmRows<Out> c) {
-  const int64_t depth = units<A>(a.depth);
-  const int64_t panel_size = depth * kColumns;
+  const int64_t kc = units<A>(a.kc);
+  const int64_t panel_size = kc * kColumns;
   for (int64_t column = 0; column < columns; column += kColumns, panels += panel_size) {
     const int64_t wide = smaller(kColumns, columns - column);
     Lines next_panel;
@@ -319,7 +320,7 @@ void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>*
       const GemmRows<float> sums_tile = part(sums, row, column);
       const GemmRows<Out> c_tile = part(c, row, column);
       const auto product = [&](const auto& work) {
-        multiply_tile<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, work);
+        multiply_tile<A, Side>(left + tile, stride, panels, kc, sums_tile, add, c_tile, work);
       };
       const bool whole = high == kTileRows && wide == kColumns;
       if (packed != nullptr && column == 0) {
@@ -327,7 +328,7 @@ void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>*
             {a.matrix.at(row, 0), a.matrix.row_stride, a.matrix.column_stride},
             high,
             a.rows - row,
-            a.depth};
+            a.kc};
         if (whole && Side::has_parts(unpacked)) {
           product(PackTile<A, Side>(unpacked, packed + tile, next_panel));
           continue;
@@ -335,10 +336,9 @@ void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>*
         Side::pack(unpacked, packed + tile);
       }
       if (whole) {
-        product(FetchAhead{next_panel, next.first()});
+        product(PrefetchNext{next_panel, next.first()});
       } else {
-        multiply_edge<A, Side>(left + tile, stride, panels, depth, sums_tile, add, c_tile, high,
-                               wide);
+        multiply_edge<A, Side>(left + tile, stride, panels, kc, sums_tile, add, c_tile, high, wide);
       }
     }
   }
@@ -375,12 +375,12 @@ constexpr CpuGemm<typename A::Number> gemm_table() {
 
 // On top of avx512, avx512_bf16 changes bf16 alone.
 #ifdef __AVX512BF16__
-extern const CpuGemm<Bf16> kGemmPairs, kGemmWidened;
-const CpuGemm<Bf16> kGemmPairs = gemm_table<Pairs>();
-const CpuGemm<Bf16> kGemmWidened = gemm_table<Widened>();
+extern const CpuGemm<Bf16> kGemmBf16Dot, kGemmBf16ToF32;
+const CpuGemm<Bf16> kGemmBf16Dot = gemm_table<Bf16DotPairs>();
+const CpuGemm<Bf16> kGemmBf16ToF32 = gemm_table<Bf16ToF32>();
 #else
 extern const CpuGemm<float> kGemmFloat;
-const CpuGemm<float> kGemmFloat = gemm_table<Singles>();
+const CpuGemm<float> kGemmFloat = gemm_table<F32>();
 #endif
 
 }  // namespace lmtrain::LMTRAIN_ISA

@@ -82,7 +82,7 @@ const CpuGemm<float>* fastest_cpu_gemm<float>() {
 template <>
 const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>() {
   if (best_isa() != Isa::kAvx512Bf16 || has_matrix_units()) return nullptr;
-  return multiplies_pairs_fast() ? &avx512bf16::kGemmPairs : &avx512bf16::kGemmWidened;
+  return multiplies_pairs_fast() ? &avx512bf16::kGemmBf16Dot : &avx512bf16::kGemmBf16ToF32;
 }
 
 bool cpu_multiplies_bf16() { return best_isa() == Isa::kAvx512Bf16 || has_matrix_units(); }

@@ -23,7 +23,7 @@ LMTRAIN_DECLARE_TABLES(avx512)
 #undef LMTRAIN_DECLARE_TABLES
 // On top of avx512, it changes attention and products in bf16 alone.
 namespace avx512bf16 {
-extern const CpuGemm<Bf16> kGemmPairs, kGemmWidened;
+extern const CpuGemm<Bf16> kGemmBf16Dot, kGemmBf16ToF32;
 extern const CpuAttention<Bf16> kAttentionBf16;
 }  // namespace avx512bf16
 

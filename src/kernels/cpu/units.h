@@ -1,9 +1,9 @@
 // Numbers as products on a CPU read them, and their arithmetic.
 //
-// A product sums over units of 4 bytes: one fp32 number (Singles), one bf16 number widened to fp32
-// when packed (Widened), or a pair of bf16 numbers that are neighbours in the dimension summed over
-// (Pairs, for processors that are fast at multiplying pairs and adding in fp32). All thus have one
-// memory layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
+// A product sums over units of 4 bytes: one fp32 number (F32), one bf16 number widened to fp32
+// when packed (Bf16ToF32), or a pair of bf16 numbers that are neighbours in the dimension summed
+// over (Bf16DotPairs, for processors that are fast at multiplying pairs and adding in fp32). All
+// thus have one memory layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ inline void copy_bytes(const void* in, int64_t bytes, void* out) {
 
 // Of rows that lie apart the one so much further on is fetched: strides are beyond what a processor
 // foresees.
-inline constexpr int64_t kRowsAhead = 16;
+inline constexpr int64_t kPrefetchRows = 16;
 inline void fetch(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(row) + i);
@@ -47,7 +47,7 @@ struct Left {
 };
 
 // fp32 numbers.
-struct Singles {
+struct F32 {
   using Number = float;
   using Unit = float;
   using Units = Vector;
@@ -66,7 +66,7 @@ struct Singles {
                         Unit* out, int64_t width) {
     for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
       const int64_t used = row < rows ? size : 0;
-      if (row + kRowsAhead < rows) fetch(x + kRowsAhead * stride, size * int64_t{sizeof(T)});
+      if (row + kPrefetchRows < rows) fetch(x + kPrefetchRows * stride, size * int64_t{sizeof(T)});
       if constexpr (sizeof(T) == sizeof(Unit)) {
         copy_bytes(x, used * int64_t{sizeof(Unit)}, out);
       } else {
@@ -114,7 +114,7 @@ inline Halves rounded(Vector x) {
 }
 
 // bf16 numbers as fp32 ones.
-struct Widened : Singles {
+struct Bf16ToF32 : F32 {
   using Number = Bf16;
   static constexpr bool kAsStored = false;
 
@@ -131,8 +131,8 @@ struct Widened : Singles {
   }
 };
 
-// Pairs of bf16 numbers; the first in the low half.
-struct Pairs {
+// Bf16DotPairs of bf16 numbers; the first in the low half.
+struct Bf16DotPairs {
   using Number = Bf16;
   using Unit = uint32_t;
   using Units = Bits;
@@ -151,7 +151,7 @@ struct Pairs {
                         int64_t padded_rows, Unit* out, int64_t width) {
     for (int64_t row = 0; row < padded_rows; ++row, x += stride, out += width) {
       const int64_t used = row < rows ? size * int64_t{sizeof(Bf16)} : 0;
-      if (row + kRowsAhead < rows) fetch(x + kRowsAhead * stride, used);
+      if (row + kPrefetchRows < rows) fetch(x + kPrefetchRows * stride, used);
       const int64_t more = width * int64_t{sizeof(Unit)} - used;
       copy_bytes(x, used, out);
       if (more > 0) {

@@ -41,14 +41,14 @@ __device__ float block_max(float x) {
 
 template <class T, int kWidth>
 __global__ void amax_kernel(const T* x, float* amax, int64_t count) {
-  float top = 0;
+  float largest = 0;
   for_each_pack_of_grid<kWidth>(count, [&]<int W>(Width<W>, int64_t i) {
     const auto value = load<W>(x + i);
 #pragma unroll
-    for (int j = 0; j < W; ++j) top = larger(top, fabsf(value.lane[j]));
+    for (int j = 0; j < W; ++j) largest = larger(largest, fabsf(value.lane[j]));
   });
-  top = block_max(top);
-  if (threadIdx.x == 0) amax[blockIdx.x] = top;
+  largest = block_max(largest);
+  if (threadIdx.x == 0) amax[blockIdx.x] = largest;
 }
 
 // --- The copies ----------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ __global__ void cast_kernel(const T* x, const float* amax, int num_parts, uint8_
   // A word is a group of rows in one column; one word more a line, against bank conflicts.
   __shared__ uint32_t tile[kTileColumns][kTileGroups + 1];
 
-  float top = 0;
+  float largest = 0;
   for (int i = static_cast<int>(threadIdx.x); i < num_parts; i += kBlock) {
-    top = larger(top, amax[i]);
+    largest = larger(largest, amax[i]);
   }
-  top = larger(kFp8LeastAmax, block_max(top));
-  const float scale = Format::kLargest / top;
-  if (blockIdx.x == 0 && threadIdx.x == 0) *inverse_scale = top / Format::kLargest;
+  largest = larger(kFp8LeastAmax, block_max(largest));
+  const float scale = Format::kLargest / largest;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *inverse_scale = largest / Format::kLargest;
 
   const int pack = static_cast<int>(threadIdx.x) % kTilePacks;
   const int group = static_cast<int>(threadIdx.x) / kTilePacks;

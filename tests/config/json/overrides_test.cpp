@@ -16,7 +16,7 @@ TEST(Overrides, TakeJsonOrABareWord) {
   EXPECT_EQ(config.device, "cpu");
   EXPECT_EQ(config.name, "quoted");
   EXPECT_EQ(config.sequence.schedule.type, "natural");
-  EXPECT_EQ(config.eval.every, (Span{500, Span::Unit::kSteps}));
+  EXPECT_EQ(config.eval.every, (TrainingDuration{500, TrainingDuration::Unit::kSteps}));
   EXPECT_EQ(config.batch.tokens, 65536);
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.data.train, (std::vector<DataSourceConfig>{{"corpus/**/*.py", 1.0}}));

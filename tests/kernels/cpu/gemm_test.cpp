@@ -24,8 +24,8 @@ using testing::runs;
 template <class F>
 void with_table(const std::string& isa, const F& f) {
   if (isa == "avx512bf16") {
-    for (const CpuGemm<Bf16>* gemm : {&avx512bf16::kGemmPairs, &avx512bf16::kGemmWidened}) {
-      SCOPED_TRACE(gemm == &avx512bf16::kGemmPairs ? "pairs" : "widened");
+    for (const CpuGemm<Bf16>* gemm : {&avx512bf16::kGemmBf16Dot, &avx512bf16::kGemmBf16ToF32}) {
+      SCOPED_TRACE(gemm == &avx512bf16::kGemmBf16Dot ? "pairs" : "widened");
       f(*gemm);
     }
   } else {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/attention.h"
-#include "kernels/cpu/lines.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/tiles.h"
 
 namespace lmtrain::LMTRAIN_ISA {
@@ -11,9 +11,9 @@ namespace lmtrain::LMTRAIN_ISA {
 // Vectors of heads that are used later, fetched beside products: they lie in memory as a processor
 // does not foresee.
 template <class T>
-class Ahead {
+class Prefetch {
  public:
-  explicit Ahead(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
+  explicit Prefetch(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
   // Vectors of the places up to `last`, from `first` on.
   void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
     x.data += first * x.place_stride;

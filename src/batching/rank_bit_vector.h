@@ -9,10 +9,10 @@
 
 namespace lmtrain {
 
-class RankedBits {
+class RankBitVector {
  public:
-  RankedBits() = default;
-  explicit RankedBits(int64_t bound) : words_(static_cast<size_t>(bound) / 64 + 1) {}
+  RankBitVector() = default;
+  explicit RankBitVector(int64_t bound) : words_(static_cast<size_t>(bound) / 64 + 1) {}
 
   // All insertions come before rank(), and rank() before the questions.
   void insert(int64_t number) { word(number).bits |= bit(number); }

@@ -1,4 +1,4 @@
-#include "checkpoint/target.h"
+#include "checkpoint/model_location.h"
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +45,7 @@ void require_same_data(const fs::path& checkpoint, const std::string& fingerprin
                   "; restore them, or start a new run with init_from"));
 }
 
-Target open_target(const fs::path& path) {
+ModelLocation locate_model(const fs::path& path) {
   if (const FileKind kind = examine(path).kind; kind != FileKind::kFolder) {
     throw Error(
         ErrorKind::kUsage,
@@ -73,15 +73,15 @@ Target open_target(const fs::path& path) {
   return {path, std::nullopt, false};
 }
 
-ModelConfig target_model_config(const Target& target) {
-  const fs::path file = target.folder / "config.json";
+ModelConfig located_model_config(const ModelLocation& location) {
+  const fs::path file = location.folder / "config.json";
   return parse_hf_model_config(read_file(file), file.string());
 }
 
-int64_t target_max_length(const Target& target) {
+int64_t located_max_length(const ModelLocation& location) {
   constexpr int64_t kDefault = 2048;
   constexpr int64_t kLargest = int64_t{1} << 30;
-  const fs::path file = target.folder / "config.json";
+  const fs::path file = location.folder / "config.json";
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("max_position_embeddings")) return kDefault;
   const auto& value = json.at("max_position_embeddings");

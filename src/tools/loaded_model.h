@@ -1,26 +1,26 @@
-// A target ready to compute: weights in memory, tokenizer beside them. For eval and generate.
+// A location ready to compute: weights in memory, tokenizer beside them. For eval and generate.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "checkpoint/target.h"
+#include "checkpoint/model_location.h"
 #include "corpus/tokenizer/tokenizer.h"
 #include "model/llama.h"
 
 namespace lmtrain {
 
-struct ModelTargetOptions {
+struct LoadedModelOptions {
   std::string device = "auto";
   std::string precision = "fp32";  // auto, fp32, bf16 or fp16
   int64_t max_length = 0;          // 0: the model's
   std::string tokenizer_path;      // empty: tokenizer.model of the folder
 };
 
-class ModelTarget {
+class LoadedModel {
  public:
   // Error(kUsage) when there is no tokenizer, Error(kData) when it does not fit the model.
-  ModelTarget(const Target& target, const ModelTargetOptions& options);
+  LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
   Llama& model() { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }

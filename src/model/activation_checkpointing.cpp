@@ -1,4 +1,4 @@
-#include "model/recompute.h"
+#include "model/activation_checkpointing.h"
 
 #include <torch/csrc/autograd/autograd.h>
 
@@ -42,7 +42,7 @@ class RecomputedFunction : public torch::autograd::Function<RecomputedFunction> 
 
 }  // namespace
 
-at::Tensor recomputed(const LayerFunction& layer, const at::Tensor& x, at::TensorList weights) {
+at::Tensor checkpointed(const LayerFunction& layer, const at::Tensor& x, at::TensorList weights) {
   return RecomputedFunction::apply(layer, x, weights);
 }
 

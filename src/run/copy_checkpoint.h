@@ -12,6 +12,6 @@
 
 namespace lmtrain {
 
-void adopt_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
+void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-#include "device/shared_work.h"
+#include "device/work_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,11 @@
 namespace lmtrain {
 namespace {
 
-TEST(SharedWork, EveryPieceIsTakenOnceInOrder) {
+TEST(WorkQueue, EveryPieceIsTakenOnceInOrder) {
   for (const int64_t count : {0, 1, 7, 64, 1000}) {
     for (const int64_t least : {1, 4}) {
       for (const int64_t together : {least, 3 * least}) {
-        SharedWork work(count);
+        WorkQueue work(count);
         int64_t taken = 0, last = count + 1;
         while (const Pieces pieces = work.take_some(least, together)) {
           EXPECT_EQ(pieces.begin, taken);
@@ -34,20 +34,20 @@ TEST(SharedWork, EveryPieceIsTakenOnceInOrder) {
   }
 }
 
-TEST(SharedWork, ThreadsTakeEveryPieceOnce) {
+TEST(WorkQueue, ThreadsTakeEveryPieceOnce) {
   std::vector<int> times(10'000);
-  share_work(static_cast<int64_t>(times.size()), 3, [&](int64_t begin, int64_t end) {
+  parallel_for_queued(static_cast<int64_t>(times.size()), 3, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) ++times[static_cast<size_t>(i)];
   });
   EXPECT_EQ(times, std::vector<int>(times.size(), 1));
 }
 
 // A static half each would wait for ever.
-TEST(SharedWork, WhatASlowThreadLeavesIsTakenByTheOthers) {
+TEST(WorkQueue, WhatASlowThreadLeavesIsTakenByTheOthers) {
   if (at::get_num_threads() < 2) GTEST_SKIP() << "one thread";
   constexpr int64_t kCount = 1000;
   std::atomic<int64_t> done = 0;
-  SharedWork work(kCount);
+  WorkQueue work(kCount);
   work.run(1, [&] {
     while (const Pieces piece = work.take_one()) {
       // Whoever takes the first piece keeps it until the others have done the rest.
@@ -58,11 +58,11 @@ TEST(SharedWork, WhatASlowThreadLeavesIsTakenByTheOthers) {
   EXPECT_EQ(done, kCount);
 }
 
-TEST(SharedWork, AnErrorOfAPieceIsThrown) {
-  EXPECT_THROW(share_work(100, 1,
-                          [](int64_t begin, int64_t end) {
-                            if (begin <= 50 && 50 < end) throw std::out_of_range("50");
-                          }),
+TEST(WorkQueue, AnErrorOfAPieceIsThrown) {
+  EXPECT_THROW(parallel_for_queued(100, 1,
+                                   [](int64_t begin, int64_t end) {
+                                     if (begin <= 50 && 50 < end) throw std::out_of_range("50");
+                                   }),
                std::out_of_range);
 }
 

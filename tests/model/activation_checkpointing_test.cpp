@@ -1,5 +1,5 @@
 // Activation checkpointing: the same bits, in less memory.
-#include "model/recompute.h"
+#include "model/activation_checkpointing.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -108,7 +108,7 @@ TEST(Recompute, RunsTheLayerTwiceAndReachesItsWeights) {
     ++calls;
     return (input * w).square();
   };
-  const at::Tensor y = recomputed(layer, x, {w});
+  const at::Tensor y = checkpointed(layer, x, {w});
   EXPECT_EQ(calls, 1);
   y.sum().backward();
   EXPECT_EQ(calls, 2);

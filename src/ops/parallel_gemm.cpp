@@ -1,7 +1,7 @@
-#include "ops/shared_product.h"
+#include "ops/parallel_gemm.h"
 
-#include "device/shared_work.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 
 namespace lmtrain {
 namespace {
@@ -45,48 +45,48 @@ Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
              : Lines(x.data, bytes(rows) + kMisaligned, bytes(x.column_stride), columns);
 }
 
-// Of a part, the rows that are the share of terms [term, term + depth) of all.
-MatrixPart share_of(const MatrixPart& part, int64_t term, int64_t depth, int64_t terms) {
-  const int64_t first = part.rows * term / terms, end = part.rows * (term + depth) / terms;
+// Of a part, the rows that are the share of terms [term, term + kc) of all.
+MatrixPart share_of(const MatrixPart& part, int64_t k, int64_t kc, int64_t K) {
+  const int64_t first = part.rows * k / K, end = part.rows * (k + kc) / K;
   return {part.row + first, part.column, end - first, part.columns};
 }
 
-// The matrices beside a fused one, there.
+// The matrices beside a tile function, there.
 template <class T>
-void add_beside(const FusedMatrix<T>& fused, const MatrixPart& there, LinesList& list) {
+void add_beside(const TileFunction<T>& function, const MatrixPart& there, LinesList& list) {
   if (there.rows <= 0) return;
-  for (const at::Tensor& x : fused.beside) {
+  for (const at::Tensor& x : function.beside) {
     list.add(lines(part(gemm_matrix<T>(x), there.row, there.column), there.rows, there.columns));
   }
 }
 
-// A block of the right operand, `depth` terms after `depth` terms, each in panels.
+// A block of the right operand, `kc` terms after `kc` terms, each in panels.
 template <class T>
 struct Packed {
   const CpuGemm<T>& gemm;
   float* data;
-  int64_t first_term, first_column;  // in the operand
-  int64_t terms, columns;
-  int64_t depth;  // of all but the last; whole units
+  int64_t first_k, first_column;  // in the operand
+  int64_t K, columns;
+  int64_t kc;  // of all but the last; whole units
 
   int64_t num_panels() const { return parts(columns, gemm.panel_columns); }
-  int64_t depth_at(int64_t term) const { return std::min(depth, terms - term); }
-  float* panel(int64_t term, int64_t panel) const {
-    return data + gemm.panel_columns *
-                      (term / gemm.unit * num_panels() + panel * parts(depth_at(term), gemm.unit));
+  int64_t kc_at(int64_t k) const { return std::min(kc, K - k); }
+  float* panel(int64_t k, int64_t panel) const {
+    return data +
+           gemm.panel_columns * (k / gemm.unit * num_panels() + panel * parts(kc_at(k), gemm.unit));
   }
 };
 
 template <class T>
 void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
-  const int64_t wide = packed.gemm.panel_columns;
-  share_work(packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
+  const int64_t width = packed.gemm.panel_columns;
+  parallel_for_queued(packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t column = panel * wide;
-      for (int64_t term = 0; term < packed.terms; term += packed.depth) {
-        packed.gemm.pack_panel(part(b, packed.first_term + term, packed.first_column + column),
-                               packed.depth_at(term), std::min(wide, packed.columns - column),
-                               packed.panel(term, panel));
+      const int64_t column = panel * width;
+      for (int64_t k = 0; k < packed.K; k += packed.kc) {
+        packed.gemm.pack_panel(part(b, packed.first_k + k, packed.first_column + column),
+                               packed.kc_at(k), std::min(width, packed.columns - column),
+                               packed.panel(k, panel));
       }
     }
   });
@@ -118,7 +118,7 @@ class Division {
   int64_t columns_at_once() const { return columns_at_once_; }
 
   // The next pieces for a thread.
-  Pieces take(SharedWork& from) const {
+  Pieces take(WorkQueue& from) const {
     constexpr int64_t kSmallestPart = 3;
     const int64_t together = rows_at_once_ / tile_rows_;
     return from.take_some(std::max<int64_t>(1, together / kSmallestPart), together);
@@ -169,15 +169,15 @@ class PackedProduct {
         division_(a, b, /*whole_rows=*/c.visit != nullptr) {}
 
   void run() const {
-    SharedWork work(division_.count());
+    WorkQueue work(division_.count());
     work.run(1, [&] {
       const Memory memory(*this);
       while (Pieces pieces = division_.take(work)) {
         while (pieces) {
           const MatrixPart piece = division_.cut(pieces);
-          const int64_t end = piece.column + piece.columns, wide = division_.columns_at_once();
-          for (int64_t column = piece.column; column < end; column += wide) {
-            multiply({piece.row, column, piece.rows, std::min(wide, end - column)}, memory);
+          const int64_t end = piece.column + piece.columns, width = division_.columns_at_once();
+          for (int64_t column = piece.column; column < end; column += width) {
+            multiply({piece.row, column, piece.rows, std::min(width, end - column)}, memory);
           }
           if (c_.visit != nullptr) (*c_.visit)(piece.row, piece.row + piece.rows);
         }
@@ -190,13 +190,13 @@ class PackedProduct {
   struct Memory {
     explicit Memory(const PackedProduct& product)
         : scratch(floats(product.b_.gemm.scratch)),
-          left(product.division_.rows_at_once(), odd_distance(product.b_.terms),
-               product.a_.fused != nullptr),
+          left(product.division_.rows_at_once(), odd_distance(product.b_.K),
+               product.a_.prologue != nullptr),
           sums(product.division_.rows_at_once(), product.division_.columns_at_once(),
                product.sums_.data == nullptr),
           result(product.division_.rows_at_once(), product.division_.columns_at_once(),
-                 kRounds<T> && product.c_.fused != nullptr) {}
-    // At least so many numbers, and no distance of kFarApart.
+                 kRounds<T> && product.c_.epilogue != nullptr) {}
+    // At least so many numbers, and no distance of kCacheAliasStride.
     static int64_t odd_distance(int64_t numbers) {
       constexpr int64_t kOdd = 16;
       return (2 * parts(numbers, 2 * kOdd) + 1) * kOdd;
@@ -213,22 +213,22 @@ class PackedProduct {
     const GemmRows<float> sums =
         sums_.data == nullptr ? memory.sums.get() : part(sums_, piece.row, piece.column);
     GemmRows<T> rounded = {};
-    if (kRounds<T> && c_.fused != nullptr) rounded = memory.result.get();
+    if (kRounds<T> && c_.epilogue != nullptr) rounded = memory.result.get();
     if (kRounds<T> && c_.rows.data != nullptr) rounded = part(c_.rows, piece.row, piece.column);
     // All terms of a few rows, so that their sums stay in the cache.
-    for (int64_t term = 0; term < b_.terms; term += b_.depth) {
-      const bool last = term + b_.depth >= b_.terms;
-      LinesList next = wanted_next(piece, term);
-      b_.gemm.multiply({part(rows, 0, term), piece.rows, b_.depth_at(term)}, next,
-                       b_.panel(term, piece.column / b_.gemm.panel_columns), piece.columns, sums,
-                       add_ || term > 0, last ? rounded : GemmRows<T>{},
+    for (int64_t k = 0; k < b_.K; k += b_.kc) {
+      const bool last = k + b_.kc >= b_.K;
+      LinesList next = wanted_next(piece, k);
+      b_.gemm.multiply({part(rows, 0, k), piece.rows, b_.kc_at(k)}, next,
+                       b_.panel(k, piece.column / b_.gemm.panel_columns), piece.columns, sums,
+                       add_ || k > 0, last ? rounded : GemmRows<T>{},
                        memory.scratch.template data_ptr<float>());
     }
-    if (c_.fused == nullptr) return;
+    if (c_.epilogue == nullptr) return;
     if constexpr (kRounds<T>) {
-      c_.fused->visit(of_result(piece), rounded.data, rounded.stride);
+      c_.epilogue->visit(of_result(piece), rounded.data, rounded.stride);
     } else {
-      c_.fused->visit(of_result(piece), sums.data, sums.stride);
+      c_.epilogue->visit(of_result(piece), sums.data, sums.stride);
     }
   }
 
@@ -238,31 +238,31 @@ class PackedProduct {
 
   // The left operand's, from the block's first term on.
   GemmMatrix<T> left_rows(const MatrixPart& piece, const Memory& memory) const {
-    if (a_.fused == nullptr) return part(a_.matrix, piece.row, b_.first_term);
+    if (a_.prologue == nullptr) return part(a_.matrix, piece.row, b_.first_k);
     const GemmRows<T> own = memory.left.get();
-    a_.fused->visit({piece.row, b_.first_term, piece.rows, b_.terms}, own.data, own.stride);
+    a_.prologue->visit({piece.row, b_.first_k, piece.rows, b_.K}, own.data, own.stride);
     return {own.data, own.stride, 1};
   }
 
-  // What is fetched beside a piece's product of the terms from `term` on: what a fused result will
+  // What is fetched beside a piece's product of the terms from `term` on: what an epilogue will
   // be consumed with, and what the left operand's next terms or rows are read or computed from.
-  LinesList wanted_next(const MatrixPart& piece, int64_t term) const {
-    const int64_t depth = b_.depth_at(term), next_term = term + depth;
+  LinesList wanted_next(const MatrixPart& piece, int64_t k) const {
+    const int64_t kc = b_.kc_at(k), next_k = k + kc;
     const int64_t next_row = piece.row + piece.rows;
     int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
     // Of whole rows the other columns come before the next ones.
     if (c_.visit != nullptr && piece.column + piece.columns < b_.columns) next_rows = 0;
     LinesList list;
-    if (c_.fused != nullptr) {
-      add_beside(*c_.fused, share_of(of_result(piece), term, depth, b_.terms), list);
+    if (c_.epilogue != nullptr) {
+      add_beside(*c_.epilogue, share_of(of_result(piece), k, kc, b_.K), list);
     }
-    if (a_.fused != nullptr) {
-      add_beside(*a_.fused, {next_row, b_.first_term + term, next_rows, depth}, list);
-    } else if (next_term < b_.terms) {
-      list.add(lines(part(a_.matrix, piece.row, b_.first_term + next_term), piece.rows,
-                     b_.depth_at(next_term)));
+    if (a_.prologue != nullptr) {
+      add_beside(*a_.prologue, {next_row, b_.first_k + k, next_rows, kc}, list);
+    } else if (next_k < b_.K) {
+      list.add(
+          lines(part(a_.matrix, piece.row, b_.first_k + next_k), piece.rows, b_.kc_at(next_k)));
     } else if (next_rows > 0) {
-      list.add(lines(part(a_.matrix, next_row, b_.first_term), next_rows, b_.depth_at(0)));
+      list.add(lines(part(a_.matrix, next_row, b_.first_k), next_rows, b_.kc_at(0)));
     }
     return list;
   }
@@ -275,24 +275,24 @@ class PackedProduct {
   const Division division_;
 };
 
-// How the right operand is divided: `depth` terms are summed at a time, and `deep` terms of `wide`
+// How the right operand is divided: `kc` terms are summed at a time, and `KC` terms of `NC`
 // columns are packed. A result that is consumed wants all terms at once, and one that is visited
 // all columns too.
 template <class T>
 struct Blocks {
-  int64_t depth, wide, deep;
-  Blocks(const CpuGemm<T>& gemm, int64_t terms, int64_t columns, const ProductResult<T>& c) {
+  int64_t kc, NC, KC;
+  Blocks(const CpuGemm<T>& gemm, int64_t K, int64_t columns, const ProductResult<T>& c) {
     const int64_t panel = gemm.panel_columns, unit = gemm.unit;
-    depth = parts(parts(terms, parts(terms, kGemmDepth * unit)), unit) * unit;
+    kc = parts(parts(K, parts(K, kGemmKC * unit)), unit) * unit;
     const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
-    wide = std::min(most, parts(columns, panel) * panel);
-    deep = std::max<int64_t>(1, kPackedUnits * unit / (wide * depth)) * depth;
+    NC = std::min(most, parts(columns, panel) * panel);
+    KC = std::max<int64_t>(1, kPackedUnits * unit / (NC * kc)) * kc;
     if (c.visit != nullptr) {
-      deep = parts(terms, depth) * depth;
-      wide = parts(columns, panel) * panel;
-    } else if (c.fused != nullptr && deep < terms) {
-      deep = parts(terms, depth) * depth;
-      wide = std::max<int64_t>(1, kPackedUnits * unit / (panel * deep)) * panel;
+      KC = parts(K, kc) * kc;
+      NC = parts(columns, panel) * panel;
+    } else if (c.epilogue != nullptr && KC < K) {
+      KC = parts(K, kc) * kc;
+      NC = std::max<int64_t>(1, kPackedUnits * unit / (panel * KC)) * panel;
     }
   }
 };
@@ -310,36 +310,35 @@ bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN) {
 }
 
 template <class T>
-void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
-                    const ProductResult<T>& c) {
-  const int64_t terms = b_KN.size(0), columns = b_KN.size(1);
-  const auto [depth, wide, deep] = Blocks<T>(gemm, terms, columns, c);
-  const at::Tensor memory = floats(parts(std::min(deep, terms), gemm.unit) * wide);
-  const bool keeps_sums = kRounds<T> && terms > deep;
-  const at::Tensor sums = floats(keeps_sums ? a.rows * wide : 0);
-  for (int64_t column = 0; column < columns; column += wide) {
-    for (int64_t term = 0; term < terms; term += deep) {
-      const Packed<T> block = {
-          gemm,   memory.data_ptr<float>(),     term,
-          column, std::min(deep, terms - term), std::min(wide, columns - column),
-          depth};
+void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
+                   const ProductResult<T>& c) {
+  const int64_t K = b_KN.size(0), columns = b_KN.size(1);
+  const auto [kc, NC, KC] = Blocks<T>(gemm, K, columns, c);
+  const at::Tensor memory = floats(parts(std::min(KC, K), gemm.unit) * NC);
+  const bool keeps_sums = kRounds<T> && K > KC;
+  const at::Tensor sums = floats(keeps_sums ? a.rows * NC : 0);
+  for (int64_t column = 0; column < columns; column += NC) {
+    for (int64_t k = 0; k < K; k += KC) {
+      const Packed<T> block = {gemm,   memory.data_ptr<float>(), k,
+                               column, std::min(KC, K - k),      std::min(NC, columns - column),
+                               kc};
       pack(gemm_matrix<T>(b_KN), block);
-      const bool last = term + deep >= terms;
+      const bool last = k + KC >= K;
       ProductResult<T> result = c;
-      if (c.fused == nullptr) result.rows = part(c.rows, 0, column);
-      GemmRows<float> result_sums = {keeps_sums ? sums.data_ptr<float>() : nullptr, wide};
+      if (c.epilogue == nullptr) result.rows = part(c.rows, 0, column);
+      GemmRows<float> result_sums = {keeps_sums ? sums.data_ptr<float>() : nullptr, NC};
       if constexpr (!kRounds<T>) result_sums = result.rows;
       if (!last) result.rows = {};
-      PackedProduct<T>(a, block, result_sums, /*add=*/term > 0, result).run();
+      PackedProduct<T>(a, block, result_sums, /*add=*/k > 0, result).run();
     }
   }
 }
 
 template bool is_one_block(const CpuGemm<float>&, const at::Tensor&);
 template bool is_one_block(const CpuGemm<Bf16>&, const at::Tensor&);
-template void shared_product(const CpuGemm<float>&, const LeftOperand<float>&, const at::Tensor&,
-                             const ProductResult<float>&);
-template void shared_product(const CpuGemm<Bf16>&, const LeftOperand<Bf16>&, const at::Tensor&,
-                             const ProductResult<Bf16>&);
+template void parallel_gemm(const CpuGemm<float>&, const LeftOperand<float>&, const at::Tensor&,
+                            const ProductResult<float>&);
+template void parallel_gemm(const CpuGemm<Bf16>&, const LeftOperand<Bf16>&, const at::Tensor&,
+                            const ProductResult<Bf16>&);
 
 }  // namespace lmtrain

@@ -14,7 +14,7 @@ namespace lmtrain {
 // transformers' default, for a config.json without the key.
 inline constexpr int64_t kLlamaDefaultVocabSize = 32000;
 
-struct Target {
+struct ModelLocation {
   std::filesystem::path folder;              // the model: config.json, model.safetensors
   std::optional<std::filesystem::path> run;  // the run it belongs to
   bool is_checkpoint = false;                // verified
@@ -33,11 +33,11 @@ void require_same_data(const std::filesystem::path& checkpoint, const std::strin
 
 // Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
 // is damaged.
-Target open_target(const std::filesystem::path& path);
+ModelLocation locate_model(const std::filesystem::path& path);
 
-// The model of a target: its config.json.
-ModelConfig target_model_config(const Target& target);
+// The model of a location: its config.json.
+ModelConfig located_model_config(const ModelLocation& location);
 // max_position_embeddings of its config.json, 2048 when absent (transformers' default).
-int64_t target_max_length(const Target& target);
+int64_t located_max_length(const ModelLocation& location);
 
 }  // namespace lmtrain

@@ -26,7 +26,7 @@ template <class T>
 struct LeftOperand {
   int64_t rows;
   GemmMatrix<T> matrix;  // of a computed one, contiguous rows without data
-  const FusedMatrix<T>* fused = nullptr;
+  const Prologue<T>* prologue = nullptr;
 };
 
 // A result: in memory, or consumed where it is computed. One in memory may be visited, some whole
@@ -34,7 +34,7 @@ struct LeftOperand {
 template <class T>
 struct ProductResult {
   GemmRows<T> rows;
-  const FusedMatrix<T>* fused = nullptr;
+  const Epilogue<T>* epilogue = nullptr;
   const VisitRows* visit = nullptr;
 };
 
@@ -43,8 +43,8 @@ template <class T>
 bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN);
 // a b_KN into c, for K > 0. Of b, rows or columns are contiguous. T is float or Bf16.
 template <class T>
-void shared_product(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
-                    const ProductResult<T>& c);
+void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
+                   const ProductResult<T>& c);
 
 // Into how many groups the result's columns are divided where its rows are too few for the threads,
 // at most: so often a computed left operand is computed.

@@ -1,4 +1,4 @@
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 
 #include <algorithm>
 
@@ -74,14 +74,14 @@ std::string explain_memory(const Config& config, int64_t length, int64_t rows) {
              " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }
 
-int64_t micro_rows(const Config& config, const MicroFit& fit, int64_t length) {
+int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length) {
   const auto lowered = fit.rows.find(length);
   if (lowered != fit.rows.end()) return lowered->second;
   return std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / length);
 }
 
-Lowered lower_micro_rows(const Config& config, MicroFit& fit, int64_t length,
-                         const std::string& reason) {
+MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
+                                      const std::string& reason) {
   const int64_t rows = micro_rows(config, fit, length);
   if (rows == 1) {
     throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: ", reason,
@@ -93,7 +93,7 @@ Lowered lower_micro_rows(const Config& config, MicroFit& fit, int64_t length,
 }
 
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
-                 MicroFit& fit, const ReportLowered& report) {
+                 MicroBatchLimits& fit, const ReportReduction& report) {
   for (const int64_t length : lengths) {
     const int64_t before = micro_rows(config, fit, length);
     int64_t rows = before;
@@ -109,7 +109,7 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
                                    " of memory available");
     if (rows == 1 && needed(1) > room) {
       fit.rows[length] = 1;
-      lower_micro_rows(config, fit, length, reason);  // throws
+      reduce_micro_rows(config, fit, length, reason);  // throws
     }
     if (rows == before) continue;
     fit.micro_tokens = *config.batch.micro_tokens;
@@ -119,20 +119,20 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
 }
 
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                  const at::Tensor& grad, MicroFit& fit, const ReportLowered& report) {
+                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report) {
   const bool all = !model.device().is_cpu();
   for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
     while (const auto reason =
                shortage_of(config, model, *length, micro_rows(config, fit, *length), grad)) {
       reset_peak_memory(model.device());
-      report(lower_micro_rows(config, fit, *length, *reason));
+      report(reduce_micro_rows(config, fit, *length, *reason));
     }
     if (!all) break;
   }
 }
 
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                const at::Tensor& grad, MicroFit& fit, const ReportLowered& report) {
+                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report) {
   if (model.device().is_cpu()) {
     if (const auto available = available_memory(model.device()))
       fit_to_plan(config, lengths, *available, fit, report);

@@ -19,9 +19,9 @@ struct Pieces {
 };
 
 // Pieces 0 to count - 1, in their order.
-class SharedWork {
+class WorkQueue {
  public:
-  explicit SharedWork(int64_t count) : count_(count), threads_(at::get_num_threads()) {}
+  explicit WorkQueue(int64_t count) : count_(count), threads_(at::get_num_threads()) {}
 
   // The next one; empty when all are taken.
   Pieces take_one() {
@@ -56,8 +56,8 @@ class SharedWork {
 
 // f(begin, end) for all of [0, count), at least `grain` at a time but for the last.
 template <class F>
-void share_work(int64_t count, int64_t grain, const F& f) {
-  SharedWork work(count);
+void parallel_for_queued(int64_t count, int64_t grain, const F& f) {
+  WorkQueue work(count);
   work.run(grain, [&] {
     while (const Pieces pieces = work.take_some(grain, grain)) f(pieces.begin, pieces.end);
   });

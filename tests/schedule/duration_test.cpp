@@ -1,5 +1,5 @@
 // When something that happens every so often falls due.
-#include "schedule/span.h"
+#include "schedule/duration.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace lmtrain {
 namespace {
 
 // The steps of a run of `total` steps, 100 tokens and 2 seconds each, after which the event is due.
-std::vector<int> due_steps(Span every, int first, int total) {
+std::vector<int> due_steps(TrainingDuration every, int first, int total) {
   const auto progress = [&](int step) {
     return Progress{static_cast<double>(step), 100.0 * step, 100.0 * step / total, 2.0 * step};
   };
@@ -24,46 +24,47 @@ std::vector<int> due_steps(Span every, int first, int total) {
 
 TEST(Cadence, EveryUnit) {
   const std::vector<int> tens = {10, 20, 30, 40};
-  EXPECT_EQ(due_steps({10, Span::Unit::kSteps}, 0, 40), tens);
-  EXPECT_EQ(due_steps({1000, Span::Unit::kTokens}, 0, 40), tens);
-  EXPECT_EQ(due_steps({25, Span::Unit::kPercent}, 0, 40), tens);
-  EXPECT_EQ(due_steps({20, Span::Unit::kSeconds}, 0, 40), tens);
+  EXPECT_EQ(due_steps({10, TrainingDuration::Unit::kSteps}, 0, 40), tens);
+  EXPECT_EQ(due_steps({1000, TrainingDuration::Unit::kTokens}, 0, 40), tens);
+  EXPECT_EQ(due_steps({25, TrainingDuration::Unit::kPercent}, 0, 40), tens);
+  EXPECT_EQ(due_steps({20, TrainingDuration::Unit::kSeconds}, 0, 40), tens);
 }
 
 // 40 steps of 100 tokens over 1600 tokens of text are two epochs and a half.
 TEST(Cadence, EpochsAreCountedInTokens) {
   const auto epochs = [](double count) {
-    return epochs_in_tokens({count, Span::Unit::kEpochs}, 1600);
+    return epochs_in_tokens({count, TrainingDuration::Unit::kEpochs}, 1600);
   };
   EXPECT_EQ(due_steps(epochs(1), 0, 40), (std::vector<int>{16, 32}));
   EXPECT_EQ(due_steps(epochs(0.5), 0, 40), (std::vector<int>{8, 16, 24, 32, 40}));
   EXPECT_EQ(due_steps(epochs(0), 0, 40), std::vector<int>{});
-  const Span percent{5, Span::Unit::kPercent};
+  const TrainingDuration percent{5, TrainingDuration::Unit::kPercent};
   EXPECT_EQ(epochs_in_tokens(percent, 1600), percent);
 }
 
 TEST(Cadence, FallsOnTheStepThatCrosses) {
-  EXPECT_EQ(due_steps({250, Span::Unit::kTokens}, 0, 10), (std::vector<int>{3, 5, 8, 10}));
+  EXPECT_EQ(due_steps({250, TrainingDuration::Unit::kTokens}, 0, 10),
+            (std::vector<int>{3, 5, 8, 10}));
   // Several in one step are one.
-  EXPECT_EQ(due_steps({30, Span::Unit::kTokens}, 0, 3), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(due_steps({30, TrainingDuration::Unit::kTokens}, 0, 3), (std::vector<int>{1, 2, 3}));
 }
 
 TEST(Cadence, PercentIsNotLostToRounding) {
   for (const int total : {7, 20, 60, 73, 100, 997, 4001}) {
-    EXPECT_EQ(due_steps({5, Span::Unit::kPercent}, 0, total).size(),
+    EXPECT_EQ(due_steps({5, TrainingDuration::Unit::kPercent}, 0, total).size(),
               static_cast<size_t>(std::min(total, 20)))
         << total;
-    EXPECT_EQ(due_steps({5, Span::Unit::kPercent}, 0, total).back(), total);
+    EXPECT_EQ(due_steps({5, TrainingDuration::Unit::kPercent}, 0, total).back(), total);
   }
 }
 
 TEST(Cadence, ZeroIsNever) {
-  EXPECT_TRUE(due_steps({0, Span::Unit::kSteps}, 0, 100).empty());
-  EXPECT_TRUE(due_steps({0, Span::Unit::kSeconds}, 0, 100).empty());
+  EXPECT_TRUE(due_steps({0, TrainingDuration::Unit::kSteps}, 0, 100).empty());
+  EXPECT_TRUE(due_steps({0, TrainingDuration::Unit::kSeconds}, 0, 100).empty());
 }
 
 TEST(Cadence, ResumedRunActsOnTheSameSteps) {
-  const Span every{7, Span::Unit::kPercent};
+  const TrainingDuration every{7, TrainingDuration::Unit::kPercent};
   const auto whole = due_steps(every, 0, 90);
   for (int resumed = 0; resumed < 90; ++resumed) {
     std::vector<int> after;
@@ -77,18 +78,18 @@ TEST(Cadence, ResumedRunActsOnTheSameSteps) {
 TEST(Cadence, CountsMultiples) {
   const Progress before{10, 1000, 50, 20};
   const Progress after{31, 2500, 65, 29};
-  EXPECT_EQ(Cadence({10, Span::Unit::kSteps}).multiples(before, after), 2);
-  EXPECT_EQ(Cadence({500, Span::Unit::kTokens}).multiples(before, after), 3);
-  EXPECT_EQ(Cadence({5, Span::Unit::kPercent}).multiples(before, after), 3);
-  EXPECT_EQ(Cadence({10, Span::Unit::kSeconds}).multiples(before, after), 0);
-  EXPECT_EQ(Cadence({0, Span::Unit::kSteps}).multiples(before, after), 0);
+  EXPECT_EQ(Cadence({10, TrainingDuration::Unit::kSteps}).multiples(before, after), 2);
+  EXPECT_EQ(Cadence({500, TrainingDuration::Unit::kTokens}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({5, TrainingDuration::Unit::kPercent}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({10, TrainingDuration::Unit::kSeconds}).multiples(before, after), 0);
+  EXPECT_EQ(Cadence({0, TrainingDuration::Unit::kSteps}).multiples(before, after), 0);
 }
 
 TEST(Cadence, SkippedStepIsNotCountedTwice) {
   const Progress at_ten{10, 1000, 50, 20};
   Progress later = at_ten;
   later.seconds = 21;
-  EXPECT_FALSE(Cadence({10, Span::Unit::kSteps}).due(at_ten, later));
+  EXPECT_FALSE(Cadence({10, TrainingDuration::Unit::kSteps}).due(at_ten, later));
 }
 
 }  // namespace

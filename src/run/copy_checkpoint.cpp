@@ -1,4 +1,4 @@
-#include "run/adopt.h"
+#include "run/copy_checkpoint.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,7 +19,7 @@ FileSum copy_synced(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-void adopt_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
+void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
   const fs::path source = from.checkpoint(step);
   const fs::path copy = to.unfinished_checkpoint(step);
   remove_tree(copy);

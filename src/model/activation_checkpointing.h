@@ -13,6 +13,6 @@ using LayerFunction = std::function<at::Tensor(const at::Tensor& x)>;
 
 // layer(x), for a gradient with respect to x and `weights`, the leaves that `layer` reads. What
 // `layer` refers to must live until the backward.
-at::Tensor recomputed(const LayerFunction& layer, const at::Tensor& x, at::TensorList weights);
+at::Tensor checkpointed(const LayerFunction& layer, const at::Tensor& x, at::TensorList weights);
 
 }  // namespace lmtrain

@@ -19,44 +19,44 @@
 
 namespace lmtrain {
 
-struct MicroFit {
+struct MicroBatchLimits {
   int64_t micro_tokens = 0;         // batch.micro_tokens when it was found
   std::map<int64_t, int64_t> rows;  // by length, where they are fewer than that gives
-  bool operator==(const MicroFit&) const = default;
+  bool operator==(const MicroBatchLimits&) const = default;
 };
 
 // What was lowered, for a log.
-struct Lowered {
+struct MicroBatchReduction {
   int64_t length = 0;
   int64_t rows_before = 0, rows = 0;
   std::string reason;
 };
-using ReportLowered = std::function<void(const Lowered&)>;
+using ReportReduction = std::function<void(const MicroBatchReduction&)>;
 
 // Of a micro-batch, at least 1. `config` is resolved, here and below.
-int64_t micro_rows(const Config& config, const MicroFit& fit, int64_t length);
+int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
 // Halves the rows of a length. Error(kMemory) that says what takes how much, and which key to
 // change, when there is one row already. `reason` is what went wrong.
-Lowered lower_micro_rows(const Config& config, MicroFit& fit, int64_t length,
-                         const std::string& reason);
+MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
+                                      const std::string& reason);
 
 // Lowers rows until the memory plan of every length, the parts that are still to be allocated,
 // keeps within `available` bytes. For a CPU, where there is no failing allocation to learn from but
 // a kernel that ends the process. Error(kMemory) where one row is too much.
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
-                 MicroFit& fit, const ReportLowered& report);
+                 MicroBatchLimits& fit, const ReportReduction& report);
 
 // Runs forward and backward of a micro-batch without a target, and lowers rows while that fails for
 // want of memory: of the longest rows on a CPU, of all lengths on a GPU. `grad` is overwritten,
 // which the first micro-batch of a step does anyway; nothing else changes, so no bit of the run
 // depends on a trial that fits. Errors that are not about memory pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                  const at::Tensor& grad, MicroFit& fit, const ReportLowered& report);
+                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report);
 
 // Both, as a run does before its first step: the plan on a CPU, then the trial.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                const at::Tensor& grad, MicroFit& fit, const ReportLowered& report);
+                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report);
 
 // Rows that cost as much as rows of this length can: full, each one segment. Ids are 0, and there
 // is no target.

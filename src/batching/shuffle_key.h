@@ -11,9 +11,9 @@
 
 namespace lmtrain {
 
-class OrderKey {
+class ShuffleKey {
  public:
-  OrderKey(const std::string& fingerprint, int64_t data_seed, bool shuffle)
+  ShuffleKey(const std::string& fingerprint, int64_t data_seed, bool shuffle)
       : base_(hash_combine(hash64(fingerprint), static_cast<uint64_t>(data_seed))),
         shuffle_(shuffle) {}
 
@@ -27,8 +27,8 @@ class OrderKey {
   }
 
   // The same for one of several groups of sources; that of group 0 is the key itself.
-  OrderKey of_group(size_t group) const {
-    OrderKey key = *this;
+  ShuffleKey of_group(size_t group) const {
+    ShuffleKey key = *this;
     if (group > 0) key.base_ = hash_combine(base_, group);
     return key;
   }

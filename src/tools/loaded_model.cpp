@@ -1,4 +1,4 @@
-#include "tools/model_target.h"
+#include "tools/loaded_model.h"
 
 #include "base/error.h"
 #include "base/files/examine.h"
@@ -12,34 +12,34 @@
 
 namespace lmtrain {
 
-ModelTarget::ModelTarget(const Target& target, const ModelTargetOptions& options)
+LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions& options)
     : num_threads_(default_threads()), tokenizer_path_(options.tokenizer_path) {
   configure_runtime(num_threads_);
   const at::Device device = resolve_device(options.device);
-  if (tokenizer_path_.empty()) tokenizer_path_ = target.folder / "tokenizer.model";
+  if (tokenizer_path_.empty()) tokenizer_path_ = location.folder / "tokenizer.model";
   if (!is_there(tokenizer_path_)) {
     throw Error(ErrorKind::kUsage, str("there is no tokenizer at ", tokenizer_path_.string(),
                                        "; give a sentencepiece .model with --tokenizer"));
   }
   tokenizer_ = std::make_unique<Tokenizer>(Tokenizer::load(tokenizer_path_));
-  const ModelConfig model = target_model_config(target);
+  const ModelConfig model = located_model_config(location);
   const int64_t vocab_size = model.vocab_size.value_or(kLlamaDefaultVocabSize);
   if (tokenizer_->vocab_size() > vocab_size) {
     throw Error(ErrorKind::kData, str(tokenizer_path_.string(), " has ", tokenizer_->vocab_size(),
-                                      " pieces, the model in ", target.folder.string(), " only ",
+                                      " pieces, the model in ", location.folder.string(), " only ",
                                       vocab_size, "; they do not belong together"));
   }
-  if (target.run) {
-    const Config config = read_run_config(RunFolder(*target.run)).config;
+  if (location.run) {
+    const Config config = read_run_config(RunFolder(*location.run)).config;
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
   }
   parameters_ =
       std::make_unique<Parameters>(ParameterLayout(model, vocab_size),
                                    resolve_precision(options.precision, device).dtype, device);
-  load_weights(TensorFiles(target.folder), *parameters_);
+  load_weights(TensorFiles(location.folder), *parameters_);
   const int64_t max_length =
-      options.max_length > 0 ? options.max_length : target_max_length(target);
+      options.max_length > 0 ? options.max_length : located_max_length(location);
   model_ = std::make_unique<Llama>(model, *parameters_, max_length, "script");
 }
 

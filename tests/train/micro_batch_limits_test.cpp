@@ -1,6 +1,6 @@
 // Micro-batches that memory holds: by the plan, by trial, and when an allocation fails in the
 // middle of a run.
-#include "train/micro_fit.h"
+#include "train/micro_batch_limits.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -34,7 +34,9 @@ Config tiny_config(int64_t tokens, int64_t micro_tokens) {
   return config;
 }
 
-void expect_none(const Lowered& lowered) { ADD_FAILURE() << lowered.length << lowered.reason; }
+void expect_none(const MicroBatchReduction& lowered) {
+  ADD_FAILURE() << lowered.length << lowered.reason;
+}
 
 // libtorch's CPU allocator, but that it refuses what is above `limit` bytes; a GPU's or a limited
 // process's shortage in small. Allocations so far stay as they are.
@@ -63,19 +65,19 @@ class RefusesAbove : public c10::Allocator {
   c10::Allocator* usual_;
 };
 
-TEST(MicroFit, RowsAreThoseOfTheConfigUnlessLowered) {
+TEST(MicroBatchLimits, RowsAreThoseOfTheConfigUnlessLowered) {
   const Config config = tiny_config(1024, 256);
-  MicroFit fit;
+  MicroBatchLimits fit;
   EXPECT_EQ(micro_rows(config, fit, 16), 16);
   EXPECT_EQ(micro_rows(config, fit, 64), 4);
   EXPECT_EQ(micro_rows(config, fit, 512), 1);
-  const Lowered lowered = lower_micro_rows(config, fit, 16, "why");
+  const MicroBatchReduction lowered = reduce_micro_rows(config, fit, 16, "why");
   EXPECT_EQ(lowered.rows_before, 16);
   EXPECT_EQ(lowered.rows, 8);
   EXPECT_EQ(lowered.reason, "why");
   EXPECT_EQ(micro_rows(config, fit, 16), 8);
   EXPECT_EQ(micro_rows(config, fit, 64), 4);  // another length
-  EXPECT_EQ(fit, (MicroFit{256, {{16, 8}}}));
+  EXPECT_EQ(fit, (MicroBatchLimits{256, {{16, 8}}}));
 }
 
 // The plan's activations and logits of `positions`.
@@ -84,36 +86,36 @@ int64_t activations(const Config& config, int64_t positions) {
   return plan.activations + plan.logits;
 }
 
-TEST(MicroFit, ByThePlan) {
+TEST(MicroBatchLimits, ByThePlan) {
   const Config config = tiny_config(1024, 256);
   const int64_t rest = plan_memory(config, {at::kFloat}, 1).micro_gradient;
   const auto room = [&](double positions) {
     return static_cast<uint64_t>(static_cast<double>(rest) +
                                  positions * static_cast<double>(activations(config, 1)));
   };
-  MicroFit fit;
+  MicroBatchLimits fit;
   fit_to_plan(config, {16, 32, 64}, room(256 * 1.5) + 1, fit, expect_none);
-  EXPECT_EQ(fit, MicroFit{});
+  EXPECT_EQ(fit, MicroBatchLimits{});
   // For 100 positions: 4 of 16 rows, 2 of 8, 1 of 4.
   std::vector<int64_t> lengths;
-  fit_to_plan(config, {16, 32, 64}, room(100 * 1.5), fit, [&](const Lowered& lowered) {
+  fit_to_plan(config, {16, 32, 64}, room(100 * 1.5), fit, [&](const MicroBatchReduction& lowered) {
     lengths.push_back(lowered.length);
     EXPECT_EQ(lowered.rows * lowered.length, 64);
     EXPECT_EQ(lowered.rows_before * lowered.length, 256);
     EXPECT_NE(lowered.reason.find("of memory available"), std::string::npos);
   });
   EXPECT_EQ(lengths, (std::vector<int64_t>{16, 32, 64}));
-  EXPECT_EQ(fit, (MicroFit{256, {{16, 4}, {32, 2}, {64, 1}}}));
+  EXPECT_EQ(fit, (MicroBatchLimits{256, {{16, 4}, {32, 2}, {64, 1}}}));
   // Nothing is raised again, and a row that may just fit is tried.
   fit_to_plan(config, {16, 32, 64}, room(1e6), fit, expect_none);
   fit_to_plan(config, {64}, room(65), fit, expect_none);
   EXPECT_EQ(fit.rows.at(64), 1);
 }
 
-TEST(MicroFit, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
+TEST(MicroBatchLimits, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
   Config config = tiny_config(1 << 20, 1 << 20);
   config.sequence.max_length = 1 << 20;
-  MicroFit fit;
+  MicroBatchLimits fit;
   const auto message = [&] {
     return error_of(ErrorKind::kMemory,
                     [&] { fit_to_plan(config, {1 << 20}, 100 << 20, fit, expect_none); });
@@ -127,7 +129,7 @@ TEST(MicroFit, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
   EXPECT_NE(message().find("lower sequence.max_length (now 1048576)"), std::string::npos);
 }
 
-TEST(MicroFit, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
+TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   Config config = tiny_config(1024, 256);
   const MemoryPlan plan = plan_memory(config, {at::kFloat}, 0);
   const auto fixed = static_cast<uint64_t>(plan.weights + plan.gradient + plan.optimizer);
@@ -152,7 +154,7 @@ Batch random_batch() {
   return batch;
 }
 
-TEST(MicroFit, ATrialThatFitsChangesNoBitOfWhatFollows) {
+TEST(MicroBatchLimits, ATrialThatFitsChangesNoBitOfWhatFollows) {
   for (const char* batching : {"bucket", "pack"}) {
     Config config = tiny_config(128, 64);
     config.sequence.batching = batching;
@@ -160,9 +162,9 @@ TEST(MicroFit, ATrialThatFitsChangesNoBitOfWhatFollows) {
     TinyModel untried;
     const at::Tensor grad = tried.new_gradient();
     const at::Tensor expected = untried.new_gradient();
-    MicroFit fit;
+    MicroBatchLimits fit;
     fit_by_trial(config, tried.llama, {8, kTinyLength}, grad, fit, expect_none);
-    EXPECT_EQ(fit, MicroFit{});
+    EXPECT_EQ(fit, MicroBatchLimits{});
     EXPECT_TRUE(same_bits(tried.parameters.master(), untried.parameters.master()));
     const double loss = accumulate_batch(tried.llama, random_batch(), 32, grad);
     EXPECT_EQ(loss, accumulate_batch(untried.llama, random_batch(), 32, expected));
@@ -171,29 +173,30 @@ TEST(MicroFit, ATrialThatFitsChangesNoBitOfWhatFollows) {
   }
 }
 
-TEST(MicroFit, ATrialLowersUntilItFits) {
+TEST(MicroBatchLimits, ATrialLowersUntilItFits) {
   const Config config = tiny_config(32768, 16384);
   TinyModel model;
   const at::Tensor grad = model.new_gradient();
-  MicroFit fit;
+  MicroBatchLimits fit;
   std::vector<int64_t> rows;
   const RefusesAbove limit(size_t{4800} * 50 * 4);  // logits of 4,800 positions
-  fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [&](const Lowered& lowered) {
-    rows.push_back(lowered.rows);
-    EXPECT_NE(lowered.reason.find("out of memory"), std::string::npos) << lowered.reason;
-    EXPECT_EQ(lowered.reason.find("micro_tokens"), std::string::npos) << lowered.reason;
-  });
+  fit_by_trial(
+      config, model.llama, {kTinyLength}, grad, fit, [&](const MicroBatchReduction& lowered) {
+        rows.push_back(lowered.rows);
+        EXPECT_NE(lowered.reason.find("out of memory"), std::string::npos) << lowered.reason;
+        EXPECT_EQ(lowered.reason.find("micro_tokens"), std::string::npos) << lowered.reason;
+      });
   EXPECT_EQ(rows, (std::vector<int64_t>{512, 256}));
   const RefusesAbove tighter(size_t{10} * 50 * 4);
   const std::string message = error_of(ErrorKind::kMemory, [&] {
-    fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [](const Lowered&) {});
+    fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [](const MicroBatchReduction&) {});
   });
   EXPECT_NE(message.find("one row of length 16"), std::string::npos) << message;
 }
 
-TEST(MicroFit, OtherErrorsOfATrialPassThrough) {
+TEST(MicroBatchLimits, OtherErrorsOfATrialPassThrough) {
   TinyModel model;
-  MicroFit fit;
+  MicroBatchLimits fit;
   const Config config = tiny_config(128, 64);
   const std::string message = error_of(ErrorKind::kInternal, [&] {
     fit_by_trial(config, model.llama, {2 * kTinyLength}, model.new_gradient(), fit, expect_none);
@@ -203,7 +206,7 @@ TEST(MicroFit, OtherErrorsOfATrialPassThrough) {
 
 // A run in which every length turns out too large goes on with fewer rows, and a resume takes the
 // same without having to find out.
-TEST(MicroFit, ARunGoesOnWithSmallerMicroBatchesAndItsResumesToo) {
+TEST(MicroBatchLimits, ARunGoesOnWithSmallerMicroBatchesAndItsResumesToo) {
   const TinyRun made(Json{{"train", {{"steps", 20}}}});
   const int64_t vocab_size = *made.config.model.vocab_size;
   {
