@@ -9,13 +9,11 @@
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
-#include "optim/clip.h"
 #include "run/given_model.h"
 #include "run/metrics_check.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
 #include "train/resolve.h"
-#include "train/step.h"
 
 namespace lmtrain {
 namespace {
@@ -54,27 +52,13 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
-      parameters_(ParameterLayout(config_.model, *config_.model.vocab_size),
-                  precision_of(config_).dtype, device_of(config_)),
-      fp32_parameters_(parameters_.in_fp32()),
-      model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
-             config_.loss.z_loss, precision_of(config_).fp8),
-      optimizer_(make_optimizer(config_.optimizer, parameters_)),
-      grad_(at::zeros_like(parameters_.master())),
+      engine_(config_),
       peak_flops_(
-          known_peak_flops(parameters_.master().device(), parameters_.working().scalar_type())),
+          known_peak_flops(engine_.device(), engine_.parameters().working().scalar_type())),
       started_(Clock::now()),
       status_written_(started_),
       lap_begin_(started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
-  if (parameters_.working().scalar_type() != at::kFloat) {
-    fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
-                        config_.compile);
-  }
-  if (config_.compile == "graph") {
-    graphs_ =
-        std::make_unique<StepGraphs>(graph_recorder(model_.device()), model_, *optimizer_, grad_);
-  }
   restore(checkpoint_);
   const auto tokens_per_epoch = static_cast<double>(order_->targets_given());
   eval_every_ = Cadence(epochs_in_tokens(config_.eval.every, tokens_per_epoch));
@@ -85,7 +69,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
                        tokens_per_step);
   saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
   if (trial) trial_end_ = resolve_duration(*trial, total(), counts_steps, tokens_per_step);
-  const auto flops_per_token = [layout = parameters_.layout()](int64_t length) {
+  const auto flops_per_token = [layout = engine_.layout()](int64_t length) {
     return layout.causal_flops_per_token(length);
   };
   if (eval_shard_) eval_targets_ = evaluation_targets(*eval_shard_, *config_.eval.tokens);
@@ -100,18 +84,18 @@ Trainer::~Trainer() = default;
 void Trainer::restore(std::optional<int64_t> checkpoint) {
   const RunLength length = run_length(config_.train);
   if (checkpoint) {
-    state_ = load_checkpoint(run_.checkpoint(*checkpoint), parameters_, *optimizer_);
+    state_ = load_checkpoint(run_.checkpoint(*checkpoint), engine_.parameters(), engine_.optimizer());
   } else {
     state_ = {};
     state_.seed = config_.seed;
     state_.fingerprint = data_.fingerprint;
     state_.planned = length;
     state_.total = length;
-    for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
     if (config_.init_from) {
-      load_initial_weights(*config_.init_from, parameters_);
+      engine_.reset_optimizer();
+      load_initial_weights(*config_.init_from, engine_.parameters());
     } else {
-      parameters_.initialize(config_.seed, config_.model.initializer_range);
+      engine_.initialize(config_.seed);
     }
   }
   // A micro-batch asked for anew is tried anew.
@@ -214,7 +198,7 @@ void Trainer::train() {
   if (!begins_again.empty()) log_warning(begins_again);
   begin_from_state();
   saver_ = std::make_unique<CheckpointSaver>(
-      run_, config_.checkpoint, texts_, parameters_.layout(),
+      run_, config_.checkpoint, texts_, engine_.layout(),
       [this](const TrainingState& saved, double seconds) {
         log_->event("save", saved, "",
                     {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
@@ -230,7 +214,7 @@ void Trainer::train() {
   if (resumed) log_note(str("resuming after step ", state_.step));
   write_running_status();
   if (!at_end()) {
-    fit_memory(config_, model_, order_->batch_lengths(), grad_, state_.micro,
+    fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
                [this](const MicroBatchReduction& lowered) { report_reduction(lowered); });
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
@@ -283,14 +267,13 @@ void Trainer::begin_from_state() {
 double Trainer::forward_and_backward(const Batch& batch) {
   for (;;) {
     try {
-      const int64_t rows = micro_rows(config_, state_.micro, batch.length);
-      return accumulate_batch(model_, batch, rows * batch.length, grad_,
-                              state_.loss_scale ? state_.loss_scale->scale : 1, graphs_.get());
+      return engine_.forward_backward(batch, micro_rows(config_, state_.micro, batch.length),
+                                      state_.loss_scale ? state_.loss_scale->scale : 1);
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
       report_reduction(reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
-      reset_peak_memory(model_.device());
+      reset_peak_memory(engine_.device());
     }
   }
 }
@@ -303,20 +286,19 @@ void Trainer::train_batch() {
   seconds_waited_ += seconds_since(begin);
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
-  if (after_backward) after_backward(batch, loss, grad_);
+  if (after_backward) after_backward(batch, loss, engine_.gradient());
   // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
-  const double grad_norm = gradient_norm(grad_);
+  const double grad_norm = engine_.grad_norm();
   ++state_.batch;
-  const bool overflow = state_.loss_scale && std::isfinite(loss) && !std::isfinite(grad_norm);
-  const Verdict verdict =
-      overflow ? Verdict{} : judge_step(config_.guard, state_.guard, batch.length, loss, grad_norm);
-  if (overflow || verdict.anomaly != Anomaly::kNone) {
+  const StepDecision decision =
+      decide_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
+                  batch.length, loss, grad_norm);
+  if (decision.action != StepAction::kApply) {
     state_.elapsed += seconds_since(begin);
-    overflow ? handle_overflow(batch, loss, grad_norm)
-             : handle_anomaly(batch, loss, grad_norm, verdict);
+    refuse_step(batch, loss, grad_norm, decision);
     return;
   }
-  const double grad_scale = clip_gradient(config_.clip, grad_, grad_norm);
+  const double grad_scale = engine_.clip(grad_norm);
   // 4. Update.
   const double lr = lr_schedule_->at(done());
   const double unit = config_.train.steps ? 1.0 : static_cast<double>(batch.num_targets);
@@ -325,7 +307,7 @@ void Trainer::train_batch() {
                           grad_scale,
                           {done() + unit, total(), config_.train.steps.has_value(),
                            static_cast<double>(config_.batch.tokens)}};
-  graphs_ ? graphs_->update(update) : optimizer_->update(update, grad_);
+  engine_.update(update);
 
   const double seconds = seconds_since(begin);
   ++state_.step;
@@ -337,7 +319,7 @@ void Trainer::train_batch() {
   const double tokens_per_second = static_cast<double>(batch.num_targets) / seconds;
   std::optional<double> mfu;
   if (peak_flops_)
-    mfu = tokens_per_second * parameters_.layout().flops_per_token(batch.length) / *peak_flops_;
+    mfu = tokens_per_second * engine_.layout().flops_per_token(batch.length) / *peak_flops_;
   report_update({state_.step, state_.tokens, loss, grad_norm, lr, batch.length, tokens_per_second,
                  mfu, state_.elapsed},
                 before);

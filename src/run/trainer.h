@@ -18,15 +18,15 @@
 #include "config/config.h"
 #include "corpus/prepare.h"
 #include "formats/token_shard.h"
-#include "optim/optimizer.h"
+#include "run/anomaly_policy.h"
 #include "run/metrics.h"
 #include "run/time_left.h"
 #include "schedule/duration.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/save_schedule.h"
+#include "train/engine.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
-#include "train/step_graphs.h"
 
 namespace lmtrain {
 
@@ -79,8 +79,9 @@ class Trainer {
   double forward_and_backward(const Batch& batch);
   void report_reduction(const MicroBatchReduction& lowered);
   void train_batch();
-  void handle_overflow(const Batch& batch, double loss, double grad_norm);
-  void handle_anomaly(const Batch& batch, double loss, double grad_norm, const Verdict& verdict);
+  // Does what was decided of a step that must not be applied.
+  void refuse_step(const Batch& batch, double loss, double grad_norm,
+                   const StepDecision& decision);
   void skip_batch(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
   void count_skip();
   void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
@@ -118,13 +119,7 @@ class Trainer {
   TokenShard train_shard_;
   std::optional<TokenShard> eval_shard_;
   std::unique_ptr<BatchOrder> order_;
-  Parameters parameters_;
-  Parameters fp32_parameters_;
-  Llama model_;
-  std::optional<Llama> fp32_model_;  // for evaluation; none where model_ is fp32 itself
-  std::unique_ptr<Optimizer> optimizer_;
-  at::Tensor grad_;
-  std::unique_ptr<StepGraphs> graphs_;  // with `compile: graph`
+  Engine engine_;
   std::optional<LrSchedule> lr_schedule_;
   std::optional<double> trial_end_;  // in the unit of done()
   Cadence eval_every_, log_every_;

@@ -61,7 +61,7 @@ Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : 
 }  // namespace
 
 Json Trainer::incident_fields(const Batch& batch, double loss, double grad_norm) const {
-  const std::string tensor = first_bad_tensor(parameters_.layout(), grad_);
+  const std::string tensor = first_bad_tensor(engine_.layout(), engine_.gradient());
   const std::set<int64_t> documents(batch.documents.begin(), batch.documents.end());
   return {{"skipped_batch", batch.index},
           {"seq_len", batch.length},
@@ -72,34 +72,27 @@ Json Trainer::incident_fields(const Batch& batch, double loss, double grad_norm)
           {"tensor", tensor.empty() ? Json(nullptr) : Json(tensor)}};
 }
 
-void Trainer::handle_overflow(const Batch& batch, double loss, double grad_norm) {
-  LossScale& loss_scale = *state_.loss_scale;
-  const bool counts = loss_scale.at_floor();
+void Trainer::refuse_step(const Batch& batch, double loss, double grad_norm,
+                          const StepDecision& decision) {
   Json fields = incident_fields(batch, loss, grad_norm);
-  fields["loss_scale"] = loss_scale.scale;
-  loss_scale.on_overflow();
-  skip_batch(batch, "loss_scale", fields);
-  if (counts) count_skip();
-}
-
-void Trainer::handle_anomaly(const Batch& batch, double loss, double grad_norm,
-                             const Verdict& verdict) {
-  const bool spike = verdict.anomaly == Anomaly::kSpike;
-  const std::string& policy = spike ? config_.guard.on_spike : config_.guard.on_nonfinite;
-  const Json fields = incident_fields(batch, loss, grad_norm);
-  if (spike) log_->event("spike", state_, verdict.reason, fields);
-  if (policy == "rollback") {
-    roll_back(batch, verdict.reason, fields);
+  if (decision.overflow) {
+    fields["loss_scale"] = state_.loss_scale->scale;
+    state_.loss_scale->on_overflow();
+  }
+  const bool spike = decision.anomaly == Anomaly::kSpike;
+  if (spike) log_->event("spike", state_, decision.reason, fields);
+  if (decision.action == StepAction::kRollback) {
+    roll_back(batch, decision.reason, fields);
     return;
   }
-  if (policy == "skip" || !spike) skip_batch(batch, verdict.reason, fields);
-  if (policy == "stop") {
+  if (decision.action == StepAction::kSkip || !spike) skip_batch(batch, decision.reason, fields);
+  if (decision.action == StepAction::kStop) {
     throw Error(ErrorKind::kNumeric,
-                str("step ", state_.step + 1, ", batch ", batch.index, ": ", verdict.reason,
+                str("step ", state_.step + 1, ", batch ", batch.index, ": ", decision.reason,
                     "; guard.", spike ? "on_spike" : "on_nonfinite", " is \"stop\". ", kCure,
                     ", or set it to \"skip\""));
   }
-  count_skip();
+  if (decision.counts_as_skip) count_skip();
 }
 
 void Trainer::skip_batch(const Batch& batch, const std::string& reason, Json fields) {
@@ -116,7 +109,7 @@ void Trainer::count_skip() {
 }
 
 void Trainer::require_finite_weights() const {
-  const std::string tensor = first_bad_tensor(parameters_.layout(), parameters_.master());
+  const std::string tensor = first_bad_tensor(engine_.layout(), engine_.parameters().master());
   if (tensor.empty()) return;
   throw_diverged(
       config_, state_.step,

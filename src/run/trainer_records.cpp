@@ -27,7 +27,7 @@ std::string Trainer::summary() const {
   if (device.is_cuda()) {
     const ModelConfig& model = config_.model;
     attention = str(", attention by ",
-                    attention_backend(device, parameters_.working().scalar_type(),
+                    attention_backend(device, engine_.parameters().working().scalar_type(),
                                       model.num_attention_heads, model.num_key_value_heads,
                                       model.resolved_head_dim(), config_.sequence.max_length));
   }
@@ -50,7 +50,7 @@ std::string Trainer::summary() const {
             counted(source.documents, "document"), ", ", printed("%.2f", source.epochs), " times ",
             format_count(static_cast<double>(source.targets)), " tokens");
   }
-  const auto num_parameters = static_cast<double>(parameters_.layout().num_parameters());
+  const auto num_parameters = static_cast<double>(engine_.layout().num_parameters());
   return str("model      ", format_count(num_parameters), " parameters, ",
              counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
              config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
@@ -182,7 +182,7 @@ void Trainer::evaluate_now() {
   // Micro-batches are fitted to the precision of the run, and this is in fp32.
   options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   lap();
-  const auto result = evaluate(fp32_model_ ? *fp32_model_ : model_, *eval_shard_, options,
+  const auto result = evaluate(engine_.fp32_model(), *eval_shard_, options,
                                [] { return stop_signal() == 0; });
   const double seconds = lap();
   state_.eval_pending = !result;
@@ -203,7 +203,7 @@ void Trainer::save_checkpoint() {
   require_finite_weights();
   lap();
   log_->sync();
-  saver_->save(take_snapshot(state_, parameters_, *optimizer_));
+  saver_->save(take_snapshot(state_, engine_.parameters(), engine_.optimizer()));
   time_left_->add_save(lap());
   saved_step_ = state_.step;
   write_running_status();

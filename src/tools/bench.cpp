@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "base/random.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -14,14 +13,12 @@
 #include "device/phase_times.h"
 #include "device/torch_headers.h"
 #include "device/trace.h"
-#include "optim/clip.h"
-#include "optim/optimizer.h"
 #include "tools/matmul_rate.h"
+#include "train/engine.h"
 #include "train/loss_scale.h"
 #include "train/memory_plan.h"
 #include "train/micro_batch_limits.h"
 #include "train/resolve.h"
-#include "train/step.h"
 
 namespace lmtrain {
 namespace {
@@ -54,66 +51,44 @@ Batch random_batch(const Config& config, int64_t length, int64_t rows) {
   return batch;
 }
 
-// One optimizer step, micro-batches and update apart.
+// Steps whose two halves are timed apart: micro-batch, and clipping and update.
 class BenchRun {
  public:
-  explicit BenchRun(const Config& config)
-      : config_(config),
-        device_(device_of(config)),
-        parameters_(ParameterLayout(config.model, *config.model.vocab_size),
-                    precision_of(config).dtype, device_),
-        model_(config.model, parameters_, config.sequence.max_length, config.compile,
-               config.loss.z_loss, precision_of(config).fp8),
-        optimizer_(make_optimizer(config.optimizer, parameters_)),
-        grad_(at::zeros_like(parameters_.master())),
-        graphs_(config.compile == "graph" ? std::make_unique<StepGraphs>(graph_recorder(device_),
-                                                                         model_, *optimizer_, grad_)
-                                          : nullptr) {
-    parameters_.initialize(config.seed, config.model.initializer_range);
-    for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
+  explicit BenchRun(const Config& config) : config_(config), engine_(config) {
+    engine_.initialize(config.seed);
   }
 
-  const ParameterLayout& layout() const { return parameters_.layout(); }
-  const at::Device& device() const { return device_; }
-  Llama& model() { return model_; }
-  const at::Tensor& gradient() const { return grad_; }
-  bool has_graphs() const { return graphs_ != nullptr; }
+  Engine& engine() { return engine_; }
+  at::Device device() const { return engine_.device(); }
 
   struct Seconds {
     double micro_batch, update;
   };
-  // In a graph no part can be told from another: `by_graph` false does the same without.
-  Seconds step(const Batch& batch, bool by_graph = true) {
-    StepGraphs* const graphs = by_graph ? graphs_.get() : nullptr;
-    if (stop_signal() != 0) throw StopRequested{stop_signal()};
+  // In a graph no part can be told from another: `use_graphs` false does the same without.
+  Seconds step(const Batch& batch, bool use_graphs = true) {
+    throw_if_stopped();
     const auto begin = Clock::now();
     const double loss_scale = config_.precision == "fp16" ? LossScale{}.scale : 1;
-    accumulate_batch(model_, batch, batch.num_targets, grad_, loss_scale, graphs);
-    synchronize(device_);
+    engine_.forward_backward(batch, batch.rows, loss_scale, use_graphs);
+    synchronize(device());
     const auto middle = Clock::now();
     double factor = 1;
     {
       RECORD_USER_SCOPE("clip");
-      factor = clip_gradient(config_.clip, grad_, gradient_norm(grad_));
+      factor = engine_.clip(engine_.grad_norm());
     }
     {
       // At a learning rate of 0: all the arithmetic, and weights that stay as they are.
       RECORD_USER_SCOPE("update");
-      const UpdateStep update{++num_updates_, 0.0, factor, {0, 1, true, 1}};
-      graphs != nullptr ? graphs->update(update) : optimizer_->update(update, grad_);
+      engine_.update({++num_updates_, 0.0, factor, {0, 1, true, 1}}, use_graphs);
     }
-    synchronize(device_);
+    synchronize(device());
     return {seconds_between(begin, middle), seconds_between(middle, Clock::now())};
   }
 
  private:
   const Config& config_;
-  at::Device device_;
-  Parameters parameters_;
-  Llama model_;
-  std::unique_ptr<Optimizer> optimizer_;
-  at::Tensor grad_;
-  std::unique_ptr<StepGraphs> graphs_;
+  Engine engine_;
   int64_t num_updates_ = 0;
 };
 
@@ -127,7 +102,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
       plan_memory(config, precision_of(config), batch.num_targets).device_total();
   reset_peak_memory(run.device());
   expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
-  const int64_t warmup = options.warmup + (run.has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
+  const int64_t warmup = options.warmup + (run.engine().has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
   for (int64_t i = 0; i < warmup; ++i) run.step(batch);
   const auto count = static_cast<double>(micro_batches);
   std::vector<double> seconds;
@@ -139,7 +114,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   const int64_t phase_steps = (options.steps + 1) / 2;
   {
     const PhaseTimes phases(run.device());
-    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch, /*by_graph=*/false);
+    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch, /*use_graphs=*/false);
     for (const auto& [name, sum] : phases.seconds()) {
       const bool once = name == "clip" || name == "update";
       result.phases[name] = sum / static_cast<double>(phase_steps) * (once ? 1 : count);
@@ -151,10 +126,10 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.seconds_max = *std::max_element(seconds.begin(), seconds.end());
   const double tokens = count * static_cast<double>(batch.num_targets);
   result.tokens_per_second = tokens / result.seconds;
-  result.flops_per_token = run.layout().causal_flops_per_token(batch.length);
+  result.flops_per_token = run.engine().layout().causal_flops_per_token(batch.length);
   result.flops_per_second = result.tokens_per_second * result.flops_per_token;
   if (const auto peak = known_peak_flops(run.device(), precision_of(config).dtype)) {
-    result.mfu = result.tokens_per_second * run.layout().flops_per_token(batch.length) / *peak;
+    result.mfu = result.tokens_per_second * run.engine().layout().flops_per_token(batch.length) / *peak;
   }
   return result;
 }
@@ -166,7 +141,7 @@ MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<i
                     " at once instead of ", lowered.rows_before, " (", lowered.reason, ")"));
   };
   MicroBatchLimits fit;
-  fit_memory(config, run.model(), lengths, run.gradient(), fit, note);
+  fit_memory(config, run.engine().model(), lengths, run.engine().gradient(), fit, note);
   return fit;
 }
 
@@ -197,7 +172,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
   const MicroBatchLimits fit = fitted(config, run, lengths);
   BenchResult result;
-  result.num_parameters = run.layout().num_parameters();
+  result.num_parameters = run.engine().layout().num_parameters();
   result.data_sheet_rate = known_peak_flops(run.device(), precision_of(config).dtype);
   const auto note_matmul_rate = [&] {
     const double rate = best_matmul_rate(run.device(), precision_of(config).dtype);

@@ -2,10 +2,9 @@
 // have kept from the step in which it was captured is another in the next.
 #pragma once
 
-#include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "support/tensors.h"
-#include "train/step.h"
+#include "train/engine.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain::testing {
@@ -87,36 +86,34 @@ inline GraphOutcome train_by_graphs(const GraphCase& test, const std::string& co
                                     std::unique_ptr<GraphRecorder> recorder,
                                     const MakeOptimizer& make = usual_optimizer) {
   const Threads one_thread{1};
-  ModelConfig config = graph_model_config();
-  config.activation_checkpointing = test.checkpointing;
-  Parameters parameters(ParameterLayout(config, kTinyVocabulary), test.dtype, test.device);
-  parameters.initialize(/*seed=*/7, config.initializer_range);
-  Llama model(config, parameters, kTinyLength, compile, /*z_loss=*/1e-3, test.fp8);
-  const auto optimizer = make(test, parameters);
-  const at::Tensor grad = at::zeros_like(parameters.master());
-  std::optional<StepGraphs> graphs;
-  if (recorder) graphs.emplace(std::move(recorder), model, *optimizer, grad);
+  Config config;
+  config.model = graph_model_config();
+  config.model.activation_checkpointing = test.checkpointing;
+  config.sequence.max_length = kTinyLength;
+  config.compile = compile;
+  config.loss.z_loss = 1e-3;
+  config.clip.max = 0.5;
+  Engine engine(config, {test.dtype, test.fp8}, test.device,
+                {[&](Parameters& parameters) { return make(test, parameters); },
+                 std::move(recorder)});
+  engine.initialize(/*seed=*/7);
 
   GraphOutcome outcome;
   for (int64_t step = 0; step < kGraphSteps; ++step) {
     // As fp16 has it: another loss scale from time to time, and a step that is not applied.
     const double loss_scale = test.dtype == at::kHalf ? 1024.0 / (1 << step / 7) : 1;
-    outcome.numbers.push_back(accumulate_batch(model, graph_batch(step, test.packed),
-                                               /*micro_tokens=*/32, grad, loss_scale,
-                                               graphs ? &*graphs : nullptr));
-    outcome.numbers.push_back(gradient_norm(grad));
+    const Batch batch = graph_batch(step, test.packed);
+    outcome.numbers.push_back(engine.forward_backward(batch, 32 / batch.length, loss_scale));
+    outcome.numbers.push_back(engine.grad_norm());
     if (step == 9) continue;
     const double done = static_cast<double>(step + 1);
-    ClipConfig clip;
-    clip.max = 0.5;
-    const UpdateStep update{step + 1,
-                            1e-2 / done,
-                            clip_gradient(clip, grad, outcome.numbers.back()),
-                            {done, static_cast<double>(kGraphSteps), true, 1}};
-    graphs ? graphs->update(update) : optimizer->update(update, grad);
+    engine.update({step + 1,
+                   1e-2 / done,
+                   engine.clip(outcome.numbers.back()),
+                   {done, static_cast<double>(kGraphSteps), true, 1}});
   }
-  outcome.tensors = {parameters.master().cpu(), parameters.working().cpu()};
-  for (const OptimizerBuffer& buffer : optimizer->buffers())
+  outcome.tensors = {engine.parameters().master().cpu(), engine.parameters().working().cpu()};
+  for (const OptimizerBuffer& buffer : engine.optimizer().buffers())
     outcome.tensors.push_back(buffer.values.cpu());
   return outcome;
 }

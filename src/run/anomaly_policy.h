@@ -1,0 +1,35 @@
+// What becomes of a step whose gradient is known: its update is applied, its batch is skipped, the
+// run goes back to its last checkpoint, or it ends. The trainer carries it out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/config.h"
+#include "train/guard.h"
+#include "train/loss_scale.h"
+
+namespace lmtrain {
+
+enum class StepAction { kApply, kSkip, kRollback, kStop };
+
+struct StepDecision {
+  StepAction action = StepAction::kApply;
+  Anomaly anomaly = Anomaly::kNone;
+  // The gradient overflowed under the loss scale of fp16, which has to be lowered: the batch is
+  // skipped, and that is no anomaly.
+  bool overflow = false;
+  // Whether a skipped batch counts towards guard.max_skips: not while the loss scale can still be
+  // lowered.
+  bool counts_as_skip = true;
+  std::string reason{};  // for people
+};
+
+// `loss_scale` is that of fp16, null in any other precision; `grad_norm` that of the gradient
+// without it. A pure function.
+StepDecision decide_step(const GuardConfig& config, const GuardState& state,
+                         const LossScale* loss_scale, int64_t length, double loss,
+                         double grad_norm);
+
+}  // namespace lmtrain

@@ -1,0 +1,70 @@
+#include "train/engine.h"
+
+#include "device/device.h"
+#include "device/torch_headers.h"
+#include "optim/clip.h"
+#include "train/resolve.h"
+#include "train/step.h"
+
+namespace lmtrain {
+
+Engine::Engine(const Config& config)
+    : Engine(config, precision_of(config), device_of(config), Parts{}) {}
+
+Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
+               Parts parts)
+    : config_(config),
+      parameters_(ParameterLayout(config_.model, *config_.model.vocab_size), precision.dtype,
+                  device),
+      fp32_parameters_(parameters_.in_fp32()),
+      model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
+             config_.loss.z_loss, precision.fp8),
+      optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
+                                      : make_optimizer(config_.optimizer, parameters_)),
+      gradient_(at::zeros_like(parameters_.master())) {
+  if (config_.compile != "graph") return;
+  if (!parts.recorder) parts.recorder = graph_recorder(model_.device());
+  graphs_ = std::make_unique<StepGraphs>(std::move(parts.recorder), model_, *optimizer_, gradient_);
+}
+
+Engine::~Engine() = default;
+
+void Engine::initialize(int64_t seed) {
+  reset_optimizer();
+  parameters_.initialize(seed, config_.model.initializer_range);
+}
+
+void Engine::reset_optimizer() {
+  for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
+}
+
+double Engine::forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
+                                bool use_graphs) {
+  return accumulate_batch(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
+                          use_graphs ? graphs_.get() : nullptr);
+}
+
+double Engine::grad_norm() const { return gradient_norm(gradient_); }
+
+double Engine::clip(double grad_norm) const {
+  return clip_gradient(config_.clip, gradient_, grad_norm);
+}
+
+void Engine::update(const UpdateStep& step, bool use_graphs) {
+  if (graphs_ && use_graphs) {
+    graphs_->update(step);
+  } else {
+    optimizer_->update(step, gradient_);
+  }
+}
+
+Llama& Engine::fp32_model() {
+  if (parameters_.working().scalar_type() == at::kFloat) return model_;
+  if (!fp32_model_) {
+    fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
+                        config_.compile);
+  }
+  return *fp32_model_;
+}
+
+}  // namespace lmtrain
