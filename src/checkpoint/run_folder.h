@@ -28,10 +28,12 @@ class RunFolder {
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path config_history() const { return path_ / "config_history"; }
-  std::filesystem::path trials() const { return path_ / "trials"; }  // of random restart
-  std::filesystem::path checkpoint(int64_t step) const;              // checkpoints/step_00001000
-  std::filesystem::path unfinished_checkpoint(
-      int64_t step) const;  // checkpoints/.tmp-step_00001000
+  // Of random restart.
+  std::filesystem::path trials() const { return path_ / "trials"; }
+  // checkpoints/step_00001000
+  std::filesystem::path checkpoint(int64_t step) const;
+  // checkpoints/.tmp-step_00001000
+  std::filesystem::path unfinished_checkpoint(int64_t step) const;
 
   // A folder holds a run once its config.json exists.
   bool holds_run() const { return is_there(config()); }

@@ -1,10 +1,14 @@
 // Muon (Jordan 2024, kellerjordan.github.io/posts/muon) for hidden matrices, as torch.optim.Muon:
 //
-//   m <- mu m + (1 - mu) g      u = (1 - mu) g + mu m  (Nesterov), else m
-//   w <- w - lr wd w - lr s O   O: the orthogonal factor of u / max(|u|, 1e-7)
-//   (optim/newton_schulz.h) s  = 0.2 sqrt(max(rows, columns))  (match_rms_adamw; Liu et al.,
-//   2502.16982)
-//      | sqrt(max(1, rows / columns))  (original)
+// clang-format off
+//   m <- mu m + (1 - mu) g
+//   u  = (1 - mu) g + mu m   with Nesterov, else m
+//   w <- w - lr wd w - lr s O
+//
+//   O is the orthogonal factor of u / max(|u|, 1e-7) (optim/newton_schulz.h).
+//   s  = 0.2 sqrt(max(rows, columns))     for match_rms_adamw (Liu et al., 2502.16982)
+//   s  = sqrt(max(1, rows / columns))     for original
+// clang-format on
 //
 // Embeddings, head and norms are AdamW's, at the same lr. State: momentum_buffer (m) of hidden
 // matrices, exp_avg and exp_avg_sq of the others.

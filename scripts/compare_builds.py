@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Whether two builds of lmtrain compute the same bits. Standard library only.
+
+    scripts/compare_builds.py OLD/lmtrain NEW/lmtrain                 every case, 50 steps each
+    scripts/compare_builds.py OLD/lmtrain NEW/lmtrain --only muon     the cases whose names contain this
+
+Each case trains a small run with both, every optimizer, precision, batching, schedule of lengths and of the learning rate among them,
+and compares: loss, gradient norm and learning rate of each step, held-out losses, weights and optimizer state of each checkpoint, token
+shards and tokenizers, and `plan --json`. Times and paths are left out. Exit status 1 when anything differs.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Settings over the config below, by the name of the case.
+CASES = {
+    "adamw": ["optimizer.type=adamw"],
+    "lion": ["optimizer.type=lion", "optimizer.lr=3e-4"],
+    "ademamix": ["optimizer.type=ademamix"],
+    "muon": ["optimizer.type=muon", "optimizer.lr=5e-3"],
+    "soap": ["optimizer.type=soap", "optimizer.lr=1e-3"],
+    "bf16": ["precision=bf16"],
+    "fp16": ["precision=fp16"],
+    "eager": ["compile=eager"],
+    "pad": ["sequence.batching=pad"],
+    "pack": ["sequence.batching=pack"],
+    "concat": ["sequence.batching=concat"],
+    "grow_p2": ["sequence.schedule.type=grow_p2"],
+    "grow_linear": ["sequence.schedule.type=grow_linear"],
+    "constant_lr": ["lr_schedule.type=constant"],
+    "natural": ["sequence.schedule.type=natural"],
+    "constant": ["sequence.schedule.type=constant"],
+    "linear": ["sequence.schedule.type=linear"],
+    "root": ["sequence.schedule.type=root"],
+    "step": ["sequence.schedule.type=step", "sequence.schedule.lengths=[32,64]", 'sequence.schedule.boundaries=["20%","60%"]'],
+    "cosine": ["lr_schedule.type=cosine"],
+    "sqrt": ["lr_schedule.type=sqrt"],
+    "lr_linear": ["lr_schedule.type=linear"],
+    "wsd": ["lr_schedule.type=wsd"],
+    "clip_value": ["clip.type=value", "clip.max=0.01"],
+    "tokens": ["train.steps=null", "train.tokens=20K"],
+    "epochs": ["train.steps=null", "train.epochs=0.3"],
+    "checkpointing": ["model.activation_checkpointing=true"],
+    "tied_gqa": ["model.tie_word_embeddings=true", "model.num_key_value_heads=1"],
+    "restart": ["restart.seeds=2", 'restart.tokens="10%"'],
+    "unigram": ["tokenizer.train.type=unigram"],
+}
+
+
+def run(arguments, program, settings, folder):
+    """Trains in `folder`; returns what is compared, or the error that both must end with."""
+    config = os.path.join(folder, "config.json")
+    with open(config, "w") as file:
+        json.dump({
+            "name": "compare", "seed": 7, "threads": 2, "precision": "fp32",
+            "tokenizer": {"train": {"vocab_size": 512, "sample": "1MB"}},
+            "data": {"train": os.path.abspath(arguments.corpus), "cache_dir": os.path.join(folder, "cache"), "eval_fraction": 0.1},
+            "sequence": {"max_length": 128, "min_length": 16, "batching": "bucket"},
+            "model": {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4},
+            "batch": {"tokens": 512}, "train": {"steps": arguments.steps},
+            "eval": {"every": "25 steps", "tokens": "8K"}, "checkpoint": {"every": "25 steps", "keep": 9},
+            "log": {"tensorboard": False}}, file)
+    options = [option for setting in settings for option in ("--set", setting)]
+    run_dir = os.path.join(folder, "run")
+
+    def call(*command):
+        made = subprocess.run([program, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        return made.returncode, made.stdout, made.stderr.replace(folder, "FOLDER")
+
+    code, _, said = call("train", config, "--run-dir", run_dir, *options)
+    if code != 0:
+        return {"error": f"exit {code}: {re.sub(r' *[0-9.]+ms|[0-9.]+s', '', said).splitlines()[-1] if said else ''}"}
+    found = {"plan": re.sub(re.escape(folder), "FOLDER", call("plan", config, "--json", *options)[1])}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            key = os.path.relpath(path, folder)
+            if name == "metrics.jsonl":
+                with open(path) as file:
+                    lines = [json.loads(line) for line in file]
+                found[key] = [{k: v for k, v in line.items() if k not in ("tokens_per_second", "mfu", "elapsed", "time")} for line in lines]
+            elif name.endswith((".safetensors", ".tokens", ".model")) or "/shards/" in key and name.endswith(".bin"):
+                with open(path, "rb") as file:
+                    found[key] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    arguments = parser.parse_args()
+    cases = {name: settings for name, settings in CASES.items() if not arguments.only or any(part in name for part in arguments.only)}
+    differing = 0
+    for name, settings in cases.items():
+        found = []
+        for program in (arguments.old, arguments.new):
+            with tempfile.TemporaryDirectory() as folder:
+                found.append(run(arguments, program, settings, folder))
+        old, new = found
+        wrong = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        differing += bool(wrong)
+        what = old.get("error") or f"{len(old)} things"
+        print(f"{name}: " + (f"DIFFERS in {', '.join(wrong)}" if wrong else f"equal ({what})"), flush=True)
+    print(f"{len(cases)} cases, {differing} differ")
+    sys.exit(1 if differing else 0)
+
+
+if __name__ == "__main__":
+    main()
