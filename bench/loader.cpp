@@ -3,6 +3,8 @@
 //
 // For every way of batching, targets a second of building a batch of each length, and of the loader
 // as the trainer uses it, its thread and its reader on the same core. Best of five passes.
+#include "batching/loader.h"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <map>
 #include <vector>
 
-#include "batching/loader.h"
 #include "batching/test_corpus.h"
 
 namespace lmtrain {
@@ -49,8 +50,12 @@ void measure(const TokenShard& shard, const std::string& batching, int64_t max_l
   sequence.batching = batching;
   sequence.schedule.type = "constant";
   const Clock::time_point begin = Clock::now();
-  const BatchOrder order(shard, {}, "bench", sequence, DataConfig{}, 1, kBatchTokens,
-                         {.steps = num_batches});
+  const BatchOrder order({.shard = shard,
+                          .fingerprint = "bench",
+                          .sequence = sequence,
+                          .data_seed = 1,
+                          .batch_tokens = kBatchTokens,
+                          .run = {.steps = num_batches}});
   const double construction = seconds_since(begin);
 
   std::map<int64_t, Speed> best;

@@ -62,9 +62,7 @@ struct GroupRows {
 }  // namespace
 
 struct BatchOrder::Impl {
-  Impl(const TokenShard& shard, const std::vector<SourceRun>& runs, const std::string& fingerprint,
-       const SequenceConfig& sequence, const DataConfig& data, int64_t data_seed,
-       int64_t batch_tokens_in);
+  explicit Impl(const BatchOrderSpec& spec);
 
   void make_streams();
   void summarize();
@@ -85,22 +83,24 @@ struct BatchOrder::Impl {
   int64_t targets_given = 0;
 };
 
-BatchOrder::Impl::Impl(const TokenShard& shard, const std::vector<SourceRun>& runs,
-                       const std::string& fingerprint, const SequenceConfig& sequence,
-                       const DataConfig& data, int64_t data_seed, int64_t batch_tokens_in)
-    : batch_tokens(batch_tokens_in),
-      key(fingerprint, data_seed, data.shuffle),
-      sources(group_sources(shard, runs, data.train)) {
+BatchOrder::Impl::Impl(const BatchOrderSpec& spec)
+    : batch_tokens(spec.batch_tokens),
+      key(spec.fingerprint, spec.data_seed, spec.data.shuffle),
+      sources(group_sources(spec.shard, spec.sources, spec.data.train)) {
   for (size_t group = 0; group < sources.groups.size(); ++group) {
-    rows.push_back(make_rows(shard, sources.groups[group].documents, hash64(fingerprint), sequence,
-                             key.of_group(group)));
+    rows.push_back(make_rows(spec.shard, sources.groups[group].documents, hash64(spec.fingerprint),
+                             spec.sequence, key.of_group(group)));
   }
   make_streams();
   if (streams.empty()) {
-    throw Error(ErrorKind::kData, str("nothing to train on: none of the ", shard.num_documents(),
-                                      " documents has two tokens or more"));
+    throw Error(ErrorKind::kData,
+                str("nothing to train on: none of the ", spec.shard.num_documents(),
+                    " documents has two tokens or more"));
   }
-  plan.emplace(streams, sequence, batch_tokens, key);
+  plan.emplace(streams, spec.sequence, batch_tokens, key);
+  plan->extend(0, spec.run);
+  for (const Replan& replan : spec.replans) plan->extend(replan.first_batch, replan.left);
+  summarize();
 }
 
 void BatchOrder::Impl::make_streams() {
@@ -202,16 +202,7 @@ Batch BatchOrder::Impl::batch(int64_t k) const {
   return batch;
 }
 
-BatchOrder::BatchOrder(const TokenShard& shard, const std::vector<SourceRun>& sources,
-                       const std::string& fingerprint, const SequenceConfig& sequence,
-                       const DataConfig& data, int64_t data_seed, int64_t batch_tokens,
-                       const RunLength& run, const std::vector<Replan>& replans)
-    : impl_(std::make_unique<Impl>(shard, sources, fingerprint, sequence, data, data_seed,
-                                   batch_tokens)) {
-  impl_->plan->extend(0, run);
-  for (const Replan& replan : replans) impl_->plan->extend(replan.first_batch, replan.left);
-  impl_->summarize();
-}
+BatchOrder::BatchOrder(const BatchOrderSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}
 
 BatchOrder::~BatchOrder() = default;
 

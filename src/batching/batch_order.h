@@ -24,16 +24,26 @@
 
 namespace lmtrain {
 
+// All that an order follows from.
+struct BatchOrderSpec {
+  const TokenShard& shard;  // must outlive the order
+  // Which documents are of which entry of data.train; none: all of the first.
+  std::vector<SourceRun> sources = {};
+  std::string fingerprint = {};  // of the prepared corpus
+  // These, and batch_tokens, are such as load_config accepts.
+  SequenceConfig sequence = {};
+  DataConfig data = {};
+  int64_t data_seed = 0;
+  int64_t batch_tokens = 0;          // positions of a batch
+  RunLength run = {};                // as it was planned first
+  std::vector<Replan> replans = {};  // in the order they were made
+};
+
 class BatchOrder {
  public:
-  // The shard must outlive the order. `sources`: which documents are of which entry of data.train;
-  // none: all of the first. `sequence`, `data` and `batch_tokens` are such as load_config accepts.
-  // `replans` in the order they were made. Error(kConfig) for a run that cannot be planned,
-  // Error(kData) when there is nothing to train on.
-  BatchOrder(const TokenShard& shard, const std::vector<SourceRun>& sources,
-             const std::string& fingerprint, const SequenceConfig& sequence, const DataConfig& data,
-             int64_t data_seed, int64_t batch_tokens, const RunLength& run,
-             const std::vector<Replan>& replans = {});
+  // Error(kConfig) for a run that cannot be planned. Error(kData) when there is nothing to train
+  // on.
+  explicit BatchOrder(const BatchOrderSpec& spec);
   ~BatchOrder();
 
   // Batches of the planned run: exact for `steps` and `epochs`; for `tokens` the number expected to

@@ -100,12 +100,14 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
   }
   num_batches_ = first_batch + total;
   const double epoch = std::accumulate(positions_.begin(), positions_.end(), 0.0);
-  const RunScale scale{static_cast<double>(num_batches_), targets_a_batch(),
-                       epoch / static_cast<double>(batch_tokens_)};
+  const RunClock clock{
+      .total = static_cast<double>(num_batches_),
+      .tokens_per_step = targets_a_batch(),
+      .tokens_per_epoch = epoch / static_cast<double>(batch_tokens_) * targets_a_batch()};
   periods_.push_back(
       {first_batch, std::move(first_row), std::move(end_row),
        LengthSequence(order_lengths(counts, first_batch), streams_.size()),
-       LengthCap(sequence_.schedule, sequence_.min_length, sequence_.max_length, scale)});
+       LengthCap(sequence_.schedule, sequence_.min_length, sequence_.max_length, clock)});
 }
 
 const BatchPlan::Period& BatchPlan::period_of(int64_t k) const {

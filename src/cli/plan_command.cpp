@@ -240,8 +240,14 @@ int show_plan(const Options& options) {
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
-  const BatchOrder order(shard, data.sources, data.fingerprint, config.sequence, config.data,
-                         config.data_seed(), config.batch.tokens, run_length(config.train));
+  const BatchOrder order({.shard = shard,
+                          .sources = data.sources,
+                          .fingerprint = data.fingerprint,
+                          .sequence = config.sequence,
+                          .data = config.data,
+                          .data_seed = config.data_seed(),
+                          .batch_tokens = config.batch.tokens,
+                          .run = run_length(config.train)});
   const RunPlan plan = plan_run(config, data, order);
   for (std::string& warning : run_warnings(config, order, data.eval_shard.has_value()))
     warnings.push_back(std::move(warning));

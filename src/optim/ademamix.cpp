@@ -3,18 +3,9 @@
 #include <cmath>
 
 #include "device/torch_headers.h"
-#include "schedule/duration.h"
 #include "schedule/warmup.h"
 
 namespace lmtrain {
-namespace {
-
-// In the unit of the run.
-double length_of(const TrainingDuration& duration, const RunPosition& run) {
-  return resolve_duration(duration, run.total, run.counts_steps, run.tokens_per_step);
-}
-
-}  // namespace
 
 AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
     : hyperparameters_(config),
@@ -29,12 +20,12 @@ AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
       moments_(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, every_parameter),
       constants_(moments_.ranges().size(), parameters.master().device()) {}
 
-double AdEMAMix::alpha_at(const RunPosition& run) const {
-  return linear_warmup(0, alpha_, run.done, length_of(alpha_warmup_, run));
+double AdEMAMix::alpha_at(const RunClock& run) const {
+  return linear_warmup(0, alpha_, run.done(), run.resolve(alpha_warmup_));
 }
 
-double AdEMAMix::beta3_at(const RunPosition& run) const {
-  return half_life_warmup(beta1_, beta3_, run.done, length_of(beta3_warmup_, run));
+double AdEMAMix::beta3_at(const RunClock& run) const {
+  return half_life_warmup(beta1_, beta3_, run.done(), run.resolve(beta3_warmup_));
 }
 
 CapturableUpdate* AdEMAMix::capturable() { return has_fused_update(parameters_) ? this : nullptr; }

@@ -21,8 +21,8 @@ class AdEMAMix : public Optimizer, private CapturableUpdate {
   const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  double alpha_at(const RunPosition& run) const;
-  double beta3_at(const RunPosition& run) const;
+  double alpha_at(const RunClock& run) const;
+  double beta3_at(const RunClock& run) const;
   void set_constants(const UpdateStep& step) override;
   void apply(const at::Tensor& grad) override;
   void update_aten(const UpdateStep& step, const at::Tensor& grad);

@@ -1,6 +1,6 @@
 // Betas and weight decay of an update: constant, or on their way over the run to
-// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`. Pure functions of the place in the
-// run, which counts the update itself, so that the last update has the last values.
+// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`. Pure functions of the run's
+// clock, which counts the update itself, so that the last update has the last values.
 //
 // Bias corrections use the beta of the update as if it had always been that, 1 - beta(t)^t, as
 // torch.optim does under a scheduler that changes betas.
@@ -16,8 +16,8 @@ class Hyperparameters {
  public:
   explicit Hyperparameters(const OptimizerConfig& config);
 
-  double beta(size_t i, const RunPosition& run) const;
-  double weight_decay(const ParameterGroup& group, const RunPosition& run) const;
+  double beta(size_t i, const RunClock& run) const;
+  double weight_decay(const ParameterGroup& group, const RunClock& run) const;
 
  private:
   std::vector<double> betas_;

@@ -14,23 +14,16 @@
 
 #include "config/config.h"
 #include "model/parameters.h"
+#include "schedule/run_clock.h"
 
 namespace lmtrain {
-
-// Where in the run an update is, in the unit of the run: steps or tokens.
-struct RunPosition {
-  double done = 0;  // with this update
-  double total = 0;
-  bool counts_steps = true;
-  double tokens_per_step = 1;
-};
 
 // What changes from update to update.
 struct UpdateStep {
   int64_t number = 1;     // of the update, from 1; skipped batches do not count
   double lr = 0;          // of the schedule
   double grad_scale = 1;  // the gradient is multiplied by it as it is read
-  RunPosition run = {};   // for warm-ups that are durations of the run
+  RunClock run = {};      // with this update: what changes over the run reads it
 };
 
 // A tensor of the optimizer's state, of any shape, on the device of the parameters. Saved as fp32

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "config/units.h"
-#include "schedule/duration.h"
 #include "schedule/lr_schedule.h"
+#include "schedule/run_clock.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -28,15 +28,11 @@ std::string length_setting(const TrainConfig& train) {
   return str("train.tokens ", count(train.tokens.value_or(0)));
 }
 
-// The settings of the rate and of its duration, in the unit of the run.
-LrSchedule schedule_of(const Config& config, double total) {
-  return {config.lr_schedule, config.optimizer.lr, total, config.train.steps.has_value(),
-          static_cast<double>(config.batch.tokens)};
-}
-
-double duration_of(const TrainingDuration& duration, const Config& config, double total) {
-  return resolve_duration(duration, total, config.train.steps.has_value(),
-                          static_cast<double>(config.batch.tokens));
+// The run at its beginning, where an epoch is what is trained of it.
+RunClock clock_of(const Config& config, const BatchOrder& order) {
+  RunClock run = run_clock(config, order);
+  run.tokens_per_epoch = static_cast<double>(targets_per_epoch(order));
+  return run;
 }
 
 void many_passes(const Config& config, const BatchOrder& order, Warnings& warnings) {
@@ -101,17 +97,17 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
                          ", or take sequence.batching pack or concat"));
 }
 
-void learning_rate(const Config& config, double total, Warnings& warnings) {
-  const LrSchedule schedule = schedule_of(config, total);
-  if (schedule.warmup() >= total) {
+void learning_rate(const Config& config, const RunClock& run, Warnings& warnings) {
+  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+  if (schedule.warmup() >= run.total) {
     warnings.push_back(str("lr_schedule.warmup ", write_duration(config.lr_schedule.warmup),
                            " is as long as the run (", length_setting(config.train),
                            ") or longer: the rate ends on its way up; lower it"));
     return;
   }
   if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
-  const double decay = duration_of(config.lr_schedule.decay, config, total);
-  if (schedule.warmup() + decay > total * (1 + 1e-9)) {
+  const double decay = run.resolve(config.lr_schedule.decay);
+  if (schedule.warmup() + decay > run.total * (1 + 1e-9)) {
     warnings.push_back(str("lr_schedule.decay ", write_duration(config.lr_schedule.decay),
                            " is longer than what follows the warm-up (",
                            length_setting(config.train),
@@ -120,34 +116,25 @@ void learning_rate(const Config& config, double total, Warnings& warnings) {
 }
 
 // A cap on the length that is still below max_length at the end.
-void lengths_to_come(const Config& config, const BatchOrder& order, double total,
-                     Warnings& warnings) {
+void lengths_to_come(const Config& config, const RunClock& run, Warnings& warnings) {
   const LengthScheduleConfig& schedule = config.sequence.schedule;
   const bool grows = schedule.type == "linear" || schedule.type == "root";
   if (!grows && (schedule.type != "step" || schedule.boundaries.empty())) return;
   const TrainingDuration& end = grows ? schedule.duration : schedule.boundaries.back();
-  const auto epoch = static_cast<double>(targets_per_epoch(order));
-  const double per_step = config.train.steps ? static_cast<double>(config.batch.tokens) : 1;
-  const double place = end.unit == TrainingDuration::Unit::kEpochs
-                           ? end.value * epoch / per_step
-                           : duration_of(end, config, total);
-  if (place <= total * (1 + 1e-9)) return;
+  if (run.resolve(end) <= run.total * (1 + 1e-9)) return;
   warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ",
                          write_duration(end), " is longer than the run (",
                          length_setting(config.train), "): no row ever has max_length ",
                          config.sequence.max_length));
 }
 
-void never_due(const Config& config, const BatchOrder& order, double total, bool has_eval,
-               Warnings& warnings) {
-  const auto epoch = static_cast<double>(targets_per_epoch(order));
+void never_due(const Config& config, const RunClock& run, bool has_eval, Warnings& warnings) {
   // "100%" says itself that there is one, at the end.
   const auto beyond = [&](const TrainingDuration& every) {
-    const TrainingDuration duration = epochs_in_tokens(every, epoch);
-    if (duration.value <= 0 || duration.unit == TrainingDuration::Unit::kSeconds ||
-        duration.unit == TrainingDuration::Unit::kPercent)
+    if (every.value <= 0 || every.unit == TrainingDuration::Unit::kSeconds ||
+        every.unit == TrainingDuration::Unit::kPercent)
       return false;
-    return duration_of(duration, config, total) > total;
+    return run.resolve(every) > run.total;
   };
   const auto warn = [&](const char* key, const TrainingDuration& every, const char* what) {
     if (beyond(every))
@@ -163,23 +150,18 @@ void never_due(const Config& config, const BatchOrder& order, double total, bool
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
 
-double total_of(const TrainConfig& train, const BatchOrder& order) {
-  if (!train.epochs) return run_total(train, order);
-  return *train.epochs * static_cast<double>(targets_per_epoch(order));
-}
-
 }  // namespace
 
 Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_eval) {
   Warnings warnings;
-  const double total = run_total(config.train, order);
+  const RunClock run = clock_of(config, order);
   sources_without_text(config, order, warnings);
   many_passes(config, order, warnings);
   large_batches(config, order, warnings);
   short_documents(config, order, warnings);
-  lengths_to_come(config, order, total, warnings);
-  learning_rate(config, total, warnings);
-  never_due(config, order, total, has_eval, warnings);
+  lengths_to_come(config, run, warnings);
+  learning_rate(config, run, warnings);
+  never_due(config, run, has_eval, warnings);
   return warnings;
 }
 
@@ -188,8 +170,12 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
-    const double done = static_cast<double>(config.train.steps ? position.step : position.tokens);
-    return schedule_of(config, total_of(config.train, order)).at(done) / config.optimizer.lr;
+    RunClock run = clock_of(config, order);
+    // Of another length than `order` perhaps.
+    if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
+    const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+    run = run.after(static_cast<double>(position.step), static_cast<double>(position.tokens));
+    return schedule.at(run.done()) / config.optimizer.lr;
   };
   const double was = share(before);
   const double is = share(after);

@@ -10,25 +10,6 @@
 namespace lmtrain {
 namespace {
 
-double in_batches(const TrainingDuration& duration, const RunScale& scale) {
-  switch (duration.unit) {
-    case TrainingDuration::Unit::kSteps:
-      return duration.value;
-    case TrainingDuration::Unit::kTokens:
-      return duration.value / scale.tokens_per_batch;
-    case TrainingDuration::Unit::kPercent:
-      return duration.value / 100 * scale.batches;
-    case TrainingDuration::Unit::kEpochs:
-      return duration.value * scale.batches_per_epoch;
-    case TrainingDuration::Unit::kSeconds:
-      break;
-  }
-  throw Error(
-      ErrorKind::kConfig,
-      "sequence.schedule: a duration of time has no fixed place in a run; give it in steps, "
-      "tokens, percent or epochs");
-}
-
 // Ascending: max_length halved as often as it stays whole and at least min_length.
 std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length) {
   std::vector<int64_t> caps = {max_length};
@@ -40,10 +21,10 @@ std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length) {
 }  // namespace
 
 LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
-                     const RunScale& scale) {
+                     const RunClock& run) {
   const std::vector<int64_t> caps = possible_caps(min_length, max_length);
   if (schedule.type == "linear" || schedule.type == "root") {
-    const double duration = in_batches(schedule.duration, scale);
+    const double duration = run.resolve(schedule.duration);
     const double degree = schedule.type == "root" ? schedule.root_degree : 1;
     add(0, caps.front());
     for (size_t i = 1; i < caps.size(); ++i) {
@@ -57,7 +38,7 @@ LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, i
     for (size_t i = 0; i < schedule.lengths.size(); ++i) {
       const auto above = std::upper_bound(caps.begin(), caps.end(), schedule.lengths[i]);
       add(begin, above == caps.begin() ? caps.front() : *std::prev(above));
-      const double end = in_batches(schedule.boundaries[i], scale);
+      const double end = run.resolve(schedule.boundaries[i]);
       if (end <= begin) {
         throw Error(
             ErrorKind::kConfig,

@@ -5,23 +5,17 @@
 //   step           lengths[i] until boundaries[i], then max
 //
 // rounded down to max_length/2^j, a whole number, at least min_length (the least of these where
-// nothing fits): few shapes, and rows of max_length divide into rows of the cap. Spans are resolved
-// once, to batches. Immutable.
+// nothing fits): few shapes, and rows of max_length divide into rows of the cap. Durations are
+// resolved once, to batches. Immutable.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "config/config.h"
+#include "schedule/run_clock.h"
 
 namespace lmtrain {
-
-// A run's units, in batches.
-struct RunScale {
-  double batches = 0;           // of the run
-  double tokens_per_batch = 0;  // targets, on average
-  double batches_per_epoch = 0;
-};
 
 class LengthCap {
  public:
@@ -31,9 +25,10 @@ class LengthCap {
     bool operator==(const Step&) const = default;
   };
 
+  // `run` counts its batches as steps, also those that are skipped; their tokens are an average.
   // Error(kConfig) for boundaries that do not increase in this run, and for durations of time.
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
-            const RunScale& scale);
+            const RunClock& run);
 
   int64_t at(int64_t batch) const;
   const std::vector<Step>& steps() const { return steps_; }  // ascending, the first at batch 0

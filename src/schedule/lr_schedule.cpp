@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "schedule/duration.h"
 
 namespace lmtrain {
 namespace {
@@ -36,19 +35,17 @@ double decay_shape(const std::string& shape, double p) {
 
 }  // namespace
 
-LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, double total, bool counts_steps,
-                       double tokens_per_step)
+LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, const RunClock& run)
     : shape_(config.type == "wsd" ? config.decay_shape : config.type),
       warmup_shape_(config.warmup_shape),
       peak_(peak),
       floor_(config.min_ratio * peak),
       warmup_start_(config.warmup_start),
-      total_(total),
-      warmup_(resolve_duration(config.warmup, total, counts_steps, tokens_per_step)),
+      total_(run.total),
+      warmup_(run.resolve(config.warmup)),
       decay_begin_(warmup_) {
   if (config.type == "wsd") {
-    decay_begin_ = std::max(
-        warmup_, total - resolve_duration(config.decay, total, counts_steps, tokens_per_step));
+    decay_begin_ = std::max(warmup_, total_ - run.resolve(config.decay));
   } else if (config.type == "constant") {
     decay_begin_ = total_;
     shape_ = "linear";  // of a decay that never begins
@@ -59,8 +56,8 @@ LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, double total
   warmup_shape(warmup_shape_, 0);
 }
 
-double LrSchedule::at(double progress) const {
-  const double t = std::clamp(progress, 0.0, total_);
+double LrSchedule::at(double done) const {
+  const double t = std::clamp(done, 0.0, total_);
   if (t < warmup_) {
     return peak_ * (warmup_start_ + (1 - warmup_start_) * warmup_shape(warmup_shape_, t / warmup_));
   }

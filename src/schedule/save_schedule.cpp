@@ -4,31 +4,27 @@
 
 namespace lmtrain {
 
-SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr, double tokens_per_epoch)
-    : every_(epochs_in_tokens(config.checkpoint.every, tokens_per_epoch)),
-      counts_steps_(config.train.steps.has_value()) {
-  if (config.checkpoint.keep_every)
-    keep_every_ = Cadence(epochs_in_tokens(*config.checkpoint.keep_every, tokens_per_epoch));
+SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr)
+    : every_(config.checkpoint.every) {
+  if (config.checkpoint.keep_every) keep_every_ = Cadence(*config.checkpoint.keep_every);
   if (config.lr_schedule.type == "wsd") decay_begins_ = lr.decay_begin();
 }
 
-bool SaveSchedule::due(const Progress& before, const Progress& after) const {
+bool SaveSchedule::due(const RunClock& before, const RunClock& after) const {
   return every_.due(before, after) || kept(before, after);
 }
 
-bool SaveSchedule::kept(const Progress& before, const Progress& after) const {
+bool SaveSchedule::kept(const RunClock& before, const RunClock& after) const {
   return keep_every_.due(before, after) || decay_begins_between(before, after);
 }
 
-double SaveSchedule::estimate(const Progress& before, const Progress& after) const {
+double SaveSchedule::estimate(const RunClock& before, const RunClock& after) const {
   return std::max(every_.multiples(before, after), keep_every_.multiples(before, after)) +
          (decay_begins_between(before, after) ? 1 : 0);
 }
 
-bool SaveSchedule::decay_begins_between(const Progress& before, const Progress& after) const {
-  if (!decay_begins_) return false;
-  const auto done = [&](const Progress& at) { return counts_steps_ ? at.steps : at.tokens; };
-  return done(before) < *decay_begins_ && *decay_begins_ <= done(after);
+bool SaveSchedule::decay_begins_between(const RunClock& before, const RunClock& after) const {
+  return decay_begins_ && before.done() < *decay_begins_ && *decay_begins_ <= after.done();
 }
 
 }  // namespace lmtrain

@@ -1,11 +1,11 @@
 // When a run saves a checkpoint, and which of them are never removed: a pure function of the
-// progress before and after a step. The run asks it step by step, the plan counts with it.
+// run's clock before and after a step. The run asks it step by step, the plan counts with it.
 #pragma once
 
 #include <optional>
 
 #include "config/config.h"
-#include "schedule/duration.h"
+#include "schedule/cadence.h"
 #include "schedule/lr_schedule.h"
 
 namespace lmtrain {
@@ -13,25 +13,23 @@ namespace lmtrain {
 class SaveSchedule {
  public:
   SaveSchedule() = default;  // never
-  // `lr` is the learning rate's schedule, which counts steps or tokens. An epoch trains
-  // `tokens_per_epoch`.
-  SaveSchedule(const Config& config, const LrSchedule& lr, double tokens_per_epoch);
+  // `lr` is the learning rate's schedule in the same run.
+  SaveSchedule(const Config& config, const LrSchedule& lr);
 
   // Whether a checkpoint falls due on the step that leads from `before` to `after`.
-  bool due(const Progress& before, const Progress& after) const;
+  bool due(const RunClock& before, const RunClock& after) const;
   // About how many fall due between the two: where every and keep_every meet, one checkpoint serves
   // both, so the more frequent of the two is counted, and one for the decay of wsd.
-  double estimate(const Progress& before, const Progress& after) const;
+  double estimate(const RunClock& before, const RunClock& after) const;
   // Whether it is never removed: keep_every falls due, or the decay of a wsd schedule begins behind
   // it, so that it is the last of the plateau, from which a longer run or another decay can begin.
-  bool kept(const Progress& before, const Progress& after) const;
+  bool kept(const RunClock& before, const RunClock& after) const;
 
  private:
-  bool decay_begins_between(const Progress& before, const Progress& after) const;
+  bool decay_begins_between(const RunClock& before, const RunClock& after) const;
 
   Cadence every_, keep_every_;
-  bool counts_steps_ = false;
-  std::optional<double> decay_begins_;
+  std::optional<double> decay_begins_;  // in the unit of the run
 };
 
 }  // namespace lmtrain

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/run_clock.h"
+
 namespace lmtrain {
 namespace {
 
@@ -24,30 +26,20 @@ double token_cost(const Config& config) {
 
 double count_evaluations(const Config& config, const PreparedData& data) {
   const double tokens = run_tokens(config, data);
-  const double step = static_cast<double>(config.batch.tokens) / tokens;  // part of the run
+  const auto tokens_per_step = static_cast<double>(config.batch.tokens);
+  const double steps = tokens / tokens_per_step;
+  const bool counts_steps = config.train.steps.has_value();
+  const RunClock run = {.total = counts_steps ? steps : tokens,
+                        .counts_steps = counts_steps,
+                        .tokens_per_step = tokens_per_step,
+                        .tokens_per_epoch = static_cast<double>(data.train_tokens)};
+  // The last step has the evaluation of the end.
+  const RunClock before_last = run.after(steps - 1, tokens - tokens_per_step);
   const TrainingDuration& every = config.eval.every;
-  double middles = 0;
-  if (every.value > 0) {
-    switch (every.unit) {
-      case TrainingDuration::Unit::kSteps:
-        middles = (1 - step) / (every.value * step);
-        break;
-      case TrainingDuration::Unit::kTokens:
-        middles = (1 - step) * tokens / every.value;
-        break;
-      case TrainingDuration::Unit::kPercent:
-        middles = (1 - step) * 100 / every.value;
-        break;
-      case TrainingDuration::Unit::kEpochs:
-        middles = (1 - step) * tokens / (every.value * static_cast<double>(data.train_tokens));
-        break;
-      case TrainingDuration::Unit::kSeconds:
-        middles = kMiddlesByTheClock;
-        break;
-    }
-  }
-  const double steps_between = std::max(0.0, std::floor(1 / step + 1e-9) - 1);
-  return 2 + std::clamp(std::floor(middles + 1e-9), 0.0, steps_between);
+  const bool by_the_clock = every.value > 0 && every.unit == TrainingDuration::Unit::kSeconds;
+  const double middles = by_the_clock ? kMiddlesByTheClock : before_last.completed(every);
+  const double steps_between = std::max(0.0, std::floor(steps + 1e-9) - 1);
+  return 2 + std::clamp(middles, 0.0, steps_between);
 }
 
 void resolve_eval_tokens(Config& config, const PreparedData& data) {

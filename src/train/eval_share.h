@@ -22,8 +22,8 @@ inline constexpr double kFp32Factor = 2.0;
 // eval.tokens made concrete; a number given is left as it is. `config` is resolved otherwise.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
-// Evaluations of the run, the first and the last included. By the clock they are as many as every
-// 5 % of the run.
+// Evaluations of the run, the first and the last included, before its batches are planned: as if
+// every position were a target. By the clock they are as many as every 5 % of the run.
 double count_evaluations(const Config& config, const PreparedData& data);
 // The part of the run that evaluations of `targets` each are: 0.1.
 double evaluation_share(const Config& config, const PreparedData& data, int64_t targets);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/cadence.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/save_schedule.h"
 #include "train/resolve.h"
@@ -10,36 +11,30 @@
 namespace lmtrain {
 namespace {
 
-struct RunUnits {
-  bool counts_steps;
-  double total;             // in steps or targets, as the run counts
-  double per_step;          // of the same
-  int64_t steps;            // of the run
-  double targets_per_step;  // on average
-
-  // As the trainer counts it; the clock stands still.
-  Progress progress(int64_t step) const {
+// How many steps before the last have something fall due; the last has what comes at the end. `run`
+// is the clock of the run at its beginning, and each of the `steps` trains as many targets; time
+// stands still.
+template <class Due>
+int64_t count_steps(const RunClock& run, int64_t steps, double targets_per_step, const Due& due) {
+  const auto at = [&](int64_t step) {
     const auto done = static_cast<double>(step);
-    return {done, done * targets_per_step, 100 * done * per_step / total, 0};
+    return run.after(done, done * targets_per_step);
+  };
+  int64_t count = 0;
+  for (int64_t step = 1; step < steps; ++step) {
+    if (due(at(step - 1), at(step))) ++count;
   }
-  // Steps on which something falls due before the last one, which has what comes at the end.
-  template <class Due>
-  int64_t count(const Due& due) const {
-    int64_t count = 0;
-    for (int64_t step = 1; step < steps; ++step) {
-      if (due(progress(step - 1), progress(step))) ++count;
-    }
-    return count;
-  }
-};
+  return count;
+}
 
 bool by_the_clock(const TrainingDuration& duration) {
   return duration.unit == TrainingDuration::Unit::kSeconds;
 }
 
-std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule,
-                                                    const RunUnits& run) {
-  const double last = run.total - run.per_step;
+// `per_step`: of `run.total`, in its unit.
+std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule, const RunClock& run,
+                                                    double per_step) {
+  const double last = run.total - per_step;
   std::vector<std::pair<double, std::string>> places = {{0, "start"},
                                                         {schedule.warmup(), "end of warm-up"},
                                                         {0.25 * run.total, "25 %"},
@@ -53,8 +48,8 @@ std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule,
   std::vector<LearningRatePoint> points;
   for (const auto& [done, at] : places) {
     // A rate belongs to a whole step: the first that begins there or later.
-    const double before = std::ceil(done / run.per_step - 1e-9);
-    points.push_back({at, static_cast<int64_t>(before) + 1, schedule.at(before * run.per_step)});
+    const double before = std::ceil(done / per_step - 1e-9);
+    points.push_back({at, static_cast<int64_t>(before) + 1, schedule.at(before * per_step)});
   }
   return points;
 }
@@ -69,33 +64,35 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   plan.flops_per_token = layout.flops_per_token(longest);
   plan.steps = order.num_batches();
   plan.targets = order.num_targets();
-  const double total = run_total(config.train, order);
+  const RunClock run = run_clock(config, order);
   const auto steps = static_cast<double>(std::max<int64_t>(1, plan.steps));
-  const RunUnits run = {config.train.steps.has_value(), total, total / steps, plan.steps,
-                        static_cast<double>(plan.targets) / steps};
-  const LrSchedule rates(config.lr_schedule, config.optimizer.lr, run.total, run.counts_steps,
-                         static_cast<double>(config.batch.tokens));
-  plan.learning_rate = learning_rate_points(rates, run);
-  const auto tokens_per_epoch = static_cast<double>(order.targets_given());
-  const SaveSchedule saves(config, rates, tokens_per_epoch);
+  const LrSchedule rates(config.lr_schedule, config.optimizer.lr, run);
+  plan.learning_rate = learning_rate_points(rates, run, run.total / steps);
+  // Percent are of the batches: they are whole, so that they end a little behind train.tokens.
+  RunClock batches = run;
+  batches.total = run.counts_steps ? steps : static_cast<double>(plan.targets);
+  const auto count = [&](const auto& due) {
+    return count_steps(batches, plan.steps, static_cast<double>(plan.targets) / steps, due);
+  };
+  const SaveSchedule saves(config, rates);
   const std::optional<TrainingDuration>& keep_every = config.checkpoint.keep_every;
   if (!keep_every || !by_the_clock(*keep_every)) {
-    plan.kept_checkpoints = run.count(
-        [&](const Progress& before, const Progress& after) { return saves.kept(before, after); });
+    plan.kept_checkpoints = count(
+        [&](const RunClock& before, const RunClock& after) { return saves.kept(before, after); });
     if (!by_the_clock(config.checkpoint.every)) {
-      plan.checkpoints = 1 + run.count([&](const Progress& before, const Progress& after) {
-        return saves.due(before, after);
-      });
+      plan.checkpoints = 1 + count([&](const RunClock& before, const RunClock& after) {
+                           return saves.due(before, after);
+                         });
     }
   }
   plan.evaluations = 0;
   if (data.eval_shard) {
     plan.evaluations.reset();
-    const Cadence every(epochs_in_tokens(config.eval.every, tokens_per_epoch));
+    const Cadence every(config.eval.every);
     if (!by_the_clock(config.eval.every)) {
-      plan.evaluations = 2 + run.count([&](const Progress& before, const Progress& after) {
-        return every.due(before, after);
-      });  // with those before the first step and at the end
+      plan.evaluations = 2 + count([&](const RunClock& before, const RunClock& after) {
+                           return every.due(before, after);
+                         });  // with those before the first step and at the end
     }
   }
   const int64_t rows =

@@ -87,10 +87,15 @@ RunLength run_length(const TrainConfig& train) {
   return length;
 }
 
-double run_total(const TrainConfig& train, const BatchOrder& order) {
-  if (train.steps) return static_cast<double>(*train.steps);
-  if (train.epochs) return static_cast<double>(order.num_targets());
-  return static_cast<double>(*train.tokens);
+RunClock run_clock(const Config& config, const BatchOrder& order) {
+  const TrainConfig& train = config.train;
+  const int64_t total = train.steps    ? *train.steps
+                        : train.epochs ? order.num_targets()
+                                       : *train.tokens;
+  return {.total = static_cast<double>(total),
+          .counts_steps = train.steps.has_value(),
+          .tokens_per_step = static_cast<double>(config.batch.tokens),
+          .tokens_per_epoch = static_cast<double>(order.targets_given())};
 }
 
 }  // namespace lmtrain

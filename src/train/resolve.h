@@ -10,6 +10,7 @@
 #include "corpus/tokenizer/tokenizer.h"
 #include "device/device.h"
 #include "model/parameters.h"
+#include "schedule/run_clock.h"
 
 namespace lmtrain {
 
@@ -27,9 +28,10 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 at::Device device_of(const Config& config);    // of a resolved config
 Precision precision_of(const Config& config);  // of a resolved config
 
-// How long the run is to be, and that as a number: steps where `train.steps` is given, else
-// targets.
+// How long the run is to be, as its order of data is planned by it.
 RunLength run_length(const TrainConfig& train);
-double run_total(const TrainConfig& train, const BatchOrder& order);
+// The clock of the run at its beginning. It counts steps where `train.steps` is given, else
+// targets; a step is batch.tokens positions, an epoch the targets that `order` was given.
+RunClock run_clock(const Config& config, const BatchOrder& order);
 
 }  // namespace lmtrain

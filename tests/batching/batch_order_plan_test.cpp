@@ -25,11 +25,21 @@ SequenceConfig sequence(const char* batching, const char* schedule, int64_t cycl
   return config;
 }
 
+BatchOrder order_of(const TokenShard& shard, const SequenceConfig& sequence, const RunLength& run,
+                    int64_t batch_tokens = 256) {
+  return BatchOrder({.shard = shard,
+                     .fingerprint = "corpus",
+                     .sequence = sequence,
+                     .data_seed = 3,
+                     .batch_tokens = batch_tokens,
+                     .run = run});
+}
+
 // How much longer the rows of a cycle's second half are than those of its first, the least over all
 // cycles.
 double least_growth(const SequenceConfig& config, int64_t num_batches) {
   const TokenShard shard = make_shard(random_sizes(1, 400, 900));
-  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.steps = num_batches});
+  const BatchOrder order = order_of(shard, config, {.steps = num_batches});
   const auto mean = [&](int64_t begin, int64_t end) {
     double sum = 0;
     for (int64_t k = begin; k < end; ++k) sum += static_cast<double>(order.batch_length(k));
@@ -57,8 +67,7 @@ TEST(BatchOrderPlan, CyclesGrow) {
 
 TEST(BatchOrderPlan, EveryCycleHasItsShareOfEveryLength) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
-  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 256,
-                         {.steps = 1001});
+  const BatchOrder order = order_of(shard, sequence("bucket", "grow_p2"), {.steps = 1001});
   for (const LengthSummary& length : order.lengths()) {
     for (int64_t cycle = 0; cycle < 4; ++cycle) {
       int64_t count = 0;
@@ -73,22 +82,20 @@ TEST(BatchOrderPlan, EveryCycleHasItsShareOfEveryLength) {
 TEST(BatchOrderPlan, BalancedCutSpreadsTokensOverTheLengths) {
   const TokenShard shard = make_shard(std::vector<int64_t>(40, 20'000));
   SequenceConfig config = sequence("bucket", "natural");
-  const BatchOrder balanced(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  const BatchOrder balanced = order_of(shard, config, {.epochs = 1});
   ASSERT_EQ(balanced.lengths().size(), 4U);
   for (const LengthSummary& length : balanced.lengths()) {
     EXPECT_NEAR(static_cast<double>(length.targets_per_epoch), 40 * 19'999 / 4.0, 6000);
   }
   config.cut = "longest";
-  const BatchOrder longest(shard, {}, "corpus", config, DataConfig{}, 3, 256, {.epochs = 1});
+  const BatchOrder longest = order_of(shard, config, {.epochs = 1});
   EXPECT_GT(longest.lengths().back().targets_per_epoch, 40 * 19'999 * 0.99);
 }
 
 TEST(BatchOrderPlan, EveryBatchingTrainsTheSameTargets) {
   const TokenShard shard = make_shard(random_sizes(3, 300, 900));
   const auto targets = [&](const char* batching, const char* schedule) {
-    return BatchOrder(shard, {}, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
-                      {.epochs = 1})
-        .num_targets();
+    return order_of(shard, sequence(batching, schedule), {.epochs = 1}).num_targets();
   };
   EXPECT_EQ(targets("bucket", "grow_p2"), targets("concat", "constant"));
   EXPECT_EQ(targets("pad", "natural"), targets("concat", "constant"));
@@ -98,8 +105,7 @@ TEST(BatchOrderPlan, EveryBatchingTrainsTheSameTargets) {
 TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
   for (const char* batching : {"bucket", "pad", "pack", "concat"}) {
-    const BatchOrder order(shard, {}, "corpus", sequence(batching, "constant"), DataConfig{}, 3,
-                           256, {.epochs = 2});
+    const BatchOrder order = order_of(shard, sequence(batching, "constant"), {.epochs = 2});
     int64_t targets = 0;
     for (const LengthSummary& length : order.lengths()) targets += length.targets_per_epoch;
     EXPECT_EQ(targets, order.targets_given());
@@ -112,8 +118,7 @@ TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
 
 TEST(BatchOrderPlan, CyclesAddUpToTheRun) {
   const TokenShard shard = make_shard(random_sizes(2, 400, 900));
-  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2", 3), DataConfig{}, 3,
-                         256, {.steps = 1001});
+  const BatchOrder order = order_of(shard, sequence("bucket", "grow_p2", 3), {.steps = 1001});
   const std::vector<CycleSummary> cycles = order.cycles();
   ASSERT_EQ(cycles.size(), 3U);
   for (size_t i = 0; i < cycles.size(); ++i) {
@@ -132,7 +137,7 @@ TEST(BatchOrderPlan, ConcatTakesAnyLength) {
   const TokenShard shard = make_shard(random_sizes(4, 100, 300));
   SequenceConfig config = sequence("concat", "constant");
   config.max_length = 50;
-  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 200, {.epochs = 1});
+  const BatchOrder order = order_of(shard, config, {.epochs = 1}, 200);
   Coverage coverage(shard, one_source(), /*apart=*/false);
   for (int64_t k = 0; k < order.num_batches(); ++k) ASSERT_EQ(coverage.add(order.batch(k)), "");
   EXPECT_TRUE(coverage.is(1));
@@ -143,7 +148,7 @@ TEST(BatchOrderPlan, PackTakesAnyLengthAndHalvesItToACap) {
   SequenceConfig config = sequence("pack", "linear");
   config.max_length = 52;
   config.min_length = 7;
-  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 208, {.epochs = 1});
+  const BatchOrder order = order_of(shard, config, {.epochs = 1}, 208);
   EXPECT_EQ(order.batch_lengths(), (std::vector<int64_t>{13, 26, 52}));
   Coverage coverage(shard, one_source(), /*apart=*/true);
   for (int64_t k = 0; k < order.num_batches(); ++k) ASSERT_EQ(coverage.add(order.batch(k)), "");
@@ -153,8 +158,7 @@ TEST(BatchOrderPlan, PackTakesAnyLengthAndHalvesItToACap) {
 TEST(BatchOrderPlan, PackAndTailsLeaveLittlePadding) {
   const TokenShard shard = make_shard(random_sizes(5, 4000, 900));
   const auto padding = [&](const char* batching, const char* schedule) {
-    const BatchOrder order(shard, {}, "corpus", sequence(batching, schedule), DataConfig{}, 3, 256,
-                           {.epochs = 1});
+    const BatchOrder order = order_of(shard, sequence(batching, schedule), {.epochs = 1});
     double positions = 0;
     for (const LengthSummary& l : order.lengths()) {
       positions += static_cast<double>(l.positions_per_epoch());
@@ -170,7 +174,7 @@ TEST(BatchOrderPlan, SegmentsAreWhatKeepsPackedPiecesApart) {
   const TokenShard shard = make_shard({6, 4, 3, 5});
   SequenceConfig config = sequence("pack", "constant");
   config.max_length = 16;
-  const BatchOrder order(shard, {}, "corpus", config, DataConfig{}, 3, 16, {.epochs = 1});
+  const BatchOrder order = order_of(shard, config, {.epochs = 1}, 16);
   ASSERT_EQ(order.num_batches(), 1);
   Batch batch = order.batch(0);
   EXPECT_EQ(batch.segments, (std::vector<int32_t>{0, 5, 8, 10}));
@@ -194,8 +198,7 @@ ErrorKind kind_of(const std::function<void()>& action) {
 TEST(BatchOrderPlan, RefusesWhatCannotBe) {
   const TokenShard shard = make_shard({20, 30});
   const auto kind = [&](const SequenceConfig& config, int64_t batch_tokens, const RunLength& run) {
-    return kind_of(
-        [&] { BatchOrder(shard, {}, "corpus", config, DataConfig{}, 3, batch_tokens, run); });
+    return kind_of([&] { order_of(shard, config, run, batch_tokens); });
   };
   SequenceConfig crossing = sequence("bucket", "step");
   crossing.schedule.lengths = {8, 16};
@@ -217,10 +220,7 @@ TEST(BatchOrderPlan, RefusesACorpusWithoutTargets) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, {0}, {1, 1, 0, 1}}) {
     const TokenShard shard = make_shard(sizes);
     for (const char* batching : {"bucket", "pad", "pack", "concat"}) {
-      EXPECT_EQ(kind_of([&] {
-                  BatchOrder(shard, {}, "corpus", sequence(batching, "constant"), DataConfig{}, 3,
-                             64, {.steps = 1});
-                }),
+      EXPECT_EQ(kind_of([&] { order_of(shard, sequence(batching, "constant"), {.steps = 1}, 64); }),
                 ErrorKind::kData);
     }
   }
@@ -228,8 +228,7 @@ TEST(BatchOrderPlan, RefusesACorpusWithoutTargets) {
 
 TEST(BatchOrderPlan, AnEpochsRunHasAnEnd) {
   const TokenShard shard = make_shard({20, 30});
-  const BatchOrder order(shard, {}, "corpus", sequence("bucket", "grow_p2"), DataConfig{}, 3, 64,
-                         {.epochs = 2});
+  const BatchOrder order = order_of(shard, sequence("bucket", "grow_p2"), {.epochs = 2}, 64);
   EXPECT_EQ(kind_of([&] { order.batch(order.num_batches()); }), ErrorKind::kInternal);
   EXPECT_EQ(kind_of([&] { order.batch_length(order.num_batches()); }), ErrorKind::kInternal);
   EXPECT_EQ(kind_of([&] { order.batch(-1); }), ErrorKind::kInternal);

@@ -113,8 +113,15 @@ class BatchOrderProperties : public testing::TestWithParam<Setting> {
     data.shuffle = GetParam().shuffle;
     const Mixture sources = mixture(shard);
     data.train = sources.sources;
-    return BatchOrder(shard, sources.runs, fingerprint, sequence, data, seed, kBatchTokens, run,
-                      replans);
+    return BatchOrder({.shard = shard,
+                       .sources = sources.runs,
+                       .fingerprint = fingerprint,
+                       .sequence = sequence,
+                       .data = data,
+                       .data_seed = seed,
+                       .batch_tokens = kBatchTokens,
+                       .run = run,
+                       .replans = replans});
   }
 };
 

@@ -16,7 +16,12 @@ class LoaderTest : public testing::Test {
     sequence_.min_length = 8;
   }
   BatchOrder order(const RunLength& run) {
-    return BatchOrder(shard_, {}, "corpus", sequence_, DataConfig{}, 1, 256, run);
+    return BatchOrder({.shard = shard_,
+                       .fingerprint = "corpus",
+                       .sequence = sequence_,
+                       .data_seed = 1,
+                       .batch_tokens = 256,
+                       .run = run});
   }
 
   TokenShard shard_ = make_shard(random_sizes(1, 100, 700));

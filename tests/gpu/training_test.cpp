@@ -121,7 +121,7 @@ TEST_P(OnGpu, OptimizersUpdateAsOnTheCpu) {
     const auto cpu_optimizer = make_optimizer(config, cpu.parameters);
     const auto cuda_optimizer = make_optimizer(config, cuda.parameters);
     for (int64_t step = 1; step <= 3; ++step) {
-      const RunPosition position{static_cast<double>(step), 10, true, 1};
+      const RunClock position{.total = 10, .steps = static_cast<double>(step)};
       const at::Tensor gradient = cpu.gradient.clone();  // an update may overwrite it
       cuda_optimizer->update({step, 1e-2, 0.5, position}, gradient.to(*device));
       cpu_optimizer->update({step, 1e-2, 0.5, position}, gradient);

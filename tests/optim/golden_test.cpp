@@ -96,7 +96,7 @@ struct Training {
   const ParameterLayout& layout() const { return parameters->layout(); }
 
   void update(int64_t step) {
-    const RunPosition position{static_cast<double>(step), 50, true, 1};
+    const RunClock position{.total = 50, .steps = static_cast<double>(step)};
     // Handed over eight times too large, to be scaled down.
     const at::Tensor grad = golden.gradient(layout(), step).to(parameters->master().scalar_type());
     optimizer->update({step, golden.rate(step), 0.125, position}, grad * 8);

@@ -15,7 +15,7 @@ using testing::random_tensor;
 using testing::same_bits;
 using testing::small_parameters;
 
-const RunPosition kMiddle{50, 100, true, 1};
+const RunClock kMiddle{.total = 100, .steps = 50};
 
 class OptimizerTest : public ::testing::TestWithParam<std::string> {};
 
@@ -118,7 +118,7 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
 TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
   constexpr int64_t kUpdates = 12;
   const auto position = [](int64_t step) {
-    return RunPosition{static_cast<double>(step), kUpdates, true, 1};
+    return RunClock{.total = kUpdates, .steps = static_cast<double>(step)};
   };
   const auto gradient = [](const Parameters& parameters, int64_t step) {
     return random_tensor(parameters.master().sizes(), static_cast<uint64_t>(step));

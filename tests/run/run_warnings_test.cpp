@@ -23,14 +23,14 @@ class RunWarningsTest : public ::testing::Test {
   }
 
   BatchOrder order() const {
-    return {shard_,
-            runs,
-            "corpus",
-            config.sequence,
-            config.data,
-            1,
-            config.batch.tokens,
-            run_length(config.train)};
+    return BatchOrder({.shard = shard_,
+                       .sources = runs,
+                       .fingerprint = "corpus",
+                       .sequence = config.sequence,
+                       .data = config.data,
+                       .data_seed = 1,
+                       .batch_tokens = config.batch.tokens,
+                       .run = run_length(config.train)});
   }
   std::vector<std::string> warnings(bool has_eval = true) const {
     return run_warnings(config, order(), has_eval);

@@ -49,13 +49,15 @@ size_t weights_without(const TinyRun& tiny, const std::vector<int64_t>& left_out
   Llama model(config.model, parameters, config.sequence.max_length, config.compile);
   const auto optimizer = make_optimizer(config.optimizer, parameters);
   const TokenShard shard(tiny.data.train_shard, /*verify_tokens=*/false);
-  RunLength length;
-  length.steps = *config.train.steps;
-  const BatchOrder order(shard, tiny.data.sources, tiny.data.fingerprint, config.sequence,
-                         config.data, config.data_seed(), config.batch.tokens, length);
-  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr,
-                            static_cast<double>(*config.train.steps), true,
-                            static_cast<double>(config.batch.tokens));
+  const BatchOrder order({.shard = shard,
+                          .sources = tiny.data.sources,
+                          .fingerprint = tiny.data.fingerprint,
+                          .sequence = config.sequence,
+                          .data = config.data,
+                          .data_seed = config.data_seed(),
+                          .batch_tokens = config.batch.tokens,
+                          .run = run_length(config.train)});
+  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run_clock(config, order));
   const at::Tensor grad = at::zeros_like(parameters.master());
   int64_t step = 0;
   for (int64_t k = 0; step < steps; ++k) {

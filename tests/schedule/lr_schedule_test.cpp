@@ -20,6 +20,9 @@ constexpr TrainingDuration percent(double value) {
 }
 constexpr TrainingDuration tokens(double value) { return {value, TrainingDuration::Unit::kTokens}; }
 
+// A run that counts steps.
+constexpr RunClock run_of(double steps) { return {.total = steps}; }
+
 LrScheduleConfig config(const char* type, TrainingDuration warmup) {
   LrScheduleConfig config;
   config.type = type;
@@ -34,7 +37,7 @@ TEST(LrSchedule, EqualsPyTorchLinearThenCosine) {
   settings.warmup_start = golden["warmup_start"];
   settings.min_ratio = golden["min_ratio"];
   const double peak = golden["peak"];
-  const LrSchedule schedule(settings, peak, golden["total_steps"], true, 1);
+  const LrSchedule schedule(settings, peak, run_of(golden["total_steps"]));
   ASSERT_EQ(golden["lr"].size(), 100U);
   for (size_t step = 0; step < golden["lr"].size(); ++step) {
     EXPECT_NEAR(schedule.at(static_cast<double>(step)), golden["lr"][step], 1e-14 * peak) << step;
@@ -48,7 +51,7 @@ TEST(LrSchedule, WarmupShapes) {
   settings.warmup_start = 0.2;
   const auto at = [&](const char* shape, double t) {
     settings.warmup_shape = shape;
-    return LrSchedule(settings, 2.0, 100, true, 1).at(t);
+    return LrSchedule(settings, 2.0, run_of(100)).at(t);
   };
   for (const char* shape : {"linear", "sqrt", "cosine"}) {
     EXPECT_DOUBLE_EQ(at(shape, 0), 0.4) << shape;
@@ -74,7 +77,7 @@ TEST(LrSchedule, DecaysToTheFloorOverTheRest) {
         Case{"linear", 0.75, 1 - p}, Case{"sqrt", std::sqrt(0.75), std::sqrt(1 - p)}}) {
     LrScheduleConfig settings = config(c.type, percent(10));
     settings.min_ratio = 0.1;
-    const LrSchedule schedule(settings, 1.0, 100, true, 1);
+    const LrSchedule schedule(settings, 1.0, run_of(100));
     EXPECT_DOUBLE_EQ(schedule.warmup(), 10) << c.type;
     EXPECT_DOUBLE_EQ(schedule.decay_begin(), 10) << c.type;
     EXPECT_DOUBLE_EQ(schedule.at(10), 1.0) << c.type;
@@ -96,7 +99,7 @@ TEST(LrSchedule, WsdHoldsThenDecays) {
     settings.decay = percent(20);
     settings.decay_shape = c.shape;
     settings.min_ratio = 0.5;
-    const LrSchedule schedule(settings, 4.0, 100, true, 1);
+    const LrSchedule schedule(settings, 4.0, run_of(100));
     EXPECT_DOUBLE_EQ(schedule.decay_begin(), 80);
     EXPECT_DOUBLE_EQ(schedule.at(10), 4.0) << c.shape;
     EXPECT_DOUBLE_EQ(schedule.at(79), 4.0) << c.shape;
@@ -112,7 +115,8 @@ TEST(LrSchedule, WsdHoldsThenDecays) {
 TEST(LrSchedule, ConvertsDurationsToTheUnitOfTheRun) {
   // 1000 tokens a step.
   const auto warmup = [](TrainingDuration duration, double total, bool counts_steps) {
-    return LrSchedule(config("cosine", duration), 1.0, total, counts_steps, 1000).warmup();
+    const RunClock run{.total = total, .counts_steps = counts_steps, .tokens_per_step = 1000};
+    return LrSchedule(config("cosine", duration), 1.0, run).warmup();
   };
   EXPECT_DOUBLE_EQ(warmup(steps(5), 100'000, false), 5000);
   EXPECT_DOUBLE_EQ(warmup(tokens(5000), 100'000, false), 5000);
@@ -124,8 +128,9 @@ TEST(LrSchedule, ConvertsDurationsToTheUnitOfTheRun) {
 }
 
 TEST(LrSchedule, TokensAndStepsGiveTheSameCurve) {
-  const LrSchedule by_steps(config("cosine", steps(10)), 1.0, 100, true, 512);
-  const LrSchedule by_tokens(config("cosine", steps(10)), 1.0, 51'200, false, 512);
+  const LrSchedule by_steps(config("cosine", steps(10)), 1.0, run_of(100));
+  const RunClock in_tokens{.total = 51'200, .counts_steps = false, .tokens_per_step = 512};
+  const LrSchedule by_tokens(config("cosine", steps(10)), 1.0, in_tokens);
   for (double step = 0; step <= 110; ++step) {
     EXPECT_NEAR(by_steps.at(step), by_tokens.at(step * 512), 1e-14) << step;
   }
@@ -133,31 +138,31 @@ TEST(LrSchedule, TokensAndStepsGiveTheSameCurve) {
 
 TEST(LrSchedule, OddDurations) {
   // No warm-up: the first step has the peak.
-  EXPECT_DOUBLE_EQ(LrSchedule(config("linear", steps(0)), 1.0, 10, true, 1).at(0), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(config("linear", steps(0)), 1.0, run_of(10)).at(0), 1.0);
   // A warm-up that fills the run ends at the peak, one that is longer on its way there.
   LrScheduleConfig settings = config("cosine", steps(10));
   settings.warmup_start = 0;
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 10, true, 1).at(10), 1.0);
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 10, true, 1).at(99), 1.0);
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 5, true, 1).at(5), 0.5);
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 5, true, 1).at(99), 0.5);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(10)).at(10), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(10)).at(99), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(5)).at(5), 0.5);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(5)).at(99), 0.5);
   // A decay longer than what is left begins after the warm-up; one of nothing never begins.
   settings = config("wsd", steps(10));
   settings.decay = percent(95);
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 100, true, 1).decay_begin(), 10);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(100)).decay_begin(), 10);
   settings.decay = percent(0);
-  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, 100, true, 1).at(100), 1.0);
+  EXPECT_DOUBLE_EQ(LrSchedule(settings, 1.0, run_of(100)).at(100), 1.0);
 }
 
 TEST(LrSchedule, UnknownShapesAreRefused) {
   LrScheduleConfig settings = config("step", steps(1));
-  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+  EXPECT_THROW(LrSchedule(settings, 1, run_of(10)), Error);
   settings = config("wsd", steps(1));
   settings.decay_shape = "exp";
-  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+  EXPECT_THROW(LrSchedule(settings, 1, run_of(10)), Error);
   settings = config("cosine", steps(1));
   settings.warmup_shape = "one_minus_sqrt";
-  EXPECT_THROW(LrSchedule(settings, 1, 10, true, 1), Error);
+  EXPECT_THROW(LrSchedule(settings, 1, run_of(10)), Error);
 }
 
 }  // namespace

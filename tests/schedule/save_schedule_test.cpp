@@ -19,17 +19,18 @@ struct Saves {
 };
 Saves saves_of(const Config& config) {
   const bool counts_steps = config.train.steps.has_value();
-  const LrSchedule rates(config.lr_schedule, 1.0, counts_steps ? 60 : 6000, counts_steps, 100);
-  const SaveSchedule schedule(config, rates, 1500);
-  const auto progress = [](int step) {
-    return Progress{static_cast<double>(step), 100.0 * step, 100.0 * step / 60, 2.0 * step};
-  };
+  const RunClock run{.total = counts_steps ? 60.0 : 6000.0,
+                     .counts_steps = counts_steps,
+                     .tokens_per_step = 100,
+                     .tokens_per_epoch = 1500};
+  const LrSchedule rates(config.lr_schedule, 1.0, run);
+  const SaveSchedule schedule(config, rates);
+  const auto at = [&](int step) { return run.after(step, 100.0 * step, 2.0 * step); };
   Saves saves;
-  saves.estimate = schedule.estimate(progress(0), progress(60));
+  saves.estimate = schedule.estimate(at(0), at(60));
   for (int step = 1; step <= 60; ++step) {
-    const Progress before = progress(step - 1);
-    if (schedule.due(before, progress(step))) saves.due.push_back(step);
-    if (schedule.kept(before, progress(step))) saves.kept.push_back(step);
+    if (schedule.due(at(step - 1), at(step))) saves.due.push_back(step);
+    if (schedule.kept(at(step - 1), at(step))) saves.kept.push_back(step);
   }
   return saves;
 }

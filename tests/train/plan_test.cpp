@@ -27,8 +27,13 @@ Config planned_config() {
 class PlanTest : public ::testing::Test {
  protected:
   BatchOrder order(const Config& config) const {
-    return BatchOrder(shard_, {}, "corpus", config.sequence, config.data, 1, config.batch.tokens,
-                      {.steps = 200});
+    return BatchOrder({.shard = shard_,
+                       .fingerprint = "corpus",
+                       .sequence = config.sequence,
+                       .data = config.data,
+                       .data_seed = 1,
+                       .batch_tokens = config.batch.tokens,
+                       .run = {.steps = 200}});
   }
   TokenShard shard_ = make_shard(random_sizes(1, 100, 700));
 };

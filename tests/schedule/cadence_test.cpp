@@ -1,5 +1,5 @@
 // When something that happens every so often falls due.
-#include "schedule/duration.h"
+#include "schedule/cadence.h"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@ namespace lmtrain {
 namespace {
 
 // The steps of a run of `total` steps, 100 tokens and 2 seconds each, after which the event is due.
+// An epoch is 1600 tokens.
 std::vector<int> due_steps(TrainingDuration every, int first, int total) {
-  const auto progress = [&](int step) {
-    return Progress{static_cast<double>(step), 100.0 * step, 100.0 * step / total, 2.0 * step};
-  };
+  const RunClock run{.total = static_cast<double>(total), .tokens_per_epoch = 1600};
+  const auto at = [&](int step) { return run.after(step, 100.0 * step, 2.0 * step); };
   const Cadence cadence(every);
   std::vector<int> steps;
   for (int step = first; step < total; ++step) {
-    if (cadence.due(progress(step), progress(step + 1))) steps.push_back(step + 1);
+    if (cadence.due(at(step), at(step + 1))) steps.push_back(step + 1);
   }
   return steps;
 }
@@ -33,13 +33,11 @@ TEST(Cadence, EveryUnit) {
 // 40 steps of 100 tokens over 1600 tokens of text are two epochs and a half.
 TEST(Cadence, EpochsAreCountedInTokens) {
   const auto epochs = [](double count) {
-    return epochs_in_tokens({count, TrainingDuration::Unit::kEpochs}, 1600);
+    return TrainingDuration{count, TrainingDuration::Unit::kEpochs};
   };
   EXPECT_EQ(due_steps(epochs(1), 0, 40), (std::vector<int>{16, 32}));
   EXPECT_EQ(due_steps(epochs(0.5), 0, 40), (std::vector<int>{8, 16, 24, 32, 40}));
   EXPECT_EQ(due_steps(epochs(0), 0, 40), std::vector<int>{});
-  const TrainingDuration percent{5, TrainingDuration::Unit::kPercent};
-  EXPECT_EQ(epochs_in_tokens(percent, 1600), percent);
 }
 
 TEST(Cadence, FallsOnTheStepThatCrosses) {
@@ -76,8 +74,8 @@ TEST(Cadence, ResumedRunActsOnTheSameSteps) {
 }
 
 TEST(Cadence, CountsMultiples) {
-  const Progress before{10, 1000, 50, 20};
-  const Progress after{31, 2500, 65, 29};
+  const RunClock before{.total = 140, .steps = 10, .tokens = 1000, .seconds = 20};
+  const RunClock after = before.after(21, 1500, 9);
   EXPECT_EQ(Cadence({10, TrainingDuration::Unit::kSteps}).multiples(before, after), 2);
   EXPECT_EQ(Cadence({500, TrainingDuration::Unit::kTokens}).multiples(before, after), 3);
   EXPECT_EQ(Cadence({5, TrainingDuration::Unit::kPercent}).multiples(before, after), 3);
@@ -86,10 +84,8 @@ TEST(Cadence, CountsMultiples) {
 }
 
 TEST(Cadence, SkippedStepIsNotCountedTwice) {
-  const Progress at_ten{10, 1000, 50, 20};
-  Progress later = at_ten;
-  later.seconds = 21;
-  EXPECT_FALSE(Cadence({10, TrainingDuration::Unit::kSteps}).due(at_ten, later));
+  const RunClock at_ten{.total = 20, .steps = 10, .tokens = 1000, .seconds = 20};
+  EXPECT_FALSE(Cadence({10, TrainingDuration::Unit::kSteps}).due(at_ten, at_ten.after(0, 0, 1)));
 }
 
 }  // namespace
