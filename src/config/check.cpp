@@ -49,8 +49,8 @@ void check_steps(const SequenceConfig& c, Rules& rules) {
     const bool after =
         i == 0 || ends[i].unit != ends[i - 1].unit || ends[i - 1].value < ends[i].value;
     rules.require(ends[i].value > 0 && after, {"sequence.schedule.boundaries"},
-                  str("sequence.schedule.boundaries: ", write_duration(ends[i]),
-                      i == 0 ? "" : " after " + write_duration(ends[i - 1]),
+                  str("sequence.schedule.boundaries: ", write_training_duration(ends[i]),
+                      i == 0 ? "" : " after " + write_training_duration(ends[i - 1]),
                       "; allowed: above 0, increasing"));
   }
 }

@@ -307,11 +307,12 @@ bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& set
     *duration = {static_cast<double>(*node.integer), setting.bare_unit};
     return true;
   }
-  const std::optional<TrainingDuration> parsed =
-      node.is(Type::kString) ? parse_duration(node.text) : std::optional<TrainingDuration>();
+  const std::optional<TrainingDuration> parsed = node.is(Type::kString)
+                                                     ? parse_training_duration(node.text)
+                                                     : std::optional<TrainingDuration>();
   if (!parsed) {
     wrong(node, setting, pointer, "is not an amount with a unit",
-          node.is(Type::kString) ? quoted(similar_durations(node.text, setting.units))
+          node.is(Type::kString) ? quoted(similar_training_durations(node.text, setting.units))
                                  : std::vector<std::string>());
     return false;
   }

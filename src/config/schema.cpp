@@ -157,7 +157,8 @@ class SchemaWriter {
   }
 
   static Json duration(const Setting& setting) {
-    return any_of({ranged("integer", {.low = 0}), pattern(duration_pattern(setting.units))});
+    return any_of(
+        {ranged("integer", {.low = 0}), pattern(training_duration_pattern(setting.units))});
   }
 
   Json sources(const SettingTable& table) {

@@ -176,7 +176,7 @@ std::optional<double> parse_duration(std::string_view text) {
   return amount ? scaled(*amount, kTimeUnits) : std::nullopt;
 }
 
-std::optional<TrainingDuration> parse_duration(std::string_view text) {
+std::optional<TrainingDuration> parse_training_duration(std::string_view text) {
   const std::optional<Amount> amount = split_amount(text);
   if (!amount || amount->unit.empty()) return std::nullopt;
   if (amount->unit == "%") {
@@ -218,8 +218,8 @@ std::vector<std::string> similar_durations(std::string_view text) {
   return similar(text, candidates);
 }
 
-std::vector<std::string> similar_durations(std::string_view text,
-                                           const std::vector<TrainingDuration::Unit>& units) {
+std::vector<std::string> similar_training_durations(
+    std::string_view text, const std::vector<TrainingDuration::Unit>& units) {
   Candidates candidates;
   for (const TrainingDuration::Unit unit : units) {
     switch (unit) {
@@ -251,7 +251,7 @@ std::string tokens_pattern() { return kNumberPattern + alternatives(kTokenUnits)
 std::string bytes_pattern() { return kNumberPattern + alternatives(kByteUnits) + "$"; }
 std::string duration_pattern() { return kNumberPattern + alternatives(kTimeUnits) + "$"; }
 
-std::string duration_pattern(const std::vector<TrainingDuration::Unit>& units) {
+std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>& units) {
   std::vector<std::string> patterns;
   for (const TrainingDuration::Unit unit : units) {
     switch (unit) {
@@ -285,7 +285,7 @@ std::string write_duration(double seconds) {
   return {};
 }
 
-std::string write_duration(const TrainingDuration& duration) {
+std::string write_training_duration(const TrainingDuration& duration) {
   switch (duration.unit) {
     case TrainingDuration::Unit::kSteps:
       return shortest(duration.value) + " steps";

@@ -23,23 +23,23 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 std::optional<double> parse_duration(std::string_view text);
 // Any of the above but bytes, or "500 steps", "2%", "1.5 epochs". Tokens need their suffix or the
 // word, as a bare number's unit is the key's affair.
-std::optional<TrainingDuration> parse_duration(std::string_view text);
+std::optional<TrainingDuration> parse_training_duration(std::string_view text);
 
 // The amounts that text which is none was probably meant to be, each as it should be written: for
 // "10m" in a duration of tokens or time "10M" and "10min". Empty: nothing is near.
 std::vector<std::string> similar_tokens(std::string_view text);
 std::vector<std::string> similar_bytes(std::string_view text);
 std::vector<std::string> similar_durations(std::string_view text);
-std::vector<std::string> similar_durations(std::string_view text,
-                                           const std::vector<TrainingDuration::Unit>& units);
+std::vector<std::string> similar_training_durations(
+    std::string_view text, const std::vector<TrainingDuration::Unit>& units);
 
 // Regular expressions (ECMA 262) of what the parsers take, for the JSON Schema.
 std::string tokens_pattern();
 std::string bytes_pattern();
 std::string duration_pattern();
-std::string duration_pattern(const std::vector<TrainingDuration::Unit>& units);
+std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>& units);
 
 std::string write_duration(double seconds);
-std::string write_duration(const TrainingDuration& duration);
+std::string write_training_duration(const TrainingDuration& duration);
 
 }  // namespace lmtrain

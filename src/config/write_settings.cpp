@@ -25,7 +25,7 @@ Json sources_json(const std::vector<DataSourceConfig>& sources) {
 
 Json duration_json(const TrainingDuration& duration, TrainingDuration::Unit bare_unit) {
   if (duration.unit == bare_unit) return static_cast<int64_t>(duration.value);
-  return write_duration(duration);
+  return write_training_duration(duration);
 }
 
 template <class T>

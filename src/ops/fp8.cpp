@@ -42,17 +42,17 @@ Fp8Copies cast_by_aten(const at::Tensor& x_MN, const at::Tensor& amax, at::Scala
   const double largest = largest_of(format);
   const at::Tensor limit = at::scalar_tensor(largest, amax.options());
   // A NaN passes through clamping.
-  const at::Tensor largest = amax.amax().clamp_min(cuda::kFp8LeastAmax);
+  const at::Tensor largest_amax = amax.amax().clamp_min(cuda::kFp8LeastAmax);
   const at::Tensor rows_MN =
       at::constant_pad_nd(x_MN, {0, 0, 0, rounded_up(x_MN.size(0)) - x_MN.size(0)})
           .to(at::kFloat)
-          .mul(limit / largest)
+          .mul(limit / largest_amax)
           .clamp(-largest, largest)
           .to(format);
   Fp8Copies copies;
   if (layout != Fp8Layout::kColumns) copies.rows_MN = rows_MN;
   if (layout != Fp8Layout::kRows) copies.columns_NM = rows_MN.t().contiguous();
-  copies.inverse_scale = largest / limit;
+  copies.inverse_scale = largest_amax / limit;
   return copies;
 }
 

@@ -53,28 +53,26 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
       engine_(config_),
-      peak_flops_(
-          known_peak_flops(engine_.device(), engine_.parameters().working().scalar_type())),
+      peak_flops_(known_peak_flops(engine_.device(), engine_.parameters().working().scalar_type())),
       started_(Clock::now()),
       status_written_(started_),
       lap_begin_(started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   restore(checkpoint_);
-  const auto tokens_per_epoch = static_cast<double>(order_->targets_given());
-  eval_every_ = Cadence(epochs_in_tokens(config_.eval.every, tokens_per_epoch));
-  log_every_ = Cadence(epochs_in_tokens(config_.log.every, tokens_per_epoch));
-  const bool counts_steps = config_.train.steps.has_value();
-  const auto tokens_per_step = static_cast<double>(config_.batch.tokens);
-  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, total(), counts_steps,
-                       tokens_per_step);
-  saves_ = SaveSchedule(config_, *lr_schedule_, tokens_per_epoch);
-  if (trial) trial_end_ = resolve_duration(*trial, total(), counts_steps, tokens_per_step);
+  eval_every_ = Cadence(config_.eval.every);
+  log_every_ = Cadence(config_.log.every);
+  const RunClock now = clock();
+  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
+  saves_ = SaveSchedule(config_, *lr_schedule_);
+  if (trial) trial_end_ = now.resolve(*trial);
   const auto flops_per_token = [layout = engine_.layout()](int64_t length) {
     return layout.causal_flops_per_token(length);
   };
   if (eval_shard_) eval_targets_ = evaluation_targets(*eval_shard_, *config_.eval.tokens);
   time_left_.emplace(
-      [=](int64_t length) { return tokens_per_step * flops_per_token(length); },
+      [=, tokens_per_step = now.tokens_per_step](int64_t length) {
+        return tokens_per_step * flops_per_token(length);
+      },
       evaluation_cost(config_, eval_targets_) * flops_per_token(config_.sequence.max_length));
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
@@ -84,7 +82,8 @@ Trainer::~Trainer() = default;
 void Trainer::restore(std::optional<int64_t> checkpoint) {
   const RunLength length = run_length(config_.train);
   if (checkpoint) {
-    state_ = load_checkpoint(run_.checkpoint(*checkpoint), engine_.parameters(), engine_.optimizer());
+    state_ =
+        load_checkpoint(run_.checkpoint(*checkpoint), engine_.parameters(), engine_.optimizer());
   } else {
     state_ = {};
     state_.seed = config_.seed;
@@ -107,9 +106,15 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
     state_.replans.push_back({state_.batch, left});
     state_.total = length;
   }
-  order_ = std::make_unique<BatchOrder>(train_shard_, data_.sources, data_.fingerprint,
-                                        config_.sequence, config_.data, config_.data_seed(),
-                                        config_.batch.tokens, state_.planned, state_.replans);
+  order_ = std::make_unique<BatchOrder>(BatchOrderSpec{.shard = train_shard_,
+                                                       .sources = data_.sources,
+                                                       .fingerprint = data_.fingerprint,
+                                                       .sequence = config_.sequence,
+                                                       .data = config_.data,
+                                                       .data_seed = config_.data_seed(),
+                                                       .batch_tokens = config_.batch.tokens,
+                                                       .run = state_.planned,
+                                                       .replans = state_.replans});
   if (config_.precision != "fp16") {
     state_.loss_scale.reset();
   } else if (!state_.loss_scale) {
@@ -117,22 +122,18 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
   }
 }
 
-double Trainer::done() const {
-  return static_cast<double>(config_.train.steps ? state_.step : state_.tokens);
+RunClock Trainer::clock() const {
+  return run_clock(config_, *order_)
+      .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens), state_.elapsed);
 }
-
-double Trainer::total() const { return run_total(config_.train, *order_); }
 
 bool Trainer::finished() const {
-  return config_.train.epochs ? state_.batch >= order_->num_batches() : done() >= total();
+  if (config_.train.epochs) return state_.batch >= order_->num_batches();
+  const RunClock now = clock();
+  return now.done() >= now.total;
 }
 
-bool Trainer::at_end() const { return finished() || (trial_end_ && done() >= *trial_end_); }
-
-Progress Trainer::progress() const {
-  return {static_cast<double>(state_.step), static_cast<double>(state_.tokens),
-          100.0 * done() / total(), state_.elapsed};
-}
+bool Trainer::at_end() const { return finished() || (trial_end_ && clock().done() >= *trial_end_); }
 
 RunOutcome Trainer::run() {
   if (finished() && !trial_end_) {
@@ -227,11 +228,11 @@ void Trainer::train() {
       ++state_.batch;
       continue;
     }
-    const Progress before = progress();
+    const RunClock before = clock();
     train_batch();
-    if (eval_every_.due(before, progress()) && !finished()) evaluate_now();
-    state_.kept = saves_.kept(before, progress());
-    if (saves_.due(before, progress()) && !finished()) save_checkpoint();
+    if (eval_every_.due(before, clock()) && !finished()) evaluate_now();
+    state_.kept = saves_.kept(before, clock());
+    if (saves_.due(before, clock()) && !finished()) save_checkpoint();
     saver_->poll();
     if (seconds_since(status_written_) > 10) write_running_status();
   }
@@ -280,7 +281,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
 
 void Trainer::train_batch() {
   const Clock::time_point begin = Clock::now();
-  const Progress before = progress();
+  const RunClock before = clock();
   // 1. Sample.
   const Batch batch = loader_->next();
   seconds_waited_ += seconds_since(begin);
@@ -300,13 +301,9 @@ void Trainer::train_batch() {
   }
   const double grad_scale = engine_.clip(grad_norm);
   // 4. Update.
-  const double lr = lr_schedule_->at(done());
-  const double unit = config_.train.steps ? 1.0 : static_cast<double>(batch.num_targets);
-  const UpdateStep update{state_.step + 1,
-                          lr,
-                          grad_scale,
-                          {done() + unit, total(), config_.train.steps.has_value(),
-                           static_cast<double>(config_.batch.tokens)}};
+  const double lr = lr_schedule_->at(before.done());
+  const UpdateStep update{state_.step + 1, lr, grad_scale,
+                          before.after(1, static_cast<double>(batch.num_targets))};
   engine_.update(update);
 
   const double seconds = seconds_since(begin);

@@ -21,8 +21,9 @@
 #include "run/anomaly_policy.h"
 #include "run/metrics.h"
 #include "run/time_left.h"
-#include "schedule/duration.h"
+#include "schedule/cadence.h"
 #include "schedule/lr_schedule.h"
+#include "schedule/run_clock.h"
 #include "schedule/save_schedule.h"
 #include "train/engine.h"
 #include "train/evaluate.h"
@@ -80,8 +81,7 @@ class Trainer {
   void report_reduction(const MicroBatchReduction& lowered);
   void train_batch();
   // Does what was decided of a step that must not be applied.
-  void refuse_step(const Batch& batch, double loss, double grad_norm,
-                   const StepDecision& decision);
+  void refuse_step(const Batch& batch, double loss, double grad_norm, const StepDecision& decision);
   void skip_batch(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
   void count_skip();
   void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
@@ -93,21 +93,19 @@ class Trainer {
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
-  void report_update(const UpdateMetrics& metrics, const Progress& before);
-  // How much of the run is to be done by this Trainer, in the unit of done().
-  double end() const { return trial_end_.value_or(total()); }
+  void report_update(const UpdateMetrics& metrics, const RunClock& before);
+  // How much of the run is to be done by this Trainer, in the unit of the run.
+  double end() const { return trial_end_.value_or(clock().total); }
   // Batches to come, as far as known.
   int64_t batches_left() const;
   // After a step, of the progress before it.
-  double seconds_left(const Progress& before) const;
+  double seconds_left(const RunClock& before) const;
   // Seconds since the last call, which begins the next lap.
   double lap();
   void report_end() const;
   bool finished() const;
-  bool at_end() const;  // likewise, of a trial too
-  Progress progress() const;
-  double done() const;   // steps or tokens, as the run counts
-  double total() const;  // likewise
+  bool at_end() const;     // likewise, of a trial too
+  RunClock clock() const;  // as of the state
   void write_running_status();
 
   Config config_;
@@ -121,7 +119,7 @@ class Trainer {
   std::unique_ptr<BatchOrder> order_;
   Engine engine_;
   std::optional<LrSchedule> lr_schedule_;
-  std::optional<double> trial_end_;  // in the unit of done()
+  std::optional<double> trial_end_;  // in the unit of the run
   Cadence eval_every_, log_every_;
   SaveSchedule saves_;
   std::optional<double> peak_flops_;

@@ -68,13 +68,13 @@ double Trainer::lap() {
 }
 
 int64_t Trainer::batches_left() const {
-  if (config_.train.steps) return std::max<int64_t>(0, std::llround(end() - done()));
-  const double part = trial_end_ ? *trial_end_ / total() : 1.0;
+  if (config_.train.steps) return std::max<int64_t>(0, std::llround(end() - clock().done()));
+  const double part = trial_end_ ? *trial_end_ / clock().total : 1.0;
   const auto last = std::llround(part * static_cast<double>(order_->num_batches()));
   return std::max<int64_t>(0, last - state_.batch);
 }
 
-double Trainer::seconds_left(const Progress& before) const {
+double Trainer::seconds_left(const RunClock& before) const {
   TimeLeft::Ahead ahead;
   const std::vector<int64_t> lengths = order_->batch_lengths();
   const int64_t batches = batches_left();
@@ -82,16 +82,13 @@ double Trainer::seconds_left(const Progress& before) const {
   for (size_t i = 0; i < lengths.size(); ++i)
     ahead.training += static_cast<double>(counts[i]) * time_left_->batch_seconds(lengths[i]);
   // What falls due on this step comes after it; on the last one it is what comes at the end anyway.
-  const Progress now = progress();
+  const RunClock now = clock();
   const double steps = static_cast<double>(std::max<int64_t>(0, batches - 1));
   const double part = batches > 0 ? steps / static_cast<double>(batches) : 0;
-  const double percent = 100 * end() / total();
   const double tokens = config_.train.steps
                             ? static_cast<double>(order_->num_targets() - state_.tokens)
-                            : end() - done();
-  const Progress last = {now.steps + steps, now.tokens + part * std::max(0.0, tokens),
-                         now.percent + part * (percent - now.percent),
-                         now.seconds + part * ahead.training};
+                            : end() - now.done();
+  const RunClock last = now.after(steps, part * std::max(0.0, tokens), part * ahead.training);
   const auto with_the_last = [&](double due) {
     return 1 + std::min(static_cast<double>(batches), due);
   };
@@ -109,14 +106,15 @@ std::vector<std::string> Trainer::warnings() const {
   return run_warnings(config_, *order_, eval_shard_.has_value());
 }
 
-void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before) {
+void Trainer::report_update(const UpdateMetrics& metrics, const RunClock& before) {
   log_->update(metrics);
   time_left_->add_batch(metrics.seq_len, lap());
   const std::chrono::duration<double> elapsed = lap_begin_ - started_;
   StepReport report;
   report.step = metrics.step;
   report.steps = config_.train.steps.value_or(order_->num_batches());
-  report.share = done() / total();
+  const RunClock now = clock();
+  report.share = now.done() / now.total;
   report.loss = metrics.loss;
   report.lr = metrics.lr;
   report.length = metrics.seq_len;
@@ -124,7 +122,7 @@ void Trainer::report_update(const UpdateMetrics& metrics, const Progress& before
                              std::max(1e-9, state_.elapsed - elapsed_at_start_);
   report.elapsed = elapsed.count();
   report.left = seconds_left(before);
-  log_progress(step_line(report), log_every_.due(before, progress()));
+  log_progress(step_line(report), log_every_.due(before, now));
 }
 
 void Trainer::report_end() const {
@@ -182,8 +180,8 @@ void Trainer::evaluate_now() {
   // Micro-batches are fitted to the precision of the run, and this is in fp32.
   options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   lap();
-  const auto result = evaluate(engine_.fp32_model(), *eval_shard_, options,
-                               [] { return stop_signal() == 0; });
+  const auto result =
+      evaluate(engine_.fp32_model(), *eval_shard_, options, [] { return stop_signal() == 0; });
   const double seconds = lap();
   state_.eval_pending = !result;
   if (!result) return;

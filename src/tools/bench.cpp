@@ -80,7 +80,7 @@ class BenchRun {
     {
       // At a learning rate of 0: all the arithmetic, and weights that stay as they are.
       RECORD_USER_SCOPE("update");
-      engine_.update({++num_updates_, 0.0, factor, {0, 1, true, 1}}, use_graphs);
+      engine_.update({++num_updates_, 0.0, factor, {.total = 1}}, use_graphs);
     }
     synchronize(device());
     return {seconds_between(begin, middle), seconds_between(middle, Clock::now())};
@@ -102,7 +102,8 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
       plan_memory(config, precision_of(config), batch.num_targets).device_total();
   reset_peak_memory(run.device());
   expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
-  const int64_t warmup = options.warmup + (run.engine().has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
+  const int64_t warmup =
+      options.warmup + (run.engine().has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
   for (int64_t i = 0; i < warmup; ++i) run.step(batch);
   const auto count = static_cast<double>(micro_batches);
   std::vector<double> seconds;
@@ -129,7 +130,8 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.flops_per_token = run.engine().layout().causal_flops_per_token(batch.length);
   result.flops_per_second = result.tokens_per_second * result.flops_per_token;
   if (const auto peak = known_peak_flops(run.device(), precision_of(config).dtype)) {
-    result.mfu = result.tokens_per_second * run.engine().layout().flops_per_token(batch.length) / *peak;
+    result.mfu =
+        result.tokens_per_second * run.engine().layout().flops_per_token(batch.length) / *peak;
   }
   return result;
 }

@@ -1,6 +1,6 @@
-// One training step as an object: parameters, model, optimizer, gradient and, with `compile: graph`,
-// their captured graphs. A step is forward_backward(), then, if the caller wants to apply it,
-// clip() and update(). Not thread-safe.
+// One training step as an object: parameters, model, optimizer, gradient and, with `compile:
+// graph`, their captured graphs. A step is forward_backward(), then, if the caller wants to apply
+// it, clip() and update(). Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

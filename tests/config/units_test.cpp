@@ -37,16 +37,16 @@ TEST(Units, BytesAndTime) {
 }
 
 TEST(Units, Spans) {
-  EXPECT_EQ(parse_duration("500 steps"), (TrainingDuration{500, Unit::kSteps}));
-  EXPECT_EQ(parse_duration("1 step"), (TrainingDuration{1, Unit::kSteps}));
-  EXPECT_EQ(parse_duration("2%"), (TrainingDuration{2, Unit::kPercent}));
-  EXPECT_EQ(parse_duration("0.5%"), (TrainingDuration{0.5, Unit::kPercent}));
-  EXPECT_EQ(parse_duration("1.5 epochs"), (TrainingDuration{1.5, Unit::kEpochs}));
-  EXPECT_EQ(parse_duration("1 epoch"), (TrainingDuration{1, Unit::kEpochs}));
-  EXPECT_EQ(parse_duration("10M"), (TrainingDuration{1e7, Unit::kTokens}));
-  EXPECT_EQ(parse_duration("2h"), (TrainingDuration{7200, Unit::kSeconds}));
+  EXPECT_EQ(parse_training_duration("500 steps"), (TrainingDuration{500, Unit::kSteps}));
+  EXPECT_EQ(parse_training_duration("1 step"), (TrainingDuration{1, Unit::kSteps}));
+  EXPECT_EQ(parse_training_duration("2%"), (TrainingDuration{2, Unit::kPercent}));
+  EXPECT_EQ(parse_training_duration("0.5%"), (TrainingDuration{0.5, Unit::kPercent}));
+  EXPECT_EQ(parse_training_duration("1.5 epochs"), (TrainingDuration{1.5, Unit::kEpochs}));
+  EXPECT_EQ(parse_training_duration("1 epoch"), (TrainingDuration{1, Unit::kEpochs}));
+  EXPECT_EQ(parse_training_duration("10M"), (TrainingDuration{1e7, Unit::kTokens}));
+  EXPECT_EQ(parse_training_duration("2h"), (TrainingDuration{7200, Unit::kSeconds}));
   for (const char* text : {"", "500", "101%", "1.5 steps", "2 %%", "MB", "100MB", "five steps"}) {
-    EXPECT_EQ(parse_duration(text), std::nullopt) << text;
+    EXPECT_EQ(parse_training_duration(text), std::nullopt) << text;
   }
 }
 
@@ -55,12 +55,12 @@ TEST(Units, WhatAnAmountWasProbablyMeantToBe) {
   using Words = std::vector<std::string>;
   const std::vector<Unit> all = {Unit::kSteps, Unit::kTokens, Unit::kPercent, Unit::kSeconds,
                                  Unit::kEpochs};
-  EXPECT_EQ(similar_durations("10m", all), (Words{"10M", "10min"}));
-  EXPECT_EQ(similar_durations("10m", {Unit::kSteps, Unit::kSeconds}), Words{"10min"});
-  EXPECT_EQ(similar_durations("5 stepz", all), Words{"5 steps"});
-  EXPECT_EQ(similar_durations("2 percent", all), Words{"2%"});
-  EXPECT_EQ(similar_durations("1.5 epoch s", all), Words{"1.5 epochs"});
-  EXPECT_EQ(similar_durations("3 hours", all), Words{"3h"});
+  EXPECT_EQ(similar_training_durations("10m", all), (Words{"10M", "10min"}));
+  EXPECT_EQ(similar_training_durations("10m", {Unit::kSteps, Unit::kSeconds}), Words{"10min"});
+  EXPECT_EQ(similar_training_durations("5 stepz", all), Words{"5 steps"});
+  EXPECT_EQ(similar_training_durations("2 percent", all), Words{"2%"});
+  EXPECT_EQ(similar_training_durations("1.5 epoch s", all), Words{"1.5 epochs"});
+  EXPECT_EQ(similar_training_durations("3 hours", all), Words{"3h"});
   EXPECT_EQ(similar_tokens("10m"), Words{"10M"});
   EXPECT_EQ(similar_tokens("64ki"), Words{"64Ki"});
   EXPECT_EQ(similar_tokens("1.5 billion"), Words{"1.5B"});
@@ -74,7 +74,7 @@ TEST(Units, WhatAnAmountWasProbablyMeantToBe) {
   EXPECT_EQ(similar_durations("10M"), Words{"10min"});
   EXPECT_EQ(similar_durations("90 sec"), Words{"90s"});
   for (const char* text : {"", "m", "10", "10 x", "2 days", "ten minutes"}) {
-    EXPECT_EQ(similar_durations(text, all), Words{}) << text;
+    EXPECT_EQ(similar_training_durations(text, all), Words{}) << text;
   }
 }
 
@@ -88,18 +88,19 @@ TEST(Units, WhatIsWrittenParsesBackToTheSameValue) {
     duration.value = duration.unit == Unit::kPercent   ? 100 * draw(1)
                      : duration.unit == Unit::kSeconds ? 1e6 * draw(1) * draw(2)
                                                        : std::floor(std::pow(2.0, 53 * draw(1)));
-    const std::string text = write_duration(duration);
-    EXPECT_EQ(parse_duration(text), duration) << text;
-    EXPECT_TRUE(std::regex_match(text, std::regex(duration_pattern({duration.unit})))) << text;
+    const std::string text = write_training_duration(duration);
+    EXPECT_EQ(parse_training_duration(text), duration) << text;
+    EXPECT_TRUE(std::regex_match(text, std::regex(training_duration_pattern({duration.unit}))))
+        << text;
   }
 }
 
 TEST(Units, WritesWhatPeopleWrite) {
-  EXPECT_EQ(write_duration({20e6, Unit::kTokens}), "20M");
-  EXPECT_EQ(write_duration({65536, Unit::kTokens}), "64Ki");
-  EXPECT_EQ(write_duration({1e12, Unit::kTokens}), "1T");
-  EXPECT_EQ(write_duration({12345, Unit::kTokens}), "12345 tokens");
-  EXPECT_EQ(write_duration({0, Unit::kTokens}), "0 tokens");
+  EXPECT_EQ(write_training_duration({20e6, Unit::kTokens}), "20M");
+  EXPECT_EQ(write_training_duration({65536, Unit::kTokens}), "64Ki");
+  EXPECT_EQ(write_training_duration({1e12, Unit::kTokens}), "1T");
+  EXPECT_EQ(write_training_duration({12345, Unit::kTokens}), "12345 tokens");
+  EXPECT_EQ(write_training_duration({0, Unit::kTokens}), "0 tokens");
   EXPECT_EQ(write_duration(7200), "2h");
   EXPECT_EQ(write_duration(90), "90s");
   EXPECT_EQ(write_duration(1800), "30min");

@@ -93,9 +93,9 @@ inline GraphOutcome train_by_graphs(const GraphCase& test, const std::string& co
   config.compile = compile;
   config.loss.z_loss = 1e-3;
   config.clip.max = 0.5;
-  Engine engine(config, {test.dtype, test.fp8}, test.device,
-                {[&](Parameters& parameters) { return make(test, parameters); },
-                 std::move(recorder)});
+  Engine engine(
+      config, {test.dtype, test.fp8}, test.device,
+      {[&](Parameters& parameters) { return make(test, parameters); }, std::move(recorder)});
   engine.initialize(/*seed=*/7);
 
   GraphOutcome outcome;
@@ -110,7 +110,7 @@ inline GraphOutcome train_by_graphs(const GraphCase& test, const std::string& co
     engine.update({step + 1,
                    1e-2 / done,
                    engine.clip(outcome.numbers.back()),
-                   {done, static_cast<double>(kGraphSteps), true, 1}});
+                   {.total = static_cast<double>(kGraphSteps), .steps = done}});
   }
   outcome.tensors = {engine.parameters().master().cpu(), engine.parameters().working().cpu()};
   for (const OptimizerBuffer& buffer : engine.optimizer().buffers())
