@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs the tests through ctest.
 #   scripts/test.sh                   all tests
-#   scripts/test.sh config formats    the tests with these labels
+#   scripts/test.sh unit layers       the tests with these labels: unit, layers, e2e, gpu
 #   scripts/test.sh -R adamw          any ctest options (the first argument begins with a dash)
 #   LMTRAIN_PRESET=core|debug|asan    another preset of CMakePresets.json; default release
 # Variables of scripts/setup.sh and scripts/build.sh hold here too.

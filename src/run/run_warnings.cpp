@@ -100,7 +100,7 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
 void learning_rate(const Config& config, const RunClock& run, Warnings& warnings) {
   const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
   if (schedule.warmup() >= run.total) {
-    warnings.push_back(str("lr_schedule.warmup ", write_duration(config.lr_schedule.warmup),
+    warnings.push_back(str("lr_schedule.warmup ", write_training_duration(config.lr_schedule.warmup),
                            " is as long as the run (", length_setting(config.train),
                            ") or longer: the rate ends on its way up; lower it"));
     return;
@@ -108,7 +108,7 @@ void learning_rate(const Config& config, const RunClock& run, Warnings& warnings
   if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
   const double decay = run.resolve(config.lr_schedule.decay);
   if (schedule.warmup() + decay > run.total * (1 + 1e-9)) {
-    warnings.push_back(str("lr_schedule.decay ", write_duration(config.lr_schedule.decay),
+    warnings.push_back(str("lr_schedule.decay ", write_training_duration(config.lr_schedule.decay),
                            " is longer than what follows the warm-up (",
                            length_setting(config.train),
                            "): the rate has no plateau; lower decay or warmup"));
@@ -123,7 +123,7 @@ void lengths_to_come(const Config& config, const RunClock& run, Warnings& warnin
   const TrainingDuration& end = grows ? schedule.duration : schedule.boundaries.back();
   if (run.resolve(end) <= run.total * (1 + 1e-9)) return;
   warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ",
-                         write_duration(end), " is longer than the run (",
+                         write_training_duration(end), " is longer than the run (",
                          length_setting(config.train), "): no row ever has max_length ",
                          config.sequence.max_length));
 }
@@ -138,7 +138,7 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
   };
   const auto warn = [&](const char* key, const TrainingDuration& every, const char* what) {
     if (beyond(every))
-      warnings.push_back(str(key, " ", write_duration(every), " is longer than the run (",
+      warnings.push_back(str(key, " ", write_training_duration(every), " is longer than the run (",
                              length_setting(config.train), "): ", what));
   };
   if (has_eval)
