@@ -3,6 +3,8 @@
 //
 // For every way of batching, targets a second of building a batch of each length, and of the loader
 // as the trainer uses it, its thread and its reader on the same core. Best of five passes.
+#include "batching/loader.h"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <map>
 #include <vector>
 
-#include "batching/loader.h"
 #include "batching/test_corpus.h"
 
 namespace lmtrain {
@@ -46,8 +47,8 @@ void measure(const TokenShard& shard, const std::string& batching, int64_t max_l
   SequenceConfig sequence;
   sequence.min_length = kMinLength;
   sequence.max_length = max_length;
-  sequence.batching = batching;
-  sequence.schedule.type = "constant";
+  sequence.batching = value_named<Batching>(batching).value();
+  sequence.schedule.type = LengthScheduleType::kConstant;
   const Clock::time_point begin = Clock::now();
   const BatchOrder order(shard, {}, "bench", sequence, DataConfig{}, 1, kBatchTokens,
                          {.steps = num_batches});

@@ -150,9 +150,10 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kText:
     case SettingKind::kName:
     case SettingKind::kPath:
-    case SettingKind::kChoice:
     case SettingKind::kDevice:
       return read_text(node, setting, pointer);
+    case SettingKind::kChoice:
+      return read_choice(node, setting, pointer);
     case SettingKind::kTokens:
     case SettingKind::kBytes:
     case SettingKind::kDuration:
@@ -227,16 +228,8 @@ void SettingReader::read_number(const JsonNode& node, const Setting& setting,
 
 void SettingReader::read_text(const JsonNode& node, const Setting& setting,
                               const std::string& pointer) {
-  if (!node.is(Type::kString)) {
-    const bool choice = setting.kind == SettingKind::kChoice;
-    return wrong(node, setting, pointer, choice ? "is not one of them" : "is not text");
-  }
+  if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not text");
   std::string text = node.text;
-  if (setting.kind == SettingKind::kChoice &&
-      std::find(setting.choices.begin(), setting.choices.end(), text) == setting.choices.end()) {
-    return wrong(node, setting, pointer, "is not known",
-                 quoted({nearest_choice(text, setting.choices)}));
-  }
   if (setting.kind == SettingKind::kDevice && !is_device(text)) {
     return wrong(node, setting, pointer, "is not a device",
                  quoted({nearest_choice(text, {"auto", "cpu", "cuda", "cuda:0"})}));
@@ -249,6 +242,15 @@ void SettingReader::read_text(const JsonNode& node, const Setting& setting,
     return;
   }
   store(setting.slot, text);
+}
+
+void SettingReader::read_choice(const JsonNode& node, const Setting& setting,
+                                const std::string& pointer) {
+  if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not one of them");
+  if (!std::get<ChoiceSlot>(setting.slot).assign(node.text)) {
+    wrong(node, setting, pointer, "is not known",
+          quoted({nearest_choice(node.text, setting.choices)}));
+  }
 }
 
 bool SettingReader::expand_path(const JsonNode& node, const std::string& pointer,

@@ -22,6 +22,7 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
     SettingKind operator()(const std::string*) const { return SettingKind::kText; }
     SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
+    SettingKind operator()(const ChoiceSlot&) const { return SettingKind::kChoice; }
     SettingKind operator()(const TrainingDuration*) const { return SettingKind::kDuration; }
     SettingKind operator()(const std::optional<TrainingDuration>*) const {
       return SettingKind::kDuration;
@@ -227,11 +228,6 @@ Setting& Setting::below(double low, double high) {
   bounds = {.low = low, .high = high, .high_open = true};
   return *this;
 }
-Setting& Setting::one_of(std::vector<std::string> values) {
-  kind = SettingKind::kChoice;
-  choices = std::move(values);
-  return *this;
-}
 Setting& Setting::null_is(std::string meaning_of_null, std::string written) {
   nullable = true;
   null_meaning = std::move(meaning_of_null);
@@ -267,6 +263,7 @@ Setting& SettingTable::add(const std::string& key, SettingSlot slot, const std::
   setting.key = key;
   setting.slot = slot;
   setting.kind = kind_of(slot);
+  if (const auto* choice = std::get_if<ChoiceSlot>(&slot)) setting.choices = choice->names();
   setting.meaning = meaning;
   return setting;
 }

@@ -109,7 +109,8 @@ void learning_rate(const Config& config, double total, Warnings& warnings) {
                            ") or longer: the rate ends on its way up; lower it"));
     return;
   }
-  if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
+  if (config.lr_schedule.type != LrScheduleType::kWsd || config.lr_schedule.decay.value <= 0)
+    return;
   const double decay = duration_of(config.lr_schedule.decay, config, total);
   if (schedule.warmup() + decay > total * (1 + 1e-9)) {
     warnings.push_back(str("lr_schedule.decay ", write_duration(config.lr_schedule.decay),
@@ -123,8 +124,9 @@ void learning_rate(const Config& config, double total, Warnings& warnings) {
 void lengths_to_come(const Config& config, const BatchOrder& order, double total,
                      Warnings& warnings) {
   const LengthScheduleConfig& schedule = config.sequence.schedule;
-  const bool grows = schedule.type == "linear" || schedule.type == "root";
-  if (!grows && (schedule.type != "step" || schedule.boundaries.empty())) return;
+  const bool grows =
+      schedule.type == LengthScheduleType::kLinear || schedule.type == LengthScheduleType::kRoot;
+  if (!grows && (schedule.type != LengthScheduleType::kStep || schedule.boundaries.empty())) return;
   const TrainingDuration& end = grows ? schedule.duration : schedule.boundaries.back();
   const auto epoch = static_cast<double>(targets_per_epoch(order));
   const double per_step = config.train.steps ? static_cast<double>(config.batch.tokens) : 1;
@@ -158,7 +160,9 @@ void never_due(const Config& config, const BatchOrder& order, double total, bool
     warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
   // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
   const std::optional<TrainingDuration>& kept = config.checkpoint.keep_every;
-  if (config.lr_schedule.type == "wsd" || (kept && kept->value > 0 && !beyond(*kept))) return;
+  if (config.lr_schedule.type == LrScheduleType::kWsd ||
+      (kept && kept->value > 0 && !beyond(*kept)))
+    return;
   warn("checkpoint.every", config.checkpoint.every,
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
@@ -195,7 +199,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   const double is = share(after);
   if (is <= kNoticed * was) return std::nullopt;
   const std::string advice =
-      before.lr_schedule.type == "wsd"
+      before.lr_schedule.type == LrScheduleType::kWsd
           ? "its decay had begun: branch from a checkpoint before that with resume --from STEP "
             "--run-dir NEW"
           : "a schedule that is to be made longer is wsd or constant; or begin a new run from "
@@ -204,8 +208,8 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   return str("the learning rate rises at step ", position.step + 1, " from ",
              printed("%.3g", was * before.optimizer.lr), " to ",
              printed("%.3g", is * after.optimizer.lr), ", since lr_schedule ",
-             before.lr_schedule.type, " to ", length_setting(before.train), " becomes ",
-             after.lr_schedule.type, " to ", length_setting(after.train), "; ", advice);
+             name_of(before.lr_schedule.type), " to ", length_setting(before.train), " becomes ",
+             name_of(after.lr_schedule.type), " to ", length_setting(after.train), "; ", advice);
 }
 
 }  // namespace lmtrain

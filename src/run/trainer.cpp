@@ -71,7 +71,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
                         config_.compile);
   }
-  if (config_.compile == "graph") {
+  if (config_.compile == CompileMode::kGraph) {
     graphs_ =
         std::make_unique<StepGraphs>(graph_recorder(model_.device()), model_, *optimizer_, grad_);
   }
@@ -126,7 +126,7 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
   order_ = std::make_unique<BatchOrder>(train_shard_, data_.sources, data_.fingerprint,
                                         config_.sequence, config_.data, config_.data_seed(),
                                         config_.batch.tokens, state_.planned, state_.replans);
-  if (config_.precision != "fp16") {
+  if (config_.precision != PrecisionSetting::kFp16) {
     state_.loss_scale.reset();
   } else if (!state_.loss_scale) {
     state_.loss_scale.emplace();
@@ -223,8 +223,9 @@ void Trainer::train() {
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
       });
-  nlohmann::ordered_json fields = {
-      {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+  nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},
+                                   {"device", config_.device},
+                                   {"precision", name_of(config_.precision)}};
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   log_->event(resumed ? "resume" : "start", state_, begins_again, fields);
   if (resumed) log_note(str("resuming after step ", state_.step));

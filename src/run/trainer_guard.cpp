@@ -39,7 +39,7 @@ std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& fl
 
 // Also where the guard lets everything through, a run whose numbers are lost is not done.
 [[noreturn]] void throw_diverged(const Config& config, int64_t step, const std::string& what) {
-  const std::string guard = config.guard.on_nonfinite == "off"
+  const std::string guard = config.guard.on_nonfinite == GuardPolicy::kOff
                                 ? "guard.on_nonfinite is \"off\": set it to \"skip\"; or "
                                 : "";
   throw Error(ErrorKind::kNumeric,
@@ -85,15 +85,15 @@ void Trainer::handle_overflow(const Batch& batch, double loss, double grad_norm)
 void Trainer::handle_anomaly(const Batch& batch, double loss, double grad_norm,
                              const Verdict& verdict) {
   const bool spike = verdict.anomaly == Anomaly::kSpike;
-  const std::string& policy = spike ? config_.guard.on_spike : config_.guard.on_nonfinite;
+  const GuardPolicy policy = spike ? config_.guard.on_spike : config_.guard.on_nonfinite;
   const Json fields = incident_fields(batch, loss, grad_norm);
   if (spike) log_->event("spike", state_, verdict.reason, fields);
-  if (policy == "rollback") {
+  if (policy == GuardPolicy::kRollback) {
     roll_back(batch, verdict.reason, fields);
     return;
   }
-  if (policy == "skip" || !spike) skip_batch(batch, verdict.reason, fields);
-  if (policy == "stop") {
+  if (policy == GuardPolicy::kSkip || !spike) skip_batch(batch, verdict.reason, fields);
+  if (policy == GuardPolicy::kStop) {
     throw Error(ErrorKind::kNumeric,
                 str("step ", state_.step + 1, ", batch ", batch.index, ": ", verdict.reason,
                     "; guard.", spike ? "on_spike" : "on_nonfinite", " is \"stop\". ", kCure,

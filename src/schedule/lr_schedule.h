@@ -4,8 +4,6 @@
 // `train.steps` is given. Past the end the last value holds.
 #pragma once
 
-#include <string>
-
 #include "config/config.h"
 
 namespace lmtrain {
@@ -13,7 +11,7 @@ namespace lmtrain {
 class LrSchedule {
  public:
   // `total`, and the durations' own units resolved to it: steps are `tokens_per_step` tokens when
-  // counting in tokens. Error(kConfig) for an unknown shape or a duration of time.
+  // counting in tokens. Error(kConfig) for a duration of time.
   LrSchedule(const LrScheduleConfig& config, double peak, double total, bool counts_steps,
              double tokens_per_step);
 
@@ -24,8 +22,8 @@ class LrSchedule {
   double decay_begin() const { return decay_begin_; }
 
  private:
-  std::string shape_;  // of the decay
-  std::string warmup_shape_;
+  DecayShape shape_;
+  WarmupShape warmup_shape_;
   double peak_;
   double floor_;
   double warmup_start_;

@@ -9,7 +9,7 @@ SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr, double to
       counts_steps_(config.train.steps.has_value()) {
   if (config.checkpoint.keep_every)
     keep_every_ = Cadence(epochs_in_tokens(*config.checkpoint.keep_every, tokens_per_epoch));
-  if (config.lr_schedule.type == "wsd") decay_begins_ = lr.decay_begin();
+  if (config.lr_schedule.type == LrScheduleType::kWsd) decay_begins_ = lr.decay_begin();
 }
 
 bool SaveSchedule::due(const Progress& before, const Progress& after) const {

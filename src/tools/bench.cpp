@@ -66,9 +66,10 @@ class BenchRun {
                config.loss.z_loss, precision_of(config).fp8),
         optimizer_(make_optimizer(config.optimizer, parameters_)),
         grad_(at::zeros_like(parameters_.master())),
-        graphs_(config.compile == "graph" ? std::make_unique<StepGraphs>(graph_recorder(device_),
-                                                                         model_, *optimizer_, grad_)
-                                          : nullptr) {
+        graphs_(
+            config.compile == CompileMode::kGraph
+                ? std::make_unique<StepGraphs>(graph_recorder(device_), model_, *optimizer_, grad_)
+                : nullptr) {
     parameters_.initialize(config.seed, config.model.initializer_range);
     for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
   }
@@ -87,7 +88,7 @@ class BenchRun {
     StepGraphs* const graphs = by_graph ? graphs_.get() : nullptr;
     if (stop_signal() != 0) throw StopRequested{stop_signal()};
     const auto begin = Clock::now();
-    const double loss_scale = config_.precision == "fp16" ? LossScale{}.scale : 1;
+    const double loss_scale = config_.precision == PrecisionSetting::kFp16 ? LossScale{}.scale : 1;
     accumulate_batch(model_, batch, batch.num_targets, grad_, loss_scale, graphs);
     synchronize(device_);
     const auto middle = Clock::now();
@@ -173,9 +174,12 @@ MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<i
 }  // namespace
 
 std::vector<int64_t> lengths_of(const SequenceConfig& sequence) {
-  const std::string& schedule = sequence.schedule.type;
-  const bool capped = schedule == "linear" || schedule == "root" || schedule == "step";
-  const bool by_length = sequence.batching == "bucket" || sequence.batching == "pad";
+  const LengthScheduleType schedule = sequence.schedule.type;
+  const bool capped = schedule == LengthScheduleType::kLinear ||
+                      schedule == LengthScheduleType::kRoot ||
+                      schedule == LengthScheduleType::kStep;
+  const bool by_length =
+      sequence.batching == Batching::kBucket || sequence.batching == Batching::kPad;
   std::vector<int64_t> lengths = {sequence.max_length};
   if (capped || by_length) {
     while (lengths.back() % 2 == 0 && lengths.back() / 2 >= sequence.min_length)

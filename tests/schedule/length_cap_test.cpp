@@ -19,7 +19,7 @@ constexpr RunScale kScale{1000, 1000, 250};
 
 LengthScheduleConfig schedule(const char* type, TrainingDuration duration = {100, Unit::kPercent}) {
   LengthScheduleConfig config;
-  config.type = type;
+  config.type = value_named<LengthScheduleType>(type).value();
   config.duration = duration;
   return config;
 }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config/catalog.h"
-#include "config/parse.h"
+#include "config/describe/catalog.h"
+#include "config/describe/describe.h"
 #include "config/units.h"
 
 namespace lmtrain {
