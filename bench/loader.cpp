@@ -47,8 +47,8 @@ void measure(const TokenShard& shard, const std::string& batching, int64_t max_l
   SequenceConfig sequence;
   sequence.min_length = kMinLength;
   sequence.max_length = max_length;
-  sequence.batching = batching;
-  sequence.schedule.type = "constant";
+  sequence.batching = value_named<Batching>(batching).value();
+  sequence.schedule.type = LengthScheduleType::kConstant;
   const Clock::time_point begin = Clock::now();
   const BatchOrder order({.shard = shard,
                           .fingerprint = "bench",

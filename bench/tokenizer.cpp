@@ -5,6 +5,8 @@
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
 // Documents are the files of the PATHs. `speed` also counts the documents whose ids differ.
+#include "corpus/tokenizer/tokenizer.h"
+
 #include <sentencepiece_processor.h>
 #include <sys/resource.h>
 
@@ -18,10 +20,9 @@
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "corpus/sources/sources.h"
-#include "corpus/shards/encode.h"
 #include "corpus/prepare.h"
-#include "corpus/tokenizer/tokenizer.h"
+#include "corpus/shards/encode.h"
+#include "corpus/sources/sources.h"
 
 namespace lmtrain {
 namespace {
@@ -39,7 +40,7 @@ double seconds_of(const std::function<void()>& work) {
 Corpus corpus_of(const std::vector<std::string>& paths) {
   std::vector<DataSourceConfig> sources;
   for (const std::string& path : paths) sources.push_back({path, 1.0});
-  Corpus corpus{list_source_files(sources, "", "text"), "text", "text"};
+  Corpus corpus{list_source_files(sources, "", DataFormat::kText), DataFormat::kText, "text"};
   decide_formats(corpus.files, corpus.format, corpus.text_field, "");
   return corpus;
 }

@@ -27,15 +27,23 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
                                 const ShuffleKey& key) {
   const int64_t min_length = sequence.min_length;
   const int64_t max_length = sequence.max_length;
-  if (sequence.batching == "concat") {
-    // No rows have length 0.
-    return std::make_unique<ConcatRows>(shard, documents, max_length,
-                                        key(RandomStream::kOrder, 0, 0));
+  const auto pieces = [&](const CutRule& cut) -> std::unique_ptr<Rows> {
+    return std::make_unique<PieceRows>(shard, documents, cut);
+  };
+  switch (sequence.batching) {
+    case Batching::kBucket:
+      return pieces(
+          bucket_cut(fingerprint, min_length, max_length, sequence.cut == BucketCut::kBalanced));
+    case Batching::kPad:
+      return pieces(pad_cut(min_length, max_length));
+    case Batching::kPack:
+      return pieces(pack_cut(max_length));
+    case Batching::kConcat:
+      // No rows have length 0.
+      return std::make_unique<ConcatRows>(shard, documents, max_length,
+                                          key(RandomStream::kOrder, 0, 0));
   }
-  CutRule cut = bucket_cut(fingerprint, min_length, max_length, sequence.cut == "balanced");
-  if (sequence.batching == "pad") cut = pad_cut(min_length, max_length);
-  if (sequence.batching == "pack") cut = pack_cut(max_length);
-  return std::make_unique<PieceRows>(shard, documents, cut);
+  throw Error(ErrorKind::kInternal, "sequence.batching is a way without rows");
 }
 
 // Appends the documents and segments of a row of `length`, from the place `begin` on, to the batch,

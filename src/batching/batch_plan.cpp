@@ -44,7 +44,9 @@ double BatchPlan::targets_a_batch() const {
 }
 
 int64_t BatchPlan::num_cycles() const {
-  return sequence_.schedule.type.starts_with("grow_") ? sequence_.schedule.cycles : 1;
+  const LengthScheduleType type = sequence_.schedule.type;
+  const bool grows = type == LengthScheduleType::kGrowLinear || type == LengthScheduleType::kGrowP2;
+  return grows ? sequence_.schedule.cycles : 1;
 }
 
 std::vector<int64_t> BatchPlan::count_batches(const RunLength& run,
@@ -68,10 +70,19 @@ std::vector<int64_t> BatchPlan::count_batches(const RunLength& run,
 std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts,
                                               int64_t first_batch) const {
   const auto key = key_(RandomStream::kCurriculum, first_batch, 0);
-  const std::string& schedule = sequence_.schedule.type;
-  if (schedule == "grow_p2") return grow_lengths(counts, Growth::kP2, num_cycles(), key);
-  if (schedule == "grow_linear") return grow_lengths(counts, Growth::kLinear, num_cycles(), key);
-  return mix_lengths(counts, key);
+  switch (sequence_.schedule.type) {
+    case LengthScheduleType::kGrowP2:
+      return grow_lengths(counts, Growth::kP2, num_cycles(), key);
+    case LengthScheduleType::kGrowLinear:
+      return grow_lengths(counts, Growth::kLinear, num_cycles(), key);
+    case LengthScheduleType::kConstant:
+    case LengthScheduleType::kLinear:
+    case LengthScheduleType::kRoot:
+    case LengthScheduleType::kStep:
+    case LengthScheduleType::kNatural:
+      return mix_lengths(counts, key);
+  }
+  throw Error(ErrorKind::kInternal, "sequence.schedule.type is a schedule without an order");
 }
 
 void BatchPlan::extend(int64_t first_batch, const RunLength& run) {

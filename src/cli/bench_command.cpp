@@ -60,15 +60,15 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
           {"version", LMTRAIN_VERSION},
           {"compute", compute_text(config)},
           {"device", config.device},
-          {"precision", config.precision},
-          {"compile", config.compile},
+          {"precision", name_of(config.precision)},
+          {"compile", name_of(config.compile)},
           {"threads", *config.threads},
           {"parameters", result.num_parameters},
           {"hidden_size", config.model.hidden_size},
           {"num_hidden_layers", config.model.num_hidden_layers},
           {"vocab_size", *config.model.vocab_size},
           {"activation_checkpointing", config.model.activation_checkpointing},
-          {"optimizer", config.optimizer.type},
+          {"optimizer", name_of(config.optimizer.type)},
           {"batch_tokens", config.batch.tokens},
           {"steps", options.steps},
           {"matmul_flops_per_second", result.matmul_rate},
@@ -103,8 +103,8 @@ std::string to_text(const Config& config, const BenchResult& result) {
               str(format_count(static_cast<double>(result.num_parameters)), " parameters, ",
                   counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
                   config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
-         line("compute", str(compute_text(config), ", ", config.precision, ", ", config.compile,
-                             ", ", config.optimizer.type)) +
+         line("compute", str(compute_text(config), ", ", name_of(config.precision), ", ",
+                             name_of(config.compile), ", ", name_of(config.optimizer.type))) +
          line("matmul", str(printed("%.0f", result.matmul_rate * 1e-9), " GFLOP/s at best in ",
                             precision_name({precision_of(config).dtype}))) +
          block("step", steps) + block("ms in", phases) + block("memory", memory);

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "config/describe/describe.h"
 #include "config/parse.h"
 
 namespace lmtrain {

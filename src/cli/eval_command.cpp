@@ -38,9 +38,9 @@ DataConfig format_of(const Options& options, const ModelLocation& target) {
   DataConfig format;
   if (target.run) {
     format = read_run_config(RunFolder(*target.run)).config.data;
-    if (format.format == "tokens") format.format = DataConfig().format;
+    if (format.format == DataFormat::kTokens) format.format = DataConfig().format;
   }
-  if (!options.format.empty()) format.format = options.format;
+  if (!options.format.empty()) format.format = value_named<DataFormat>(options.format).value();
   if (!options.text_field.empty()) format.text_field = options.text_field;
   return format;
 }

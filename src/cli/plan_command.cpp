@@ -99,8 +99,8 @@ Json to_json(const Shown& shown) {
   };
   return {{"name", config.name},
           {"device", config.device},
-          {"precision", config.precision},
-          {"compile", config.compile},
+          {"precision", name_of(config.precision)},
+          {"compile", name_of(config.compile)},
           {"threads", *config.threads},
           {"parameters", plan.num_parameters},
           {"flops_per_token", plan.flops_per_token},
@@ -181,7 +181,7 @@ Table memory_table(const Shown& shown) {
   add("weights, fp32", memory.weights);
   add(str("weights, ", precision_name({precision_of(shown.config).dtype})), memory.working_weights);
   add("gradient", memory.gradient);
-  add(str("state of ", shown.config.optimizer.type), memory.optimizer);
+  add(str("state of ", name_of(shown.config.optimizer.type)), memory.optimizer);
   add(str("activations of ", shown.plan.micro_positions, " positions"), memory.activations);
   add("logits of the same", memory.logits);
   add("gradient of the same", memory.micro_gradient);
@@ -201,8 +201,8 @@ std::string to_text(const Shown& shown) {
                         counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
                         config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
       line("compute", str(device_description(device_of(config), static_cast<int>(*config.threads)),
-                          ", ", config.precision, ", ", config.compile, ", micro-batches of ",
-                          *config.batch.micro_tokens, " positions")) +
+                          ", ", name_of(config.precision), ", ", name_of(config.compile),
+                          ", micro-batches of ", *config.batch.micro_tokens, " positions")) +
       line("data",
            str(counted(shown.data.train_documents, "document"), ", ", shown.order.targets_given(),
                " targets an epoch, of them ", shown.truncated(), " truncated, and ",

@@ -41,7 +41,7 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   compare("model", before.model, after.model);
   compare("batch.tokens", before.batch.tokens, after.batch.tokens);
   compare("optimizer.type", before.optimizer.type, after.optimizer.type);
-  if (before.optimizer.type == "soap") {  // which sides have a preconditioner
+  if (before.optimizer.type == OptimizerType::kSoap) {  // which sides have a preconditioner
     compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
             after.optimizer.max_precond_dim);
   }
@@ -254,7 +254,7 @@ int branch_run(const RunFolder& from, const Branch& branch,
         .event("start", state, str("branch of ", from.checkpoint(*step).string()),
                {{"version", LMTRAIN_VERSION},
                 {"device", config.device},
-                {"precision", config.precision},
+                {"precision", name_of(config.precision)},
                 {"changed", changes_json(changes)}});
     return train(training, json);
   });

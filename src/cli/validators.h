@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "config/enums.h"
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -59,7 +61,10 @@ inline CLI::Validator fraction() {
 inline CLI::Validator precision_of_weights() {
   return CLI::Validator(
       [](std::string& text) {
-        const std::vector<std::string> names = {"auto", "fp32", "bf16", "fp16"};
+        std::vector<std::string> names;
+        for (const auto& [value, name] : enum_names(PrecisionSetting{})) {
+          if (value != PrecisionSetting::kFp8) names.emplace_back(name);
+        }
         if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
         const std::string nearest = nearest_choice(text, names);
         return str("\"", text, "\" is not allowed; give auto, fp32, bf16 or fp16",
@@ -71,8 +76,8 @@ inline CLI::Validator precision_of_weights() {
 inline CLI::Validator format_of_text() {
   return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
                  [](const std::string& text) {
-                   return text == "auto" || text == "text" || text == "lines" || text == "jsonl" ||
-                          text == "parquet" || text == "arrow";
+                   const std::optional<DataFormat> format = value_named<DataFormat>(text);
+                   return format && *format != DataFormat::kTokens;
                  });
 }
 inline CLI::Validator device_name() {

@@ -61,24 +61,27 @@ void check_sequence(const SequenceConfig& c, Rules& rules) {
   rules.require(c.min_length <= c.max_length, {min_key, max_key},
                 str("sequence.min_length ", c.min_length, " is above sequence.max_length ",
                     c.max_length, "; allowed: min_length <= max_length"));
-  const bool buckets = c.batching == "bucket" || c.batching == "pad";
+  const bool buckets = c.batching == Batching::kBucket || c.batching == Batching::kPad;
   if (buckets) {
     const auto power = [&](const std::string& key, int64_t value) {
-      rules.require(is_power_of_two(value), {key, "sequence.batching"},
-                    str(key, " ", value, " is not a power of two, as batching ", c.batching,
-                        " needs; nearest: ", std::bit_floor(static_cast<uint64_t>(value)), " and ",
-                        std::bit_ceil(static_cast<uint64_t>(value))));
+      rules.require(
+          is_power_of_two(value), {key, "sequence.batching"},
+          str(key, " ", value, " is not a power of two, as batching ", name_of(c.batching),
+              " needs; nearest: ", std::bit_floor(static_cast<uint64_t>(value)), " and ",
+              std::bit_ceil(static_cast<uint64_t>(value))));
     };
     power(min_key, c.min_length);
     power(max_key, c.max_length);
   }
-  const std::string& type = c.schedule.type;
-  const bool orders = type == "natural" || type == "grow_linear" || type == "grow_p2";
+  const LengthScheduleType type = c.schedule.type;
+  const bool orders = type == LengthScheduleType::kNatural ||
+                      type == LengthScheduleType::kGrowLinear ||
+                      type == LengthScheduleType::kGrowP2;
   rules.require(buckets || !orders, {"sequence.schedule.type", "sequence.batching"},
-                "sequence.schedule.type " + type + " orders buckets, which sequence.batching " +
-                    c.batching +
+                "sequence.schedule.type " + name_of(type) +
+                    " orders buckets, which sequence.batching " + name_of(c.batching) +
                     " has not; allowed: constant | linear | root | step, or batching bucket | pad");
-  if (type == "step") {
+  if (type == LengthScheduleType::kStep) {
     rules.require(!c.schedule.lengths.empty(), {"sequence.schedule.lengths"},
                   "sequence.schedule.type step needs sequence.schedule.lengths and boundaries");
     rules.require(
@@ -110,7 +113,7 @@ void check_batch(const Config& config, Rules& rules) {
 // The layers' matrices are multiplied 16 rows and columns at a time (ops/fp8.h).
 void check_fp8(const Config& config, Rules& rules) {
   constexpr int64_t kMultiple = 16;
-  if (config.precision != "fp8") return;
+  if (config.precision != PrecisionSetting::kFp8) return;
   const ModelConfig& model = config.model;
   const auto multiple = [&](const std::string& key, int64_t width) {
     rules.require(width % kMultiple == 0, {key, "precision"},
@@ -134,18 +137,19 @@ void check_optimizer(const Config& config, Rules& rules) {
   const size_t count = default_betas(c.type).size();
   rules.require(c.betas.size() == count, {"optimizer.betas", "optimizer.type"},
                 str("optimizer.betas has ", c.betas.size(), " values; allowed: ", count,
-                    " for optimizer.type ", c.type));
+                    " for optimizer.type ", name_of(c.type)));
   rules.require(
-      c.betas_end.empty() || c.type == "ademamix" || c.betas_end.size() == count,
+      c.betas_end.empty() || c.type == OptimizerType::kAdEMAMix || c.betas_end.size() == count,
       {"optimizer.betas_end", "optimizer.type"},
       str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
   const LrScheduleConfig& lr = config.lr_schedule;
   const bool percents = lr.warmup.unit == TrainingDuration::Unit::kPercent &&
                         lr.decay.unit == TrainingDuration::Unit::kPercent;
-  rules.require(lr.type != "wsd" || !percents || lr.warmup.value + lr.decay.value <= 100,
-                {"lr_schedule.decay", "lr_schedule.warmup", "lr_schedule.type"},
-                str("lr_schedule.warmup ", lr.warmup.value, "% and decay ", lr.decay.value,
-                    "% are together more than the run"));
+  rules.require(
+      lr.type != LrScheduleType::kWsd || !percents || lr.warmup.value + lr.decay.value <= 100,
+      {"lr_schedule.decay", "lr_schedule.warmup", "lr_schedule.type"},
+      str("lr_schedule.warmup ", lr.warmup.value, "% and decay ", lr.decay.value,
+          "% are together more than the run"));
 }
 
 void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& rules) {

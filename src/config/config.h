@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "config/enums.h"
+
 namespace lmtrain {
 
 // A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s", "2 epochs". What a bare
@@ -23,7 +25,7 @@ struct TrainingDuration {
 
 struct TokenizerTrainConfig {
   int64_t vocab_size = 8192;
-  std::string type = "bpe";  // bpe | unigram
+  TokenizerType type = TokenizerType::kBpe;
   bool byte_fallback = true;
   int64_t sample = 100'000'000;  // bytes of text
   bool operator==(const TokenizerTrainConfig&) const = default;
@@ -48,7 +50,7 @@ struct DataConfig {
   std::vector<DataSourceConfig> train;
   std::optional<std::vector<DataSourceConfig>> eval;  // none: hold out eval_fraction of train
   double eval_fraction = 0.01;
-  std::string format = "auto";  // auto | text | lines | jsonl | parquet | arrow | tokens
+  DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
   std::string cache_dir = "cache";
   bool shuffle = true;
@@ -57,9 +59,8 @@ struct DataConfig {
 };
 
 struct LengthScheduleConfig {
-  std::string type =
-      "grow_p2";       // constant | linear | root | step | natural | grow_linear | grow_p2
-  int64_t cycles = 4;  // grow_*
+  LengthScheduleType type = LengthScheduleType::kGrowP2;
+  int64_t cycles = 4;                                                  // grow_*
   TrainingDuration duration{100.0, TrainingDuration::Unit::kPercent};  // linear, root
   double root_degree = 2.0;                                            // root
   std::vector<int64_t> lengths;              // step: lengths[i] holds until boundaries[i],
@@ -70,15 +71,15 @@ struct LengthScheduleConfig {
 struct SequenceConfig {
   int64_t max_length = 1024;
   int64_t min_length = 64;
-  std::string batching = "bucket";  // bucket | pad | pack | concat
-  std::string cut = "balanced";     // balanced | longest
+  Batching batching = Batching::kBucket;
+  BucketCut cut = BucketCut::kBalanced;
   LengthScheduleConfig schedule;
   bool operator==(const SequenceConfig&) const = default;
 };
 
 // transformers' rope_scaling (rope_parameters in transformers 5) of type llama3 or default.
 struct RopeScalingConfig {
-  std::string rope_type = "default";  // default | llama3
+  RopeType rope_type = RopeType::kDefault;
   double factor = 8.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
@@ -120,19 +121,19 @@ struct OptimizerGroupConfig {
 };
 
 struct OptimizerConfig {
-  std::string type = "adamw";  // adamw | lion | soap | ademamix | muon
+  OptimizerType type = OptimizerType::kAdamW;
   double lr = 1e-3;
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::vector<double> betas_end;              // at the end of the run; none: as at its begin
-  double weight_decay_end_ratio = 1.0;        // to weight_decay
-  std::string end_shape = "linear";           // linear | cosine
-  double momentum = 0.95;                     // muon
-  bool nesterov = true;                       // muon
-  int64_t ns_steps = 5;                       // muon
-  std::string adjust_lr = "match_rms_adamw";  // muon: match_rms_adamw | original
-  double alpha = 8.0;                         // ademamix
+  std::vector<double> betas_end;        // at the end of the run; none: as at its begin
+  double weight_decay_end_ratio = 1.0;  // to weight_decay
+  EndShape end_shape = EndShape::kLinear;
+  double momentum = 0.95;                                                  // muon
+  bool nesterov = true;                                                    // muon
+  int64_t ns_steps = 5;                                                    // muon
+  AdjustLr adjust_lr = AdjustLr::kMatchRmsAdamW;                           // muon
+  double alpha = 8.0;                                                      // ademamix
   TrainingDuration alpha_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
   TrainingDuration beta3_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
   int64_t precondition_frequency = 10;                                     // soap
@@ -142,13 +143,13 @@ struct OptimizerConfig {
 };
 
 struct LrScheduleConfig {
-  std::string type = "cosine";  // cosine | linear | sqrt | wsd | constant
+  LrScheduleType type = LrScheduleType::kCosine;
   TrainingDuration warmup{1.0, TrainingDuration::Unit::kPercent};
-  std::string warmup_shape = "linear";  // linear | sqrt | cosine
+  WarmupShape warmup_shape = WarmupShape::kLinear;
   double warmup_start = 0.01;
   double min_ratio = 0.1;
   TrainingDuration decay{20.0, TrainingDuration::Unit::kPercent};
-  std::string decay_shape = "one_minus_sqrt";  // linear | sqrt | one_minus_sqrt | cosine
+  DecayShape decay_shape = DecayShape::kOneMinusSqrt;
   bool operator==(const LrScheduleConfig&) const = default;
 };
 
@@ -158,7 +159,7 @@ struct LossConfig {
 };
 
 struct ClipConfig {
-  std::string type = "norm";  // norm | value | none
+  ClipType type = ClipType::kNorm;
   double max = 1.0;
   bool operator==(const ClipConfig&) const = default;
 };
@@ -173,9 +174,9 @@ struct TrainConfig {
 };
 
 struct GuardConfig {
-  std::string on_nonfinite = "skip";  // skip | rollback | stop | off
+  GuardPolicy on_nonfinite = GuardPolicy::kSkip;
   int64_t max_skips = 10;
-  std::string on_spike = "off";  // skip | rollback | stop | off
+  GuardPolicy on_spike = GuardPolicy::kOff;
   double spike_sigma = 6.0;
   int64_t window = 128;
   bool operator==(const GuardConfig&) const = default;
@@ -184,7 +185,7 @@ struct GuardConfig {
 struct RestartConfig {
   int64_t seeds = 1;
   TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
-  std::string vary = "all";  // all | init
+  RestartVary vary = RestartVary::kAll;
   bool on_divergence = false;
   int64_t max_attempts = 3;
   bool operator==(const RestartConfig&) const = default;
@@ -201,7 +202,7 @@ struct CheckpointConfig {
   int64_t keep = 3;
   std::optional<TrainingDuration> keep_every;
   bool async = true;
-  std::string on_save_error = "stop";  // stop | continue
+  SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
   bool operator==(const CheckpointConfig&) const = default;
 };
 
@@ -228,8 +229,8 @@ struct Config {
   int64_t seed = 1337;
   std::optional<int64_t> threads;  // none: auto
   std::string device = "auto";     // auto | cpu | cuda | cuda:N
-  std::string precision = "auto";  // auto | fp32 | bf16 | fp16 | fp8
-  std::string compile = "auto";    // auto | eager | script | graph
+  PrecisionSetting precision = PrecisionSetting::kAuto;
+  CompileMode compile = CompileMode::kAuto;
   bool deterministic = false;
   std::optional<std::string> init_from;
   TokenizerConfig tokenizer;

@@ -59,10 +59,11 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
   using Json = nlohmann::ordered_json;
   const auto id = [](int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
   Json rope_scaling = nullptr;
-  Json rope_parameters = {{"rope_type", "default"}, {"rope_theta", model.rope_theta}};
+  Json rope_parameters = {{"rope_type", name_of(RopeType::kDefault)},
+                          {"rope_theta", model.rope_theta}};
   if (model.rope_scaling) {
     const RopeScalingConfig& scaling = *model.rope_scaling;
-    rope_scaling = {{"rope_type", scaling.rope_type},
+    rope_scaling = {{"rope_type", name_of(scaling.rope_type)},
                     {"factor", scaling.factor},
                     {"low_freq_factor", scaling.low_freq_factor},
                     {"high_freq_factor", scaling.high_freq_factor},

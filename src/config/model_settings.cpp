@@ -84,24 +84,24 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
 
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling) {
   SettingTable table;
-  table.add("rope_type", &scaling.rope_type, "The rule.").one_of({"default", "llama3"});
+  table.add("rope_type", &scaling.rope_type, "The rule.");
   table.add("factor", &scaling.factor, "How much longer the context gets.")
       .at_least(1)
-      .used_if("rope_type", {"llama3"});
+      .used_if("rope_type", {RopeType::kLlama3});
   table
       .add("low_freq_factor", &scaling.low_freq_factor,
            "Wavelengths above original / this are stretched in full.")
       .above(0)
-      .used_if("rope_type", {"llama3"});
+      .used_if("rope_type", {RopeType::kLlama3});
   table
       .add("high_freq_factor", &scaling.high_freq_factor, "Wavelengths below original / this stay.")
       .above(0)
-      .used_if("rope_type", {"llama3"});
+      .used_if("rope_type", {RopeType::kLlama3});
   table
       .add("original_max_position_embeddings", &scaling.original_max_position_embeddings,
            "The length before stretching.")
       .range(1, 0x1p40)
-      .used_if("rope_type", {"llama3"});
+      .used_if("rope_type", {RopeType::kLlama3});
   return table;
 }
 

@@ -29,8 +29,7 @@ void add_output_settings(SettingTable& t, Config& c) {
       .null_is("none");
   t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
   t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
-        "When a save fails, the disk full for example.")
-      .one_of({"stop", "continue"});
+        "When a save fails, the disk full for example.");
   t.section("log", "What a run says.");
   t.add("log.every", &c.log.every, "How often a line of progress; 0: never.")
       .in_units(all, Unit::kSteps);

@@ -30,9 +30,10 @@ void resolve_defaults(Config& config) {
   if (!origins.given("optimizer.betas")) {
     config.optimizer.betas = default_betas(config.optimizer.type);
   }
-  const std::string& batching = config.sequence.batching;
-  if (!origins.given("sequence.schedule.type") && (batching == "pack" || batching == "concat")) {
-    config.sequence.schedule.type = "constant";
+  const Batching batching = config.sequence.batching;
+  const bool has_buckets = batching == Batching::kBucket || batching == Batching::kPad;
+  if (!origins.given("sequence.schedule.type") && !has_buckets) {
+    config.sequence.schedule.type = LengthScheduleType::kConstant;
   }
   const bool other_length = origins.given("train.steps") || origins.given("train.epochs");
   if (other_length && !origins.given("train.tokens")) config.train.tokens.reset();

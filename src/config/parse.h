@@ -49,15 +49,8 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
                                             int64_t max_position_embeddings, int64_t bos_id,
                                             int64_t eos_id, int64_t pad_id);
 
-// `config schema`: JSON Schema (2020-12) of the file.
-nlohmann::ordered_json config_schema();
-// `config explain KEY`: meaning, type, default, allowed values. An unknown key is Error(kUsage)
-// with the nearest. An empty key explains all.
-std::string explain_setting(const std::string& key);
 // `config show`: the resolved configuration; marks keys that belong to another variant and are
 // unused.
 std::string show_config(const Config& config);
-// docs/config.md.
-std::string config_reference_markdown();
 
 }  // namespace lmtrain

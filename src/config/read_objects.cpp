@@ -101,7 +101,7 @@ void SettingReader::read_rope_scaling(const JsonNode& node, const Setting& setti
   }
   auto& slot = *std::get<std::optional<RopeScalingConfig>*>(setting.slot);
   // "default" is no scaling; one spelling of it keeps configurations comparable.
-  slot = scaling.rope_type == "default" ? std::nullopt : std::optional(scaling);
+  slot = scaling.rope_type == RopeType::kDefault ? std::nullopt : std::optional(scaling);
 }
 
 void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTable& table,
@@ -135,7 +135,7 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
   if (object.find("rope_type") == nullptr && object.find("type") == nullptr) {
     JsonMember type{"rope_type", node.where, {}};
     type.value.type = Type::kString;
-    type.value.text = "default";
+    type.value.text = name_of(RopeType::kDefault);
     object.members.push_back(type);
   }
   const size_t before = problems_.size();

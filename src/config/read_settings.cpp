@@ -150,21 +150,22 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kText:
     case SettingKind::kName:
     case SettingKind::kPath:
-    case SettingKind::kChoice:
     case SettingKind::kDevice:
       return read_text(node, setting, pointer);
+    case SettingKind::kChoice:
+      return read_choice(node, setting, pointer);
     case SettingKind::kTokens:
     case SettingKind::kBytes:
     case SettingKind::kDuration:
       return read_amount(node, setting, pointer);
-    case SettingKind::kDuration: {
+    case SettingKind::kTrainingDuration: {
       TrainingDuration duration;
       if (parse_duration_node(node, setting, pointer, &duration)) store(setting.slot, duration);
       return;
     }
     case SettingKind::kNumbers:
     case SettingKind::kIntegers:
-    case SettingKind::kDurations:
+    case SettingKind::kTrainingDurations:
       return read_list(node, setting, pointer);
     case SettingKind::kSources:
       return read_sources(node, setting, pointer);
@@ -227,16 +228,8 @@ void SettingReader::read_number(const JsonNode& node, const Setting& setting,
 
 void SettingReader::read_text(const JsonNode& node, const Setting& setting,
                               const std::string& pointer) {
-  if (!node.is(Type::kString)) {
-    const bool choice = setting.kind == SettingKind::kChoice;
-    return wrong(node, setting, pointer, choice ? "is not one of them" : "is not text");
-  }
+  if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not text");
   std::string text = node.text;
-  if (setting.kind == SettingKind::kChoice &&
-      std::find(setting.choices.begin(), setting.choices.end(), text) == setting.choices.end()) {
-    return wrong(node, setting, pointer, "is not known",
-                 quoted({nearest_choice(text, setting.choices)}));
-  }
   if (setting.kind == SettingKind::kDevice && !is_device(text)) {
     return wrong(node, setting, pointer, "is not a device",
                  quoted({nearest_choice(text, {"auto", "cpu", "cuda", "cuda:0"})}));
@@ -249,6 +242,15 @@ void SettingReader::read_text(const JsonNode& node, const Setting& setting,
     return;
   }
   store(setting.slot, text);
+}
+
+void SettingReader::read_choice(const JsonNode& node, const Setting& setting,
+                                const std::string& pointer) {
+  if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not one of them");
+  if (!std::get<ChoiceSlot>(setting.slot).assign(node.text)) {
+    wrong(node, setting, pointer, "is not known",
+          quoted({nearest_choice(node.text, setting.choices)}));
+  }
 }
 
 bool SettingReader::expand_path(const JsonNode& node, const std::string& pointer,
@@ -344,13 +346,13 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
   Setting item = setting;
   item.kind = setting.kind == SettingKind::kNumbers    ? SettingKind::kNumber
               : setting.kind == SettingKind::kIntegers ? SettingKind::kInteger
-                                                       : SettingKind::kDuration;
+                                                       : SettingKind::kTrainingDuration;
   double number = 0;
   int64_t integer = 0;
   for (size_t i = 0; i < node.items.size(); ++i) {
     const std::string below = str(pointer, '/', i);
     const size_t before = problems_.size();
-    if (setting.kind == SettingKind::kDurations) {
+    if (setting.kind == SettingKind::kTrainingDurations) {
       TrainingDuration duration;
       if (parse_duration_node(node.items[i], item, below, &duration)) durations.push_back(duration);
     } else if (setting.kind == SettingKind::kNumbers) {
@@ -365,7 +367,7 @@ void SettingReader::read_list(const JsonNode& node, const Setting& setting,
     if (problems_.size() > before) bad_.insert(setting.key);
   }
   if (bad(setting.key)) return;
-  if (setting.kind == SettingKind::kDurations) {
+  if (setting.kind == SettingKind::kTrainingDurations) {
     store(setting.slot, durations);
   } else if (setting.kind == SettingKind::kNumbers) {
     store(setting.slot, numbers);

@@ -35,6 +35,7 @@ class SettingReader {
   void read_integer(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_number(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_text(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_choice(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_amount(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_accepted(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);

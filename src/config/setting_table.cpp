@@ -22,14 +22,15 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
     SettingKind operator()(const std::string*) const { return SettingKind::kText; }
     SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
-    SettingKind operator()(const TrainingDuration*) const { return SettingKind::kDuration; }
+    SettingKind operator()(const ChoiceSlot&) const { return SettingKind::kChoice; }
+    SettingKind operator()(const TrainingDuration*) const { return SettingKind::kTrainingDuration; }
     SettingKind operator()(const std::optional<TrainingDuration>*) const {
-      return SettingKind::kDuration;
+      return SettingKind::kTrainingDuration;
     }
     SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
     SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
     SettingKind operator()(const std::vector<TrainingDuration>*) const {
-      return SettingKind::kDurations;
+      return SettingKind::kTrainingDurations;
     }
     SettingKind operator()(const std::optional<RopeScalingConfig>*) const {
       return SettingKind::kRopeScaling;
@@ -116,13 +117,13 @@ std::string allowed_without_null(const Setting& setting) {
       return "a number of bytes" + range + ", or text such as \"100MB\" \"1GiB\"";
     case SettingKind::kDuration:
       return "seconds" + range + ", or text such as \"90s\" \"30min\" \"2h\"";
-    case SettingKind::kDuration:
+    case SettingKind::kTrainingDuration:
       return duration_text(setting);
     case SettingKind::kNumbers:
       return "a list of numbers" + range;
     case SettingKind::kIntegers:
       return "a list of integers" + range;
-    case SettingKind::kDurations:
+    case SettingKind::kTrainingDurations:
       return "a list, each " + duration_text(setting);
     case SettingKind::kSources:
       return R"(a list of paths and of {"path": ..., "weight": ...})";
@@ -227,11 +228,6 @@ Setting& Setting::below(double low, double high) {
   bounds = {.low = low, .high = high, .high_open = true};
   return *this;
 }
-Setting& Setting::one_of(std::vector<std::string> values) {
-  kind = SettingKind::kChoice;
-  choices = std::move(values);
-  return *this;
-}
 Setting& Setting::null_is(std::string meaning_of_null, std::string written) {
   nullable = true;
   null_meaning = std::move(meaning_of_null);
@@ -267,6 +263,7 @@ Setting& SettingTable::add(const std::string& key, SettingSlot slot, const std::
   setting.key = key;
   setting.slot = slot;
   setting.kind = kind_of(slot);
+  if (const auto* choice = std::get_if<ChoiceSlot>(&slot)) setting.choices = choice->names();
   setting.meaning = meaning;
   return setting;
 }

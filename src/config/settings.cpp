@@ -32,20 +32,18 @@ void add_run(SettingTable& t, Config& c) {
       .null_is("OMP_NUM_THREADS, else the processors this process may use", "auto");
   t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
   t.add(
-       "precision", &c.precision,
-       "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
-       "where the device "
-       "has it in hardware, else fp32. fp16: with dynamic loss scaling. fp8: as bf16, but the "
-       "products "
-       "with the layers' matrices take 8-bit operands; on NVIDIA GPUs of compute capability 8.9 or "
-       "higher.")
-      .one_of({"auto", "fp32", "bf16", "fp16", "fp8"});
+      "precision", &c.precision,
+      "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
+      "where the device "
+      "has it in hardware, else fp32. fp16: with dynamic loss scaling. fp8: as bf16, but the "
+      "products "
+      "with the layers' matrices take 8-bit operands; on NVIDIA GPUs of compute capability 8.9 or "
+      "higher.");
   t.add(
-       "compile", &c.compile,
-       "How the model runs. eager: its source as it stands, for debugging; script: compiled "
-       "TorchScript; graph: script and a captured CUDA graph per shape, where one can be captured. "
-       "All give the same bits.")
-      .one_of({"auto", "eager", "script", "graph"});
+      "compile", &c.compile,
+      "How the model runs. eager: its source as it stands, for debugging; script: compiled "
+      "TorchScript; graph: script and a captured CUDA graph per shape, where one can be captured. "
+      "All give the same bits.");
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");
   t.add("init_from", &c.init_from,
@@ -74,10 +72,10 @@ void add_data(SettingTable& t, DataConfig& c) {
       .used_if("data.eval", {"null"});
   t.add("data.format", &c.format,
         "Format of the files; auto: by extension, else by what the file holds. text: a file is a "
-        "document; lines: a line is one; jsonl: text_field of each line.")
-      .one_of({"auto", "text", "lines", "jsonl", "parquet", "arrow", "tokens"});
+        "document; lines: a line is one; jsonl: text_field of each line.");
   t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
-      .used_if("data.format", {"auto", "jsonl", "parquet", "arrow"});
+      .used_if("data.format",
+               {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
   t.add("data.cache_dir", &c.cache_dir,
         "Folder of token shards, keyed by a fingerprint of content, tokenizer and settings.")
       .as(Kind::kPath);
@@ -95,44 +93,42 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
   t.add("sequence.batching", &c.batching,
         "bucket: pieces of 2^k targets of one document; pad: whole documents, padded to a power of "
         "two; pack: "
-        "documents packed, attention kept inside each; concat: one stream cut at max_length.")
-      .one_of({"bucket", "pad", "pack", "concat"});
+        "documents packed, attention kept inside each; concat: one stream cut at max_length.");
   t.add("sequence.cut", &c.cut,
         "How bucket cuts. balanced: lengths drawn so that every bucket gets about the same tokens; "
         "longest: largest "
         "first.")
-      .one_of({"balanced", "longest"})
-      .used_if("sequence.batching", {"bucket"});
+      .used_if("sequence.batching", {Batching::kBucket});
   t.section("sequence.schedule", "The lengths over the run.");
   t.add("sequence.schedule.type", &c.schedule.type,
         "constant: as they come; linear, root, step: a cap that grows, rounded down to "
         "max_length/2^j; natural, grow_linear, grow_p2: "
         "the order of the "
         "buckets (bucket and pad only).")
-      .one_of({"constant", "linear", "root", "step", "natural", "grow_linear", "grow_p2"})
       .default_is("grow_p2; constant when batching is pack or concat")
       .from("Pouransari et al. 2024, Dataset Decomposition");
   t.add("sequence.schedule.cycles", &c.schedule.cycles,
         "How often the run goes from short to long.")
       .range(1, 1'000'000)
-      .used_if("sequence.schedule.type", {"grow_linear", "grow_p2"});
+      .used_if("sequence.schedule.type",
+               {LengthScheduleType::kGrowLinear, LengthScheduleType::kGrowP2});
   t.add("sequence.schedule.duration", &c.schedule.duration,
         "When the cap has grown from min_length to max_length.")
       .in_units({kSteps, kTokens, kPercent, kEpochs}, kSteps)
-      .used_if("sequence.schedule.type", {"linear", "root"});
+      .used_if("sequence.schedule.type", {LengthScheduleType::kLinear, LengthScheduleType::kRoot});
   t.add("sequence.schedule.root_degree", &c.schedule.root_degree,
         "2: the cap grows as the square root of progress.")
       .range(1, 100)
-      .used_if("sequence.schedule.type", {"root"})
+      .used_if("sequence.schedule.type", {LengthScheduleType::kRoot})
       .from("Platanios et al. 2019, Competence-based Curriculum Learning");
   t.add("sequence.schedule.lengths", &c.schedule.lengths,
         "The caps: lengths[i] holds until boundaries[i].")
       .range(1, kMaxLength)
-      .used_if("sequence.schedule.type", {"step"});
+      .used_if("sequence.schedule.type", {LengthScheduleType::kStep});
   t.add("sequence.schedule.boundaries", &c.schedule.boundaries,
         "Where each of lengths ends, increasing; after the last, max_length.")
       .in_units({kSteps, kTokens, kPercent, kEpochs}, kSteps)
-      .used_if("sequence.schedule.type", {"step"});
+      .used_if("sequence.schedule.type", {LengthScheduleType::kStep});
 }
 
 void add_optimizer(SettingTable& t, Config& config) {
@@ -156,7 +152,6 @@ void add_optimizer(SettingTable& t, Config& config) {
   t.add("optimizer.type", &c.type,
         "muon: for hidden matrices; embeddings, head and one-dimensional tensors by adamw at the "
         "same lr.")
-      .one_of({"adamw", "lion", "soap", "ademamix", "muon"})
       .from(
           "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
           "Jordan 2024");
@@ -167,7 +162,8 @@ void add_optimizer(SettingTable& t, Config& config) {
           "[0.9, 0.95]; lion [0.9, 0.99]; soap [0.95, 0.95]; ademamix [0.9, 0.999, 0.9999]");
   t.add("optimizer.eps", &c.eps, "Added to the root of the second moment.")
       .above(0)
-      .used_if("optimizer.type", {"adamw", "soap", "ademamix", "muon"});
+      .used_if("optimizer.type", {OptimizerType::kAdamW, OptimizerType::kSoap,
+                                  OptimizerType::kAdEMAMix, OptimizerType::kMuon});
   t.add("optimizer.weight_decay", &c.weight_decay,
         "Decoupled decay, times the learning rate, of every tensor of two or more dimensions.")
       .at_least(0);
@@ -177,42 +173,41 @@ void add_optimizer(SettingTable& t, Config& config) {
       .at_least(0);
   t.add("optimizer.betas_end", &c.betas_end, "Where betas are at the end of the run.")
       .below(0, 1)
-      .used_if("optimizer.type", {"adamw", "lion", "soap", "muon"})
+      .used_if("optimizer.type", {OptimizerType::kAdamW, OptimizerType::kLion, OptimizerType::kSoap,
+                                  OptimizerType::kMuon})
       .default_is("where they began");
-  t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.")
-      .one_of({"linear", "cosine"});
+  t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.");
   t.add("optimizer.momentum", &c.momentum, "Decay of the momentum.")
       .below(0, 1)
-      .used_if("optimizer.type", {"muon"});
+      .used_if("optimizer.type", {OptimizerType::kMuon});
   t.add("optimizer.nesterov", &c.nesterov, "Nesterov's form of it.")
-      .used_if("optimizer.type", {"muon"});
+      .used_if("optimizer.type", {OptimizerType::kMuon});
   t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
       .range(1, 100)
-      .used_if("optimizer.type", {"muon"});
+      .used_if("optimizer.type", {OptimizerType::kMuon});
   t.add("optimizer.adjust_lr", &c.adjust_lr,
         "Scale of a matrix' update. match_rms_adamw: as large as adamw's; original: by the ratio "
         "of its sides.")
-      .one_of({"match_rms_adamw", "original"})
-      .used_if("optimizer.type", {"muon"})
+      .used_if("optimizer.type", {OptimizerType::kMuon})
       .from("Liu et al. 2025, Muon is Scalable");
   t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
       .at_least(0)
-      .used_if("optimizer.type", {"ademamix"});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.alpha_warmup", &c.alpha_warmup, "Over what alpha grows from 0; 0: none.")
       .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {"ademamix"});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.beta3_warmup", &c.beta3_warmup,
         "Over what the third beta grows from the first; 0: none.")
       .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {"ademamix"});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.precondition_frequency", &c.precondition_frequency,
         "Steps between two eigenbases.")
       .range(1, 1'000'000)
-      .used_if("optimizer.type", {"soap"});
+      .used_if("optimizer.type", {OptimizerType::kSoap});
   t.add("optimizer.max_precond_dim", &c.max_precond_dim,
         "Sides longer than this are not preconditioned.")
       .range(1, 1'000'000'000)
-      .used_if("optimizer.type", {"soap"});
+      .used_if("optimizer.type", {OptimizerType::kSoap});
   t.add("optimizer.groups", &c.groups,
         "Own lr and weight_decay for tensors by name; the first group that matches wins.");
 }
@@ -221,23 +216,21 @@ void add_schedules(SettingTable& t, Config& config) {
   LrScheduleConfig& c = config.lr_schedule;
   t.section("lr_schedule", "The learning rate over the run, from 0 to its peak to its floor.");
   t.add("lr_schedule.type", &c.type,
-        "How it falls after the warm-up; wsd holds the peak, then falls over decay.")
-      .one_of({"cosine", "linear", "sqrt", "wsd", "constant"});
+        "How it falls after the warm-up; wsd holds the peak, then falls over decay.");
   t.add("lr_schedule.warmup", &c.warmup, "How long it rises.")
       .in_units({kSteps, kTokens, kPercent}, kSteps);
-  t.add("lr_schedule.warmup_shape", &c.warmup_shape, "How it rises.")
-      .one_of({"linear", "sqrt", "cosine"});
+  t.add("lr_schedule.warmup_shape", &c.warmup_shape, "How it rises.");
   t.add("lr_schedule.warmup_start", &c.warmup_start, "Where it begins, as a share of the peak.")
       .range(0, 1);
   t.add("lr_schedule.min_ratio", &c.min_ratio, "Where it ends, as a share of the peak.")
       .range(0, 1)
-      .used_if("lr_schedule.type", {"cosine", "linear", "sqrt", "wsd"});
+      .used_if("lr_schedule.type", {LrScheduleType::kCosine, LrScheduleType::kLinear,
+                                    LrScheduleType::kSqrt, LrScheduleType::kWsd});
   t.add("lr_schedule.decay", &c.decay, "The last part of the run, in which it falls.")
       .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("lr_schedule.type", {"wsd"});
+      .used_if("lr_schedule.type", {LrScheduleType::kWsd});
   t.add("lr_schedule.decay_shape", &c.decay_shape, "How it falls there.")
-      .one_of({"linear", "sqrt", "one_minus_sqrt", "cosine"})
-      .used_if("lr_schedule.type", {"wsd"})
+      .used_if("lr_schedule.type", {LrScheduleType::kWsd})
       .from("Hägele et al. 2024");
 
   t.section("loss", "Cross-entropy, and what is added to it.");
@@ -245,11 +238,10 @@ void add_schedules(SettingTable& t, Config& config) {
       .at_least(0)
       .from("Chowdhery et al. 2022, PaLM");
   t.section("clip", "Limits of the gradient.");
-  t.add("clip.type", &config.clip.type, "norm: of all gradients together; value: of each number.")
-      .one_of({"norm", "value", "none"});
+  t.add("clip.type", &config.clip.type, "norm: of all gradients together; value: of each number.");
   t.add("clip.max", &config.clip.max, "The limit.")
       .above(0)
-      .used_if("clip.type", {"norm", "value"});
+      .used_if("clip.type", {ClipType::kNorm, ClipType::kValue});
 }
 
 void add_run_length(SettingTable& t, TrainConfig& c) {
@@ -273,24 +265,22 @@ void add_guard(SettingTable& t, Config& config) {
   GuardConfig& guard = config.guard;
   t.section("guard", "What to do when training goes wrong.");
   t.add(
-       "guard.on_nonfinite", &guard.on_nonfinite,
-       "When the loss or the gradient is not finite. rollback: back to the last checkpoint, and on "
-       "without the batch; stop: exit code 4; off: the step is applied all the same.")
-      .one_of({"skip", "rollback", "stop", "off"});
+      "guard.on_nonfinite", &guard.on_nonfinite,
+      "When the loss or the gradient is not finite. rollback: back to the last checkpoint, and on "
+      "without the batch; stop: exit code 4; off: the step is applied all the same.");
   t.add("guard.max_skips", &guard.max_skips,
         "Skips in a row, or rollbacks to one checkpoint, before the run ends with exit code 4.")
       .range(1, 1'000'000);
   t.add("guard.on_spike", &guard.on_spike,
-        "When loss or gradient norm jumps above what is usual at the step's length.")
-      .one_of({"skip", "rollback", "stop", "off"});
+        "When loss or gradient norm jumps above what is usual at the step's length.");
   t.add("guard.spike_sigma", &guard.spike_sigma,
         "Standard deviations above the window's mean that are a spike.")
       .above(0)
-      .used_if("guard.on_spike", {"skip", "rollback", "stop"});
+      .used_if("guard.on_spike", {GuardPolicy::kSkip, GuardPolicy::kRollback, GuardPolicy::kStop});
   t.add("guard.window", &guard.window,
         "Updates in the window, of each length; judged once it is half full.")
       .range(2, 1'000'000)
-      .used_if("guard.on_spike", {"skip", "rollback", "stop"});
+      .used_if("guard.on_spike", {GuardPolicy::kSkip, GuardPolicy::kRollback, GuardPolicy::kStop});
 
   RestartConfig& restart = config.restart;
   t.section("restart", "Several short trials, of which the best is trained to the end.");
@@ -299,8 +289,7 @@ void add_guard(SettingTable& t, Config& config) {
         "Length of a trial; with on_divergence also of the first part that must converge.")
       .in_units({kTokens, kPercent}, kTokens);
   t.add("restart.vary", &restart.vary,
-        "What a trial's seed changes; init: the weights but not the order of data.")
-      .one_of({"all", "init"});
+        "What a trial's seed changes; init: the weights but not the order of data.");
   t.add("restart.on_divergence", &restart.on_divergence,
         "Begin again with the next seed when the guard ends a run, or its held-out loss at "
         "restart.tokens is not below that of step 0.");
@@ -350,11 +339,19 @@ SettingTable group_settings(OptimizerGroupConfig& group) {
   return table;
 }
 
-std::vector<double> default_betas(const std::string& optimizer_type) {
-  if (optimizer_type == "lion") return {0.9, 0.99};
-  if (optimizer_type == "soap") return {0.95, 0.95};
-  if (optimizer_type == "ademamix") return {0.9, 0.999, 0.9999};
-  return {0.9, 0.95};
+std::vector<double> default_betas(OptimizerType type) {
+  switch (type) {
+    case OptimizerType::kAdamW:
+    case OptimizerType::kMuon:
+      return {0.9, 0.95};
+    case OptimizerType::kLion:
+      return {0.9, 0.99};
+    case OptimizerType::kSoap:
+      return {0.95, 0.95};
+    case OptimizerType::kAdEMAMix:
+      return {0.9, 0.999, 0.9999};
+  }
+  return {};
 }
 
 }  // namespace lmtrain

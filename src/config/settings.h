@@ -6,9 +6,12 @@
 // that knows settings by name starts here.
 #pragma once
 
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,14 +19,44 @@
 
 namespace lmtrain {
 
+// Where one value of an enum lives, whichever enum it is: read and written by name.
+class ChoiceSlot {
+ public:
+  template <NamedEnum Enum>
+  ChoiceSlot(Enum* slot)
+      : slot_(slot),
+        name_([](const void* value) { return name_of(*static_cast<const Enum*>(value)); }),
+        assign_([](void* value, const std::string& name) {
+          const std::optional<Enum> named = value_named<Enum>(name);
+          if (named) *static_cast<Enum*>(value) = *named;
+          return named.has_value();
+        }),
+        names_([] {
+          std::vector<std::string> names;
+          for (const EnumName<Enum>& entry : enum_names(Enum{})) names.emplace_back(entry.name);
+          return names;
+        }) {}
+
+  std::string name() const { return name_(slot_); }
+  // False, with the value as it was, for a name that is none of names().
+  bool assign(const std::string& name) const { return assign_(slot_, name); }
+  std::vector<std::string> names() const { return names_(); }
+
+ private:
+  void* slot_;
+  std::string (*name_)(const void*);
+  bool (*assign_)(void*, const std::string&);
+  std::vector<std::string> (*names_)();
+};
+
 // Where the value lives. monostate: a key that is known but keeps no value of its own.
 using SettingSlot =
-    std::variant<std::monostate, bool*, int64_t*, double*, std::string*, TrainingDuration*,
-                 std::vector<double>*, std::vector<int64_t>*, std::vector<TrainingDuration>*,
-                 std::optional<int64_t>*, std::optional<double>*, std::optional<std::string>*,
-                 std::optional<TrainingDuration>*, std::optional<RopeScalingConfig>*,
-                 std::vector<DataSourceConfig>*, std::optional<std::vector<DataSourceConfig>>*,
-                 std::vector<OptimizerGroupConfig>*>;
+    std::variant<std::monostate, bool*, int64_t*, double*, std::string*, ChoiceSlot,
+                 TrainingDuration*, std::vector<double>*, std::vector<int64_t>*,
+                 std::vector<TrainingDuration>*, std::optional<int64_t>*, std::optional<double>*,
+                 std::optional<std::string>*, std::optional<TrainingDuration>*,
+                 std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
+                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*>;
 
 // What JSON a setting takes.
 enum class SettingKind {
@@ -33,15 +66,15 @@ enum class SettingKind {
   kText,
   kName,            // text that can be a folder's name
   kPath,            // ${VAR} expanded
-  kChoice,          // one of `choices`
+  kChoice,          // the name of an enum's value
   kDevice,          // auto | cpu | cuda | cuda:N
   kTokens,          // integer or "10B"
   kBytes,           // integer or "100MB"
   kDuration,        // seconds or "90s"
-  kDuration,        // a number in `bare_unit`, or text in one of `units`
+  kTrainingDuration,        // a number in `bare_unit`, or text in one of `units`
   kNumbers,         // list of numbers
   kIntegers,        // list of integers
-  kDurations,       // list of durations
+  kTrainingDurations,       // list of durations
   kSources,         // list of data sources
   kGroups,          // list of optimizer groups
   kRopeScaling,     // transformers' rope_scaling
@@ -64,7 +97,7 @@ struct Setting {
   std::string meaning;
 
   SettingRange bounds;
-  std::vector<std::string> choices;
+  std::vector<std::string> choices;  // of kChoice, from the slot, and of kAccepted
   bool nullable = false;
   std::string null_name;     // how null is written, "auto"; empty: null
   std::string null_meaning;  // what null stands for
@@ -82,11 +115,16 @@ struct Setting {
   Setting& at_least(double low);
   Setting& above(double low);
   Setting& below(double low, double high);  // low <= value < high
-  Setting& one_of(std::vector<std::string> values);
   Setting& null_is(std::string meaning_of_null, std::string written = "");
   Setting& default_is(std::string note);
   Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
   Setting& used_if(std::string other, std::vector<std::string> values);
+  template <NamedEnum Enum>
+  Setting& used_if(std::string other, std::initializer_list<Enum> values) {
+    std::vector<std::string> names;
+    for (const Enum value : values) names.push_back(name_of(value));
+    return used_if(std::move(other), std::move(names));
+  }
   Setting& from(std::string reference);
   Setting& must_be_given();
 };
@@ -98,7 +136,7 @@ struct SettingSection {
 
 class SettingTable {
  public:
-  // The kind follows from the slot and is narrowed by as().
+  // The kind, and the choices of an enum, follow from the slot; as() narrows the kind.
   Setting& add(const std::string& key, SettingSlot slot, const std::string& meaning);
   void section(const std::string& key, const std::string& meaning);
 
@@ -125,7 +163,7 @@ void add_model_settings(SettingTable& table, ModelConfig& model, const std::stri
 void add_output_settings(SettingTable& table, Config& config);
 
 // betas of an optimizer, when none are given.
-std::vector<double> default_betas(const std::string& optimizer_type);
+std::vector<double> default_betas(OptimizerType type);
 
 // What the setting takes, in words: "a number above 0", "bucket | pad | pack | concat".
 std::string describe_allowed(const Setting& setting);

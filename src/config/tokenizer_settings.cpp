@@ -16,7 +16,6 @@ void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
       .range(32, 4'000'000)
       .used_if("tokenizer.model", {"null"});
   t.add("tokenizer.train.type", &c.train.type, "Algorithm of sentencepiece.")
-      .one_of({"bpe", "unigram"})
       .used_if("tokenizer.model", {"null"})
       .from("Kudo & Richardson 2018");
   t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,

@@ -43,6 +43,7 @@ struct ToJson {
   Json operator()(const int64_t* slot) const { return *slot; }
   Json operator()(const double* slot) const { return *slot; }
   Json operator()(const std::string* slot) const { return *slot; }
+  Json operator()(const ChoiceSlot& slot) const { return slot.name(); }
   Json operator()(const TrainingDuration* slot) const {
     return duration_json(*slot, setting.bare_unit);
   }

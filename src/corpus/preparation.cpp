@@ -23,7 +23,7 @@ void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloa
 
 void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
   hasher.add(static_cast<uint64_t>(train.vocab_size))
-      .add(train.type)
+      .add(name_of(train.type))
       .add(uint64_t{train.byte_fallback});
   hasher.add(static_cast<uint64_t>(train.sample));
 }
@@ -68,7 +68,7 @@ std::string index_key(const PreparationRequest& request) {
   Hasher hasher;
   hasher.add(kDataVersion).add(kFormatVersion).add(Cache::kIndexVersion);
   const auto add_corpus = [&](const Corpus& corpus) {
-    hasher.add(corpus.format).add(corpus.text_field).add(corpus.files.size());
+    hasher.add(name_of(corpus.format)).add(corpus.text_field).add(corpus.files.size());
     for (const SourceFile& file : corpus.files) {
       hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
       hasher.add(static_cast<uint64_t>(file.source));

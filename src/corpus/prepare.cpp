@@ -123,7 +123,7 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
 PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
   const Cache cache(fs::absolute(expand_variables(config.data.cache_dir, "/data/cache_dir: "))
                         .lexically_normal());
-  PreparedData data = config.data.format == "tokens"
+  PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);
   log_summary(data);
@@ -132,7 +132,7 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
   return data;
 }
 
-void tokenize_paths(const std::vector<std::string>& paths, const std::string& format,
+void tokenize_paths(const std::vector<std::string>& paths, DataFormat format,
                     const std::string& text_field, const fs::path& tokenizer_model, bool add_bos,
                     bool add_eos, const fs::path& shard, int num_threads) {
   std::vector<DataSourceConfig> sources;

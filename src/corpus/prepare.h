@@ -43,7 +43,7 @@ PreparedData prepare_data(const Config& config, int num_threads,
 
 // Tokenizes loose documents for `eval --data` into `shard`, in order, no cache, same readers. Paths
 // may be files, folders, globs.
-void tokenize_paths(const std::vector<std::string>& paths, const std::string& format,
+void tokenize_paths(const std::vector<std::string>& paths, DataFormat format,
                     const std::string& text_field, const std::filesystem::path& tokenizer_model,
                     bool add_bos, bool add_eos, const std::filesystem::path& shard,
                     int num_threads = 1);

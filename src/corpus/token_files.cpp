@@ -32,7 +32,7 @@ struct Request {
 
 std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
                                          const std::string& pointer, Role role) {
-  std::vector<SourceFile> files = list_source_files(sources, pointer, "tokens", role);
+  std::vector<SourceFile> files = list_source_files(sources, pointer, DataFormat::kTokens, role);
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
   return files;
 }

@@ -75,14 +75,14 @@ struct Llama::Compiled {
 };
 
 Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-             const std::string& compile, double z_loss, bool fp8)
+             CompileMode compile, double z_loss, bool fp8)
     : parameters_(parameters),
       max_length_(max_length),
       compiled_(std::make_unique<Compiled>()),
       activation_checkpointing_(model.activation_checkpointing) {
   compiled_->unit.define(std::nullopt, kLlamaSource,
                          std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
-  if (compile != "eager") {
+  if (compile != CompileMode::kEager) {
     for (const char* name : {"logits", "loss", "embed", "whole_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());

@@ -25,11 +25,11 @@ namespace lmtrain {
 
 class Llama {
  public:
-  // `compile`: "eager" or "script", which "graph" is here too. `z_loss`: its weight in the
+  // `compile`: kEager or kScript, which kGraph is here too. `z_loss`: its weight in the
   // gradient; no loss that is returned has it in it. `fp8`: products with the layers' matrices are
   // lm.fp8_linear. The parameters must outlive the model; their buffers must not be replaced.
-  Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-        const std::string& compile, double z_loss = 0, bool fp8 = false);
+  Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
+        double z_loss = 0, bool fp8 = false);
   ~Llama();
 
   // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.

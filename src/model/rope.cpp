@@ -29,7 +29,7 @@ std::pair<at::Tensor, at::Tensor> rope_tables(const ModelConfig& model, int64_t 
   const at::Tensor exponents =
       at::arange(0, head_dim, 2, at::kFloat) / static_cast<double>(head_dim);
   at::Tensor frequencies = 1.0 / at::pow(model.rope_theta, exponents);
-  if (model.rope_scaling && model.rope_scaling->rope_type == "llama3") {
+  if (model.rope_scaling && model.rope_scaling->rope_type == RopeType::kLlama3) {
     frequencies = scale_llama3(frequencies, *model.rope_scaling);
   }
   const at::Tensor angles = at::outer(at::arange(length, at::kFloat), frequencies);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
@@ -39,9 +40,16 @@ double gradient_norm(const at::Tensor& grad) {
 }
 
 double clip_gradient(const ClipConfig& config, const at::Tensor& grad, double norm) {
-  if (config.type == "norm") return std::min(1.0, config.max / (norm + 1e-6));
-  if (config.type == "value") grad.clamp_(-config.max, config.max);
-  return 1.0;
+  switch (config.type) {
+    case ClipType::kNorm:
+      return std::min(1.0, config.max / (norm + 1e-6));
+    case ClipType::kValue:
+      grad.clamp_(-config.max, config.max);
+      return 1.0;
+    case ClipType::kNone:
+      return 1.0;
+  }
+  throw Error(ErrorKind::kInternal, "clip.type is one without a rule");
 }
 
 }  // namespace lmtrain

@@ -23,7 +23,7 @@ class Hyperparameters {
   std::vector<double> betas_;
   std::vector<double> betas_end_;  // as long, but for ademamix, which has none
   double weight_decay_end_ratio_;
-  std::string shape_;
+  EndShape shape_;
 };
 
 }  // namespace lmtrain

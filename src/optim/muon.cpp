@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "device/torch_headers.h"
 #include "optim/newton_schulz.h"
 
@@ -13,11 +14,16 @@ constexpr int64_t kMaxBatchElements = int64_t{1} << 25;
 
 bool is_other(const ParameterSpec& spec) { return !is_hidden_matrix(spec); }
 
-double update_scale(const std::string& adjust_lr, const ParameterSpec& spec) {
+double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   const auto rows = static_cast<double>(spec.shape[0]);
   const auto columns = static_cast<double>(spec.shape[1]);
-  if (adjust_lr == "original") return std::sqrt(std::max(1.0, rows / columns));
-  return 0.2 * std::sqrt(std::max(rows, columns));
+  switch (adjust_lr) {
+    case AdjustLr::kMatchRmsAdamW:
+      return 0.2 * std::sqrt(std::max(rows, columns));
+    case AdjustLr::kOriginal:
+      return std::sqrt(std::max(1.0, rows / columns));
+  }
+  throw Error(ErrorKind::kInternal, "optimizer.adjust_lr is one without a formula");
 }
 
 bool is_tall(const ParameterSpec& spec) { return spec.shape[0] > spec.shape[1]; }

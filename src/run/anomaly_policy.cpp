@@ -19,11 +19,20 @@ StepDecision decide_step(const GuardConfig& config, const GuardState& state,
   if (verdict.anomaly == Anomaly::kNone) return decision;
   decision.anomaly = verdict.anomaly;
   decision.reason = verdict.reason;
-  const std::string& policy =
+  const GuardPolicy policy =
       verdict.anomaly == Anomaly::kSpike ? config.on_spike : config.on_nonfinite;
-  decision.action = policy == "rollback" ? StepAction::kRollback
-                    : policy == "stop"   ? StepAction::kStop
-                                         : StepAction::kSkip;
+  switch (policy) {
+    case GuardPolicy::kRollback:
+      decision.action = StepAction::kRollback;
+      break;
+    case GuardPolicy::kStop:
+      decision.action = StepAction::kStop;
+      break;
+    case GuardPolicy::kOff:  // then there is no anomaly
+    case GuardPolicy::kSkip:
+      decision.action = StepAction::kSkip;
+      break;
+  }
   return decision;
 }
 

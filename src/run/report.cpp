@@ -64,7 +64,7 @@ std::string end_summary(const EndReport& report) {
 std::string next_commands(const std::filesystem::path& folder, const Config& config) {
   const std::string run = quoted(folder);
   const std::string more =
-      config.lr_schedule.type == "constant"
+      config.lr_schedule.type == LrScheduleType::kConstant
           ? str("lmtrain resume ", run, " --set ", twice(config.train))
           : str("lmtrain train CONFIG.json --run-dir NEW --set init_from=", run);
   return str("next       lmtrain eval ", run, "\n           lmtrain generate ", run,

@@ -46,7 +46,7 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
 }  // namespace
 
 Config config_of_seed(Config config, int64_t seed) {
-  if (config.restart.vary == "init") config.data.seed = config.data_seed();
+  if (config.restart.vary == RestartVary::kInit) config.data.seed = config.data_seed();
   config.seed = seed;
   return config;
 }
@@ -233,8 +233,9 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   const RunFolder folder = trial_folder(run_, result.seed);
   lmtrain::create_directories(folder.path());
   if (!announced_) {
-    nlohmann::ordered_json fields = {
-        {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+    nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},
+                                     {"device", config_.device},
+                                     {"precision", name_of(config_.precision)}};
     if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
     log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
     announced_ = true;

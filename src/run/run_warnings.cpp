@@ -105,7 +105,7 @@ void learning_rate(const Config& config, const RunClock& run, Warnings& warnings
                            ") or longer: the rate ends on its way up; lower it"));
     return;
   }
-  if (config.lr_schedule.type != "wsd" || config.lr_schedule.decay.value <= 0) return;
+  if (config.lr_schedule.type != LrScheduleType::kWsd || config.lr_schedule.decay.value <= 0) return;
   const double decay = run.resolve(config.lr_schedule.decay);
   if (schedule.warmup() + decay > run.total * (1 + 1e-9)) {
     warnings.push_back(str("lr_schedule.decay ", write_training_duration(config.lr_schedule.decay),
@@ -118,8 +118,9 @@ void learning_rate(const Config& config, const RunClock& run, Warnings& warnings
 // A cap on the length that is still below max_length at the end.
 void lengths_to_come(const Config& config, const RunClock& run, Warnings& warnings) {
   const LengthScheduleConfig& schedule = config.sequence.schedule;
-  const bool grows = schedule.type == "linear" || schedule.type == "root";
-  if (!grows && (schedule.type != "step" || schedule.boundaries.empty())) return;
+  const bool grows =
+      schedule.type == LengthScheduleType::kLinear || schedule.type == LengthScheduleType::kRoot;
+  if (!grows && (schedule.type != LengthScheduleType::kStep || schedule.boundaries.empty())) return;
   const TrainingDuration& end = grows ? schedule.duration : schedule.boundaries.back();
   if (run.resolve(end) <= run.total * (1 + 1e-9)) return;
   warnings.push_back(str("sequence.schedule.", grows ? "duration " : "boundaries ",
@@ -145,7 +146,9 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
     warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
   // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
   const std::optional<TrainingDuration>& kept = config.checkpoint.keep_every;
-  if (config.lr_schedule.type == "wsd" || (kept && kept->value > 0 && !beyond(*kept))) return;
+  if (config.lr_schedule.type == LrScheduleType::kWsd ||
+      (kept && kept->value > 0 && !beyond(*kept)))
+    return;
   warn("checkpoint.every", config.checkpoint.every,
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
@@ -181,7 +184,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   const double is = share(after);
   if (is <= kNoticed * was) return std::nullopt;
   const std::string advice =
-      before.lr_schedule.type == "wsd"
+      before.lr_schedule.type == LrScheduleType::kWsd
           ? "its decay had begun: branch from a checkpoint before that with resume --from STEP "
             "--run-dir NEW"
           : "a schedule that is to be made longer is wsd or constant; or begin a new run from "
@@ -190,8 +193,8 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   return str("the learning rate rises at step ", position.step + 1, " from ",
              printed("%.3g", was * before.optimizer.lr), " to ",
              printed("%.3g", is * after.optimizer.lr), ", since lr_schedule ",
-             before.lr_schedule.type, " to ", length_setting(before.train), " becomes ",
-             after.lr_schedule.type, " to ", length_setting(after.train), "; ", advice);
+             name_of(before.lr_schedule.type), " to ", length_setting(before.train), " becomes ",
+             name_of(after.lr_schedule.type), " to ", length_setting(after.train), "; ", advice);
 }
 
 }  // namespace lmtrain

@@ -115,7 +115,7 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
                                                        .batch_tokens = config_.batch.tokens,
                                                        .run = state_.planned,
                                                        .replans = state_.replans});
-  if (config_.precision != "fp16") {
+  if (config_.precision != PrecisionSetting::kFp16) {
     state_.loss_scale.reset();
   } else if (!state_.loss_scale) {
     state_.loss_scale.emplace();
@@ -208,8 +208,9 @@ void Trainer::train() {
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
       });
-  nlohmann::ordered_json fields = {
-      {"version", LMTRAIN_VERSION}, {"device", config_.device}, {"precision", config_.precision}};
+  nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},
+                                   {"device", config_.device},
+                                   {"precision", name_of(config_.precision)}};
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   log_->event(resumed ? "resume" : "start", state_, begins_again, fields);
   if (resumed) log_note(str("resuming after step ", state_.step));

@@ -39,7 +39,7 @@ std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& fl
 
 // Also where the guard lets everything through, a run whose numbers are lost is not done.
 [[noreturn]] void throw_diverged(const Config& config, int64_t step, const std::string& what) {
-  const std::string guard = config.guard.on_nonfinite == "off"
+  const std::string guard = config.guard.on_nonfinite == GuardPolicy::kOff
                                 ? "guard.on_nonfinite is \"off\": set it to \"skip\"; or "
                                 : "";
   throw Error(ErrorKind::kNumeric,

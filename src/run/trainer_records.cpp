@@ -55,9 +55,9 @@ std::string Trainer::summary() const {
              counted(config_.model.num_hidden_layers, "layer"), ", hidden size ",
              config_.model.hidden_size, ", vocabulary ", *config_.model.vocab_size, "\ncompute    ",
              device_description(device, static_cast<int>(*config_.threads)), ", ",
-             config_.precision, ", ", config_.compile, attention, "\nbatches    of ",
-             config_.batch.tokens, " tokens: ", join(batches, ", "), sources, "\nrun        about ",
-             order_->num_batches(), " steps, ",
+             name_of(config_.precision), ", ", name_of(config_.compile), attention,
+             "\nbatches    of ", config_.batch.tokens, " tokens: ", join(batches, ", "), sources,
+             "\nrun        about ", order_->num_batches(), " steps, ",
              format_count(static_cast<double>(order_->num_targets())), " tokens, into ",
              run_.path().string(), evaluations);
 }
@@ -214,7 +214,9 @@ void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& f
     const std::string reason = describe_failure(error).message;
     log_->event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
     // Without its last checkpoint a run has not ended well, whatever was asked for.
-    if (config_.checkpoint.on_save_error == "stop" || (ending_ && lost.step == state_.step)) throw;
+    if (config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
+        (ending_ && lost.step == state_.step))
+      throw;
     log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
     if (saved_step_ == lost.step) saved_step_.reset();
   }

@@ -23,9 +23,8 @@ std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length) {
 LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
                      const RunClock& run) {
   const std::vector<int64_t> caps = possible_caps(min_length, max_length);
-  if (schedule.type == "linear" || schedule.type == "root") {
+  const auto add_curve = [&](double degree) {
     const double duration = run.resolve(schedule.duration);
-    const double degree = schedule.type == "root" ? schedule.root_degree : 1;
     add(0, caps.front());
     for (size_t i = 1; i < caps.size(); ++i) {
       // The curve solved for the batch at which it reaches this cap.
@@ -33,7 +32,8 @@ LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, i
       const double height = static_cast<double>(max_length - min_length);
       add(duration * std::pow(rise / height, degree), caps[i]);
     }
-  } else if (schedule.type == "step") {
+  };
+  const auto add_given = [&] {
     double begin = 0;
     for (size_t i = 0; i < schedule.lengths.size(); ++i) {
       const auto above = std::upper_bound(caps.begin(), caps.end(), schedule.lengths[i]);
@@ -48,8 +48,23 @@ LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, i
       begin = end;
     }
     add(begin, max_length);
-  } else {
-    add(0, max_length);
+  };
+  switch (schedule.type) {
+    case LengthScheduleType::kLinear:
+      add_curve(1);
+      break;
+    case LengthScheduleType::kRoot:
+      add_curve(schedule.root_degree);
+      break;
+    case LengthScheduleType::kStep:
+      add_given();
+      break;
+    case LengthScheduleType::kConstant:
+    case LengthScheduleType::kNatural:
+    case LengthScheduleType::kGrowLinear:
+    case LengthScheduleType::kGrowP2:
+      add(0, max_length);
+      break;
   }
 }
 

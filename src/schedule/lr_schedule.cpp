@@ -1,4 +1,4 @@
-// The curves of docs/schedules.md. Names of shapes are those of the config.
+// The curves of docs/schedules.md.
 #include "schedule/lr_schedule.h"
 
 #include <algorithm>
@@ -10,33 +10,55 @@
 namespace lmtrain {
 namespace {
 
-[[noreturn]] void unknown_shape(const char* key, const std::string& value) {
-  throw Error(ErrorKind::kConfig, std::string(key) + ": no such shape \"" + value + "\"");
-}
-
 double half_cosine(double p) { return (1 + std::cos(std::numbers::pi * p)) / 2; }
 
 // Rises from 0 at x = 0 to 1 at x = 1.
-double warmup_shape(const std::string& shape, double x) {
-  if (shape == "linear") return x;
-  if (shape == "sqrt") return std::sqrt(x);
-  if (shape == "cosine") return 1 - half_cosine(x);
-  unknown_shape("lr_schedule.warmup_shape", shape);
+double warmup_shape(WarmupShape shape, double x) {
+  switch (shape) {
+    case WarmupShape::kLinear:
+      return x;
+    case WarmupShape::kSqrt:
+      return std::sqrt(x);
+    case WarmupShape::kCosine:
+      return 1 - half_cosine(x);
+  }
+  throw Error(ErrorKind::kInternal, "lr_schedule.warmup_shape has a shape without a formula");
 }
 
 // Falls from 1 at p = 0 to 0 at p = 1.
-double decay_shape(const std::string& shape, double p) {
-  if (shape == "linear") return 1 - p;
-  if (shape == "sqrt") return std::sqrt(1 - p);
-  if (shape == "one_minus_sqrt") return 1 - std::sqrt(p);
-  if (shape == "cosine") return half_cosine(p);
-  unknown_shape("lr_schedule.decay_shape", shape);
+double decay_shape(DecayShape shape, double p) {
+  switch (shape) {
+    case DecayShape::kLinear:
+      return 1 - p;
+    case DecayShape::kSqrt:
+      return std::sqrt(1 - p);
+    case DecayShape::kOneMinusSqrt:
+      return 1 - std::sqrt(p);
+    case DecayShape::kCosine:
+      return half_cosine(p);
+  }
+  throw Error(ErrorKind::kInternal, "lr_schedule.decay_shape has a shape without a formula");
+}
+
+DecayShape shape_of(const LrScheduleConfig& config) {
+  switch (config.type) {
+    case LrScheduleType::kCosine:
+      return DecayShape::kCosine;
+    case LrScheduleType::kLinear:
+    case LrScheduleType::kConstant:  // of a decay that never begins
+      return DecayShape::kLinear;
+    case LrScheduleType::kSqrt:
+      return DecayShape::kSqrt;
+    case LrScheduleType::kWsd:
+      return config.decay_shape;
+  }
+  throw Error(ErrorKind::kInternal, "lr_schedule.type has a schedule without a shape");
 }
 
 }  // namespace
 
 LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, const RunClock& run)
-    : shape_(config.type == "wsd" ? config.decay_shape : config.type),
+    : shape_(shape_of(config)),
       warmup_shape_(config.warmup_shape),
       peak_(peak),
       floor_(config.min_ratio * peak),
@@ -44,16 +66,11 @@ LrSchedule::LrSchedule(const LrScheduleConfig& config, double peak, const RunClo
       total_(run.total),
       warmup_(run.resolve(config.warmup)),
       decay_begin_(warmup_) {
-  if (config.type == "wsd") {
+  if (config.type == LrScheduleType::kWsd) {
     decay_begin_ = std::max(warmup_, total_ - run.resolve(config.decay));
-  } else if (config.type == "constant") {
+  } else if (config.type == LrScheduleType::kConstant) {
     decay_begin_ = total_;
-    shape_ = "linear";  // of a decay that never begins
-  } else if (config.type != "cosine" && config.type != "linear" && config.type != "sqrt") {
-    unknown_shape("lr_schedule.type", config.type);
   }
-  decay_shape(shape_, 0);
-  warmup_shape(warmup_shape_, 0);
 }
 
 double LrSchedule::at(double done) const {

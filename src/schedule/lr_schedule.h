@@ -4,8 +4,6 @@
 // end the last value holds.
 #pragma once
 
-#include <string>
-
 #include "config/config.h"
 #include "schedule/run_clock.h"
 
@@ -13,8 +11,8 @@ namespace lmtrain {
 
 class LrSchedule {
  public:
-  // How far `run` has come does not matter, only how long it is. Error(kConfig) for an unknown
-  // shape or a duration of time.
+  // How far `run` has come does not matter, only how long it is. Error(kConfig) for a duration
+  // of time.
   LrSchedule(const LrScheduleConfig& config, double peak, const RunClock& run);
 
   // The rate of the step that begins when so much of the run is done, in the unit of the run.
@@ -26,8 +24,8 @@ class LrSchedule {
   double decay_begin() const { return decay_begin_; }
 
  private:
-  std::string shape_;  // of the decay
-  std::string warmup_shape_;
+  DecayShape shape_;
+  WarmupShape warmup_shape_;
   double peak_;
   double floor_;
   double warmup_start_;

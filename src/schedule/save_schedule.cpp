@@ -7,7 +7,7 @@ namespace lmtrain {
 SaveSchedule::SaveSchedule(const Config& config, const LrSchedule& lr)
     : every_(config.checkpoint.every) {
   if (config.checkpoint.keep_every) keep_every_ = Cadence(*config.checkpoint.keep_every);
-  if (config.lr_schedule.type == "wsd") decay_begins_ = lr.decay_begin();
+  if (config.lr_schedule.type == LrScheduleType::kWsd) decay_begins_ = lr.decay_begin();
 }
 
 bool SaveSchedule::due(const RunClock& before, const RunClock& after) const {

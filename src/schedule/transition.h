@@ -2,12 +2,11 @@
 // are in one unit, steps or tokens; past the end the last value holds.
 #pragma once
 
-#include <string>
+#include "config/enums.h"
 
 namespace lmtrain {
 
-// Along a line, or along half a cosine, by `shape` ("linear", "cosine"). Error(kConfig) for
-// another.
-double transition(const std::string& shape, double begin, double end, double done, double total);
+// Along a line, or along half a cosine.
+double transition(EndShape shape, double begin, double end, double done, double total);
 
 }  // namespace lmtrain

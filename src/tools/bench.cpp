@@ -68,7 +68,7 @@ class BenchRun {
   Seconds step(const Batch& batch, bool use_graphs = true) {
     throw_if_stopped();
     const auto begin = Clock::now();
-    const double loss_scale = config_.precision == "fp16" ? LossScale{}.scale : 1;
+    const double loss_scale = config_.precision == PrecisionSetting::kFp16 ? LossScale{}.scale : 1;
     engine_.forward_backward(batch, batch.rows, loss_scale, use_graphs);
     synchronize(device());
     const auto middle = Clock::now();
@@ -150,9 +150,12 @@ MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<i
 }  // namespace
 
 std::vector<int64_t> lengths_of(const SequenceConfig& sequence) {
-  const std::string& schedule = sequence.schedule.type;
-  const bool capped = schedule == "linear" || schedule == "root" || schedule == "step";
-  const bool by_length = sequence.batching == "bucket" || sequence.batching == "pad";
+  const LengthScheduleType schedule = sequence.schedule.type;
+  const bool capped = schedule == LengthScheduleType::kLinear ||
+                      schedule == LengthScheduleType::kRoot ||
+                      schedule == LengthScheduleType::kStep;
+  const bool by_length =
+      sequence.batching == Batching::kBucket || sequence.batching == Batching::kPad;
   std::vector<int64_t> lengths = {sequence.max_length};
   if (capped || by_length) {
     while (lengths.back() % 2 == 0 && lengths.back() / 2 >= sequence.min_length)

@@ -40,7 +40,7 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   load_weights(TensorFiles(location.folder), *parameters_);
   const int64_t max_length =
       options.max_length > 0 ? options.max_length : located_max_length(location);
-  model_ = std::make_unique<Llama>(model, *parameters_, max_length, "script");
+  model_ = std::make_unique<Llama>(model, *parameters_, max_length, CompileMode::kScript);
 }
 
 }  // namespace lmtrain

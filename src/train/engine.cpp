@@ -22,7 +22,7 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
                                       : make_optimizer(config_.optimizer, parameters_)),
       gradient_(at::zeros_like(parameters_.master())) {
-  if (config_.compile != "graph") return;
+  if (config_.compile != CompileMode::kGraph) return;
   if (!parts.recorder) parts.recorder = graph_recorder(model_.device());
   graphs_ = std::make_unique<StepGraphs>(std::move(parts.recorder), model_, *optimizer_, gradient_);
 }

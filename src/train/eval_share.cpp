@@ -19,7 +19,7 @@ double run_tokens(const Config& config, const PreparedData& data) {
 }
 
 double token_cost(const Config& config) {
-  return (config.precision == "fp32" ? 1.0 : kFp32Factor) / 3;
+  return (config.precision == PrecisionSetting::kFp32 ? 1.0 : kFp32Factor) / 3;
 }
 
 }  // namespace

@@ -41,12 +41,12 @@ bool GuardState::excludes(int64_t batch) const {
 
 Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
                    double grad_norm) {
-  if (config.on_nonfinite != "off") {
+  if (config.on_nonfinite != GuardPolicy::kOff) {
     if (!std::isfinite(loss)) return {Anomaly::kNotFinite, "the loss is not finite"};
     if (!std::isfinite(grad_norm)) return {Anomaly::kNotFinite, "the gradient is not finite"};
   }
   const auto found = state.windows.find(length);
-  if (config.on_spike == "off" || found == state.windows.end()) return {};
+  if (config.on_spike == GuardPolicy::kOff || found == state.windows.end()) return {};
   const auto spike = [&](const char* what, double sigmas) {
     return Verdict{Anomaly::kSpike, str("the ", what, " is ", std::round(sigmas * 10) / 10,
                                         " standard deviations above its mean")};
@@ -61,7 +61,7 @@ Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t l
 void note_update(const GuardConfig& config, GuardState& state, int64_t length, double loss,
                  double grad_norm) {
   state.skips_in_a_row = 0;
-  if (config.on_spike == "off") {
+  if (config.on_spike == GuardPolicy::kOff) {
     state.windows.clear();
     return;
   }

@@ -147,7 +147,7 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
   const auto num_positions = static_cast<size_t>(rows * length);
   batch.inputs.assign(num_positions, 0);
   batch.targets.assign(num_positions, kNoTarget);
-  if (sequence.batching == "pack") {
+  if (sequence.batching == Batching::kPack) {
     for (int64_t row = 0; row < rows; ++row)
       batch.segments.push_back(static_cast<int32_t>(row * length));
   }

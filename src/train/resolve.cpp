@@ -43,18 +43,19 @@ void resolve_runtime(Config& config) {
   if (config.deterministic) use_deterministic_algorithms();
   const at::Device device = resolve_device(config.device);
   config.device = device.str();
-  config.precision = precision_name(resolve_precision(config.precision, device));
-  if (config.precision == "fp16" && device.is_cpu()) {
+  const Precision precision = resolve_precision(name_of(config.precision), device);
+  config.precision = value_named<PrecisionSetting>(precision_name(precision)).value();
+  if (config.precision == PrecisionSetting::kFp16 && device.is_cpu()) {
     log_warning(
         "precision \"fp16\" on a CPU is slow: the fused operators have no fp16 there; fp32 or bf16 "
         "is faster");
   }
-  if (config.compile == "auto") config.compile = "script";
-  if (config.compile == "graph") {
+  if (config.compile == CompileMode::kAuto) config.compile = CompileMode::kScript;
+  if (config.compile == CompileMode::kGraph) {
     const std::string reason = why_no_graphs(device);
     if (!reason.empty()) {
       log_warning(str("compile \"graph\" is \"script\" here, to the same bits: ", reason));
-      config.compile = "script";
+      config.compile = CompileMode::kScript;
     }
   }
   if (!config.batch.micro_tokens) {
@@ -76,7 +77,7 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
 at::Device device_of(const Config& config) { return resolve_device(config.device); }
 
 Precision precision_of(const Config& config) {
-  return resolve_precision(config.precision, device_of(config));
+  return resolve_precision(name_of(config.precision), device_of(config));
 }
 
 RunLength run_length(const TrainConfig& train) {

@@ -19,8 +19,8 @@ SequenceConfig sequence(const char* batching, const char* schedule, int64_t cycl
   SequenceConfig config;
   config.max_length = 64;
   config.min_length = 8;
-  config.batching = batching;
-  config.schedule.type = schedule;
+  config.batching = value_named<Batching>(batching).value();
+  config.schedule.type = value_named<LengthScheduleType>(schedule).value();
   config.schedule.cycles = cycles;
   return config;
 }
@@ -87,7 +87,7 @@ TEST(BatchOrderPlan, BalancedCutSpreadsTokensOverTheLengths) {
   for (const LengthSummary& length : balanced.lengths()) {
     EXPECT_NEAR(static_cast<double>(length.targets_per_epoch), 40 * 19'999 / 4.0, 6000);
   }
-  config.cut = "longest";
+  config.cut = BucketCut::kLongest;
   const BatchOrder longest = order_of(shard, config, {.epochs = 1});
   EXPECT_GT(longest.lengths().back().targets_per_epoch, 40 * 19'999 * 0.99);
 }

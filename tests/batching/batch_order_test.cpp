@@ -20,10 +20,12 @@ namespace {
 
 constexpr int64_t kBatchTokens = 256;
 
+using Schedule = LengthScheduleType;
+
 struct Setting {
-  std::string batching;
-  std::string cut;
-  std::string schedule;
+  Batching batching;
+  BucketCut cut;
+  Schedule schedule;
   bool shuffle;
   bool mixture;
 };
@@ -33,18 +35,18 @@ std::vector<Setting> valid_settings() {
   std::vector<Setting> settings;
   for (const bool shuffle : {true, false}) {
     for (const bool mixture : {false, true}) {
-      const auto add = [&](const char* batching, const char* cut, const char* schedule) {
+      const auto add = [&](Batching batching, BucketCut cut, Schedule schedule) {
         settings.push_back({batching, cut, schedule, shuffle, mixture});
       };
-      for (const char* schedule : {"constant", "linear", "root", "step"}) {
-        add("pack", "balanced", schedule);
-        add("concat", "balanced", schedule);
+      for (const Schedule schedule :
+           {Schedule::kConstant, Schedule::kLinear, Schedule::kRoot, Schedule::kStep}) {
+        add(Batching::kPack, BucketCut::kBalanced, schedule);
+        add(Batching::kConcat, BucketCut::kBalanced, schedule);
       }
-      for (const char* schedule :
-           {"constant", "linear", "root", "step", "natural", "grow_linear", "grow_p2"}) {
-        add("pad", "balanced", schedule);
-        add("bucket", "balanced", schedule);
-        add("bucket", "longest", schedule);
+      for (const auto& [schedule, name] : enum_names(Schedule{})) {
+        add(Batching::kPad, BucketCut::kBalanced, schedule);
+        add(Batching::kBucket, BucketCut::kBalanced, schedule);
+        add(Batching::kBucket, BucketCut::kLongest, schedule);
       }
     }
   }
@@ -52,8 +54,8 @@ std::vector<Setting> valid_settings() {
 }
 
 std::string name_of(const Setting& s) {
-  return s.batching + "_" + s.cut + "_" + s.schedule + (s.shuffle ? "_shuffled" : "_in_order") +
-         (s.mixture ? "_mixture" : "");
+  return name_of(s.batching) + "_" + name_of(s.cut) + "_" + name_of(s.schedule) +
+         (s.shuffle ? "_shuffled" : "_in_order") + (s.mixture ? "_mixture" : "");
 }
 
 void PrintTo(const Setting& setting, std::ostream* out) { *out << name_of(setting); }
@@ -71,18 +73,20 @@ class BatchOrderProperties : public testing::TestWithParam<Setting> {
   }
   // The same without a cap: what the rows are before they are divided.
   BatchOrder uncapped(const TokenShard& shard, const RunLength& run) const {
-    return order_of(caps() ? "constant" : GetParam().schedule, shard, run, 7, "corpus", {});
+    return order_of(caps() ? Schedule::kConstant : GetParam().schedule, shard, run, 7, "corpus",
+                    {});
   }
   Coverage coverage(const TokenShard& shard) const {
-    return {shard, mixture(shard), GetParam().batching != "concat"};
+    return {shard, mixture(shard), GetParam().batching != Batching::kConcat};
   }
   // An even number of epochs is whole for each source.
   Mixture mixture(const TokenShard& shard) const {
     return GetParam().mixture ? mixture_of(shard.num_documents(), {1, 2, 0.5}) : one_source();
   }
   bool caps() const {
-    const std::string& schedule = GetParam().schedule;
-    return schedule == "linear" || schedule == "root" || schedule == "step";
+    const Schedule schedule = GetParam().schedule;
+    return schedule == Schedule::kLinear || schedule == Schedule::kRoot ||
+           schedule == Schedule::kStep;
   }
   double targets_an_epoch(const TokenShard& shard) const {
     const Mixture sources = mixture(shard);
@@ -95,7 +99,7 @@ class BatchOrderProperties : public testing::TestWithParam<Setting> {
   }
 
  private:
-  BatchOrder order_of(const std::string& schedule, const TokenShard& shard, const RunLength& run,
+  BatchOrder order_of(Schedule schedule, const TokenShard& shard, const RunLength& run,
                       int64_t seed, const std::string& fingerprint,
                       const std::vector<Replan>& replans) const {
     SequenceConfig sequence;
@@ -290,7 +294,8 @@ TEST_P(BatchOrderProperties, SeedAndFingerprintDecideTheOrder) {
   };
   const auto base = content(order(shard, steps(40)));
   EXPECT_EQ(content(order(shard, steps(40), 8)) == base, !GetParam().shuffle);
-  const bool keyed_cut = GetParam().batching == "bucket" && GetParam().cut == "balanced";
+  const bool keyed_cut =
+      GetParam().batching == Batching::kBucket && GetParam().cut == BucketCut::kBalanced;
   EXPECT_EQ(content(order(shard, steps(40), 7, "another")) == base,
             !GetParam().shuffle && !keyed_cut);
 }

@@ -88,7 +88,7 @@ TEST(HfConfig, WhatIsWrittenReadsBack) {
   model.vocab_size = 67;
   model.rope_theta = 500.0;
   for (const bool scaled : {false, true}) {
-    if (scaled) model.rope_scaling = RopeScalingConfig{"llama3", 8.0, 1.0, 4.0, 64};
+    if (scaled) model.rope_scaling = RopeScalingConfig{RopeType::kLlama3, 8.0, 1.0, 4.0, 64};
     const auto json = hf_model_config_json(model, 67, 128, 1, 2, -1);
     ModelConfig expected = model;
     expected.head_dim = 64;  // always written

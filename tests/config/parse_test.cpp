@@ -73,8 +73,10 @@ TEST(Parse, DefaultsFollowTheVariant) {
   EXPECT_EQ(parsed(R"("optimizer": {"type": "soap"})").optimizer.betas, (Betas{0.95, 0.95}));
   EXPECT_EQ(parsed("", {"optimizer.type=ademamix"}).optimizer.betas, (Betas{0.9, 0.999, 0.9999}));
   EXPECT_EQ(parsed(R"("optimizer": {"type": "muon"})").optimizer.betas, (Betas{0.9, 0.95}));
-  EXPECT_EQ(parsed(R"("sequence": {"batching": "concat"})").sequence.schedule.type, "constant");
-  EXPECT_EQ(parsed(R"("sequence": {"batching": "pad"})").sequence.schedule.type, "grow_p2");
+  EXPECT_EQ(parsed(R"("sequence": {"batching": "concat"})").sequence.schedule.type,
+            LengthScheduleType::kConstant);
+  EXPECT_EQ(parsed(R"("sequence": {"batching": "pad"})").sequence.schedule.type,
+            LengthScheduleType::kGrowP2);
   EXPECT_EQ(parsed(R"("model": {"num_attention_heads": 8})").model.num_key_value_heads, 8);
   EXPECT_EQ(parsed(R"("model": {"num_attention_heads": 8, "num_key_value_heads": null})")
                 .model.num_key_value_heads,
@@ -109,7 +111,7 @@ TEST(Parse, APastedLlamaConfigIsAccepted) {
     "torch_dtype": "bfloat16", "transformers_version": "4.57.6", "use_cache": true})");
   EXPECT_EQ(config.model.hidden_size, 512);
   EXPECT_EQ(config.model.rope_theta, 500000.0);
-  EXPECT_EQ(config.model.rope_scaling, (RopeScalingConfig{"llama3", 4.0, 1.0, 4.0, 2048}));
+  EXPECT_EQ(config.model.rope_scaling, (RopeScalingConfig{RopeType::kLlama3, 4.0, 1.0, 4.0, 2048}));
   const Config v5 = parsed(R"("model": {"hidden_size": 512, "rope_parameters": {
     "rope_type": "llama3", "rope_theta": 500000.0, "factor": 4.0, "low_freq_factor": 1.0,
     "high_freq_factor": 4.0, "original_max_position_embeddings": 2048}})");

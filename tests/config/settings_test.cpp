@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "config/catalog.h"
+#include "config/describe/catalog.h"
 
 namespace lmtrain {
 namespace {
@@ -20,7 +20,7 @@ TEST(Settings, EachIsDocumentedOnceAndItsDefaultIsAllowed) {
     EXPECT_FALSE(describe_allowed(setting).empty()) << entry.key;
     EXPECT_FALSE(describe_default(setting).empty()) << entry.key;
     EXPECT_EQ(setting.units.empty(),
-              setting.kind != SettingKind::kDuration && setting.kind != SettingKind::kDurations)
+              setting.kind != SettingKind::kTrainingDuration && setting.kind != SettingKind::kTrainingDurations)
         << entry.key;
     if (setting.kind == SettingKind::kChoice) {
       EXPECT_NE(std::find(setting.choices.begin(), setting.choices.end(), value_text(setting)),

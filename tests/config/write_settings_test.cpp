@@ -31,9 +31,11 @@ class RandomFiller {
   void operator()(double* slot) { *slot = number(); }
   void operator()(int64_t* slot) { *slot = integer(); }
   void operator()(std::string* slot) {
-    const auto& choices = setting_->choices;
-    *slot = choices.empty() ? text() : choices[below(choices.size())];
-    if (setting_->kind == SettingKind::kDevice) *slot = "cuda:" + std::to_string(below(8));
+    *slot = setting_->kind == SettingKind::kDevice ? "cuda:" + std::to_string(below(8)) : text();
+  }
+  void operator()(const ChoiceSlot& slot) {
+    const std::vector<std::string>& choices = setting_->choices;
+    EXPECT_TRUE(slot.assign(choices[below(choices.size())]));
   }
   void operator()(TrainingDuration* slot) { *slot = duration(); }
   void operator()(std::vector<double>* slot) { *slot = {number(), number()}; }
@@ -45,7 +47,8 @@ class RandomFiller {
     if (below(2) == 0) (*this)(&slot->emplace());
   }
   void operator()(RopeScalingConfig* slot) {
-    *slot = {"llama3", 1 + uniform(), uniform() + 0.1, 2 + uniform(), 1 + integer_below(4096)};
+    *slot = {RopeType::kLlama3, 1 + uniform(), uniform() + 0.1, 2 + uniform(),
+             1 + integer_below(4096)};
   }
   void operator()(std::vector<DataSourceConfig>* slot) {
     slot->clear();
@@ -107,8 +110,8 @@ Config random_config(uint64_t seed) {
   c.name = "name " + std::to_string(seed);
   c.sequence.min_length = int64_t{1} << random.below(8);
   c.sequence.max_length = c.sequence.min_length << random.below(8);
-  if (c.sequence.batching == "pack" || c.sequence.batching == "concat") {
-    c.sequence.schedule.type = "linear";
+  if (c.sequence.batching == Batching::kPack || c.sequence.batching == Batching::kConcat) {
+    c.sequence.schedule.type = LengthScheduleType::kLinear;
   }
   std::vector<TrainingDuration>& boundaries = c.sequence.schedule.boundaries;
   c.sequence.schedule.lengths.assign(boundaries.size(), c.sequence.min_length);
@@ -125,14 +128,14 @@ Config random_config(uint64_t seed) {
   c.model.hidden_size =
       c.model.num_attention_heads * 2 * (1 + static_cast<int64_t>(random.below(64)));
   if (c.model.head_dim) c.model.head_dim = 64;
-  if (c.precision == "fp8") {
+  if (c.precision == PrecisionSetting::kFp8) {
     c.model.hidden_size *= 16;
     c.model.intermediate_size = 16 * (1 + static_cast<int64_t>(random.below(64)));
   }
   c.tokenizer.train.vocab_size += 260;
   c.tokenizer.train.vocab_size = std::min<int64_t>(c.tokenizer.train.vocab_size, 4'000'000);
   if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;
-  c.optimizer.betas.resize(c.optimizer.type == "ademamix" ? 3 : 2, 0.5);
+  c.optimizer.betas.resize(c.optimizer.type == OptimizerType::kAdEMAMix ? 3 : 2, 0.5);
   const uint64_t length = random.below(3);
   c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
   c.train.tokens = length == 1 ? std::optional<int64_t>(12345) : std::nullopt;

@@ -144,7 +144,7 @@ TEST_F(Split, ManyShortDocumentsGiveTheShardsTheyAlwaysGave) {
   }
   folder_.write("a.txt", lines);
   config_.data.train = {{folder_.str("a.txt"), 1.0}};
-  config_.data.format = "lines";
+  config_.data.format = DataFormat::kLines;
   config_.data.eval_fraction = 0.1;
   const PreparedData data = prepare();
   EXPECT_EQ(data.fingerprint, "036b883b1544a84b9ff31fb011882096");
@@ -254,7 +254,7 @@ TEST_F(Split, EvaluationTextThatIsTrainedOnIsCounted) {
 }
 
 TEST_F(Split, LittleHeldOutTextIsSaid) {
-  config_.data.format = "lines";
+  config_.data.format = DataFormat::kLines;
   write("corpus/a.txt", text(20'000));
   ::testing::internal::CaptureStderr();
   const PreparedData data = prepare();
@@ -266,7 +266,7 @@ TEST_F(Split, LittleHeldOutTextIsSaid) {
 
 // nanoGPT's train.bin: ids without any separator.
 TEST_F(Split, TokensOfOneDocument) {
-  config_.data.format = "tokens";
+  config_.data.format = DataFormat::kTokens;
   Ids ids;
   for (int i = 0; i < 400'000; ++i) ids.push_back(3 + static_cast<int32_t>(random_() % 380));
   folder_.write("corpus/train.bin", testing::ids_as<uint16_t>(ids));
@@ -297,7 +297,7 @@ TEST_F(Split, TokensOfOneDocument) {
 }
 
 TEST_F(Split, TokensBySource) {
-  config_.data.format = "tokens";
+  config_.data.format = DataFormat::kTokens;
   const int32_t eos = tokenizer_.eos_id();
   const auto random_ids = [&](int documents, int size) {
     Ids ids;
@@ -326,7 +326,7 @@ TEST_F(Split, TokensBySource) {
 }
 
 TEST_F(Split, TokensOfEvaluationThatAreTrainedOnAreCounted) {
-  config_.data.format = "tokens";
+  config_.data.format = DataFormat::kTokens;
   const int32_t eos = tokenizer_.eos_id();
   folder_.write("corpus/a.bin", testing::ids_as<uint16_t>({5, 6, 7, eos, 8, 9, eos}));
   folder_.write("eval.bin", testing::ids_as<uint16_t>({8, 9, eos, 10, eos, 11, eos}));

@@ -111,7 +111,7 @@ TEST_F(Prepare, AddingDocumentsMovesNoOther) {
     for (int i = 0; i < num_documents; ++i) lines += str("one line number ", i, "\n");
     folder_.write("lines.txt", lines);
     config_.data.train = {{folder_.str("lines.txt"), 1.0}};
-    config_.data.format = "lines";
+    config_.data.format = DataFormat::kLines;
     return eval_texts(prepare());
   };
   const std::vector<std::string> before = prepare_lines(400);
@@ -169,7 +169,7 @@ TEST_F(Prepare, GivenEvaluationTextMeansNoHoldOut) {
 
 TEST_F(Prepare, NothingToTrainOnIsADataError) {
   folder_.write("blank.txt", "\n\n\n");
-  config_.data.format = "lines";
+  config_.data.format = DataFormat::kLines;
   config_.data.train = {{folder_.str("blank.txt"), 1.0}};
   expect_contains(error_of(ErrorKind::kData, [&] { prepare(); }), "no document");
   config_.data.eval = config_.data.train;
@@ -247,16 +247,16 @@ TEST_F(Prepare, FormatsThatHoldTheSameDocumentsGiveTheSameShards) {
   folder_.write("lines.txt", lines);
   folder_.write("documents.jsonl", json);
   config_.data.text_field = "body";
-  const auto fingerprint = [&](const char* path, const char* format) {
+  const auto fingerprint = [&](const char* path, DataFormat format) {
     config_.data.train = {{folder_.str(path), 1.0}};
     config_.data.format = format;
     const PreparedData data = prepare();
     EXPECT_EQ(data.train_documents + data.eval_documents, 40);
     return data.fingerprint;
   };
-  const std::string files = fingerprint("files", "text");
-  EXPECT_EQ(fingerprint("lines.txt", "lines"), files);
-  EXPECT_EQ(fingerprint("documents.jsonl", "auto"), files);
+  const std::string files = fingerprint("files", DataFormat::kText);
+  EXPECT_EQ(fingerprint("lines.txt", DataFormat::kLines), files);
+  EXPECT_EQ(fingerprint("documents.jsonl", DataFormat::kAuto), files);
 }
 
 TEST_F(Prepare, BrokenCacheEntriesAreMadeAnew) {
@@ -433,14 +433,14 @@ TEST_F(Prepare, InvalidUtf8IsReadAsReplacementCharacters) {
 TEST_F(Prepare, TokenizePaths) {
   folder_.write("odd.jsonl", "{\"text\": \"from json\"}\n");
   const fs::path shard = folder_ / "loose.bin";
-  tokenize_paths({folder_.str("odd.jsonl"), folder_.str("corpus/0")}, "auto", "text", kModel, true,
-                 true, shard);
+  tokenize_paths({folder_.str("odd.jsonl"), folder_.str("corpus/0")}, DataFormat::kAuto, "text",
+                 kModel, true, true, shard);
   std::vector<std::string> expected;
   for (int i = 0; i < 10; ++i) expected.push_back(text(i));
   expected.emplace_back("from json");
   EXPECT_EQ(texts_of(shard, tokenizer_), expected);
   error_of(ErrorKind::kUsage, [&] {
-    tokenize_paths({folder_.str("nothing")}, "auto", "text", kModel, true, true, shard);
+    tokenize_paths({folder_.str("nothing")}, DataFormat::kAuto, "text", kModel, true, true, shard);
   });
 }
 

@@ -187,7 +187,8 @@ TEST_F(Resume, InsideTablesAndCompressedFiles) {
   folder_.write("lines/a.txt.gz", testing::compressed(lines, Compression::kGzip));
   for (const char* path : {"table/a.parquet", "table/b.arrow", "lines/a.txt.gz"}) {
     config_.data.train = {{folder_.str(path), 1.0}};
-    config_.data.format = std::string(path).starts_with("lines") ? "lines" : "auto";
+    config_.data.format =
+        std::string(path).starts_with("lines") ? DataFormat::kLines : DataFormat::kAuto;
     config_.tokenizer.train.vocab_size = 280;
     const PreparedData expected = prepare_in("expected");
     interrupt_at(20);

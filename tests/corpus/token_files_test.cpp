@@ -21,7 +21,7 @@ const std::string kModel =
 class TokenFiles : public ::testing::Test {
  protected:
   TokenFiles() {
-    config_.data.format = "tokens";
+    config_.data.format = DataFormat::kTokens;
     config_.data.cache_dir = folder_.str("cache");
     config_.data.eval_fraction = 0;
     config_.tokenizer.model = kModel;

@@ -120,7 +120,7 @@ ModelOutcome run_model(const at::Device& device, bool fp8) {
   const ModelConfig config = testing::two_layer_model();
   Parameters parameters(ParameterLayout(config, 503), at::kBFloat16, device);
   parameters.initialize(1, 0.08);
-  Llama model(config, parameters, 100, "script", /*z_loss=*/0, fp8);
+  Llama model(config, parameters, 100, CompileMode::kScript, /*z_loss=*/0, fp8);
   const MicroBatch micro = micro_batch(random_integers(0, 503, {3, 100}, 1),
                                        random_integers(-1, 503, {3, 100}, 2), 1.0 / 300);
   ModelOutcome outcome;

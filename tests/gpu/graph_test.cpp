@@ -63,11 +63,12 @@ void expect_the_bits_of_script(const GraphCase& test) {
   SCOPED_TRACE(at::str(test.optimizer, ' ', test.dtype, test.packed ? " packed" : "",
                        test.fp8 ? " in fp8" : ""));
   const Deterministic deterministic;
-  const GraphOutcome script = train_by_graphs(test, "script", nullptr);
-  ASSERT_TRUE(train_by_graphs(test, "script", nullptr) == script) << "script itself differs";
+  const GraphOutcome script = train_by_graphs(test, CompileMode::kScript, nullptr);
+  ASSERT_TRUE(train_by_graphs(test, CompileMode::kScript, nullptr) == script)
+      << "script itself differs";
   Counts counts;
   const GraphOutcome graph =
-      train_by_graphs(test, "graph", std::make_unique<Recorder>(counts, test.device));
+      train_by_graphs(test, CompileMode::kGraph, std::make_unique<Recorder>(counts, test.device));
   EXPECT_TRUE(graph == script);
   EXPECT_GT(counts.launches, counts.captures);
   EXPECT_GT(counts.captures, 0) << "nothing was captured";
@@ -95,10 +96,10 @@ TEST(GpuGraphs, AreNearScriptWithoutDeterminism) {
     for (const bool packed : {false, true}) {
       const GraphCase test{"adamw", dtype, *device, packed};
       SCOPED_TRACE(at::str(dtype, packed ? " packed" : ""));
-      const GraphOutcome script = train_by_graphs(test, "script", nullptr);
+      const GraphOutcome script = train_by_graphs(test, CompileMode::kScript, nullptr);
       Counts counts;
       const GraphOutcome graph =
-          train_by_graphs(test, "graph", std::make_unique<Recorder>(counts, *device));
+          train_by_graphs(test, CompileMode::kGraph, std::make_unique<Recorder>(counts, *device));
       EXPECT_GT(counts.captures, 0) << "nothing was captured";
       ASSERT_EQ(graph.numbers.size(), script.numbers.size());
       for (size_t i = 0; i < script.numbers.size(); ++i) {

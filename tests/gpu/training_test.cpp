@@ -19,7 +19,7 @@ struct Outcome {
           double loss_scale = 1)
       : parameters(ParameterLayout(reference.config, *reference.config.vocab_size), dtype, device) {
     load_weights(TensorFiles(reference.folder), parameters);
-    Llama model(reference.config, parameters, reference.max_length, "script");
+    Llama model(reference.config, parameters, reference.max_length, CompileMode::kScript);
     gradient = at::zeros_like(parameters.master());
     loss = model
                .loss_and_gradient(
@@ -90,7 +90,7 @@ TEST_P(OnGpu, UpdatesWriteTheWorkingWeights) {
     for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
       SCOPED_TRACE(at::str(type, " ", at::toString(dtype)));
       OptimizerConfig config;
-      config.type = type;
+      config.type = value_named<OptimizerType>(type).value();
       config.betas.resize(type == "ademamix" ? 3 : 2, 0.999);
       const Outcome cpu(reference, at::kFloat, at::kCPU);
       Outcome cuda(reference, dtype, *device);
@@ -111,7 +111,7 @@ TEST_P(OnGpu, OptimizersUpdateAsOnTheCpu) {
   for (const std::string type : {"adamw", "lion", "ademamix", "muon"}) {
     SCOPED_TRACE(type);
     OptimizerConfig config;
-    config.type = type;
+    config.type = value_named<OptimizerType>(type).value();
     config.betas.resize(type == "ademamix" ? 3 : 2, 0.999);
     Outcome cpu(reference, at::kFloat, at::kCPU);
     Outcome cuda(reference, at::kFloat, *device);

@@ -51,7 +51,7 @@ struct Result {
 };
 
 struct Case {
-  std::string compile = "script";
+  CompileMode compile = CompileMode::kScript;
   at::ScalarType dtype = at::kFloat;
   bool tied = true;
   std::vector<int32_t> segments = {};
@@ -80,21 +80,22 @@ Result step(const Case& test, bool checkpointing) {
 
 TEST(Recompute, SameBitsInLessMemory) {
   std::vector<int32_t> segments = {0, 3, 20, 32, 64, 65, 96};
-  const std::vector<Case> cases = {{"script"},
-                                   {"eager"},
-                                   {"script", at::kBFloat16},
-                                   {"eager", at::kBFloat16},
-                                   {"script", at::kDouble},
-                                   {"script", at::kFloat, /*tied=*/false},
-                                   {"script", at::kBFloat16, true, segments},
-                                   {"eager", at::kFloat, true, segments}};
+  const std::vector<Case> cases = {{CompileMode::kScript},
+                                   {CompileMode::kEager},
+                                   {CompileMode::kScript, at::kBFloat16},
+                                   {CompileMode::kEager, at::kBFloat16},
+                                   {CompileMode::kScript, at::kDouble},
+                                   {CompileMode::kScript, at::kFloat, /*tied=*/false},
+                                   {CompileMode::kScript, at::kBFloat16, true, segments},
+                                   {CompileMode::kEager, at::kFloat, true, segments}};
   for (const Case& test : cases) {
     const Result kept = step(test, false);
     const Result computed_again = step(test, true);
-    EXPECT_TRUE(same_bits(kept.loss, computed_again.loss)) << test.compile;
-    EXPECT_TRUE(same_bits(kept.gradient, computed_again.gradient)) << test.compile << test.dtype;
+    EXPECT_TRUE(same_bits(kept.loss, computed_again.loss)) << name_of(test.compile);
+    EXPECT_TRUE(same_bits(kept.gradient, computed_again.gradient))
+        << name_of(test.compile) << test.dtype;
     EXPECT_GT(kept.gradient.abs().max().item<double>(), 0);
-    EXPECT_LT(computed_again.peak, kept.peak / 2) << test.compile << test.dtype;
+    EXPECT_LT(computed_again.peak, kept.peak / 2) << name_of(test.compile) << test.dtype;
     EXPECT_GT(computed_again.peak, 0);
   }
 }

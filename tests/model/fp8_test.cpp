@@ -22,7 +22,7 @@ struct Outcome {
 };
 
 Outcome run(bool fp8, const ModelConfig& config = two_layer_model(),
-            const std::string& compile = "script", uint64_t seed = 1) {
+            CompileMode compile = CompileMode::kScript, uint64_t seed = 1) {
   const Threads one_thread(1);
   Parameters parameters(ParameterLayout(config, kVocabulary), at::kBFloat16, at::kCPU);
   parameters.initialize(seed, 0.08);
@@ -44,8 +44,8 @@ TEST(LlamaInFp8, IsNearBf16AndNotIt) {
   double squares = 0;
   Outcome bf16, fp8;
   for (uint64_t seed = kStarts; seed >= 1; --seed) {
-    bf16 = run(false, two_layer_model(), "script", seed);
-    fp8 = run(true, two_layer_model(), "script", seed);
+    bf16 = run(false, two_layer_model(), CompileMode::kScript, seed);
+    fp8 = run(true, two_layer_model(), CompileMode::kScript, seed);
     const double difference = (fp8.loss - bf16.loss).item<double>();
     EXPECT_NE(difference, 0);
     squares += difference * difference;
@@ -70,7 +70,8 @@ TEST(LlamaInFp8, EagerScriptAndRecomputedLayersGiveTheSameBits) {
   const Outcome script = run(true);
   ModelConfig recomputing = two_layer_model();
   recomputing.activation_checkpointing = true;
-  for (const Outcome& other : {run(true, two_layer_model(), "eager"), run(true, recomputing)}) {
+  for (const Outcome& other :
+       {run(true, two_layer_model(), CompileMode::kEager), run(true, recomputing)}) {
     EXPECT_TRUE(same_bits(other.loss, script.loss));
     EXPECT_TRUE(same_bits(other.gradient, script.gradient));
   }

@@ -32,7 +32,7 @@ class GenerateTest : public ::testing::Test {
   }
 
   LlamaCase golden_{"gqa_untied"};
-  Llama llama_ = golden_.llama("script");
+  Llama llama_ = golden_.llama(CompileMode::kScript);
   std::vector<int32_t> prompt_ = {1, 5, 9, 33};
 };
 
@@ -139,7 +139,7 @@ TEST_F(GenerateTest, TellsEveryTokenAndEndsWhenTold) {
 }
 
 TEST_F(GenerateTest, AContextBeyondTheLongestLosesItsOldestTokens) {
-  Llama short_one(golden_.config, golden_.parameters, 4, "script");
+  Llama short_one(golden_.config, golden_.parameters, 4, CompileMode::kScript);
   const std::vector<int32_t> prompt = {1, 8, 20, 41, 5, 9, 33};
   const std::vector<int32_t> tokens =
       generate(short_one, prompt, greedy(6), [](int32_t) { return true; });

@@ -18,7 +18,7 @@ using testing::same_bits;
 using testing::Threads;
 
 // Case and `compile`.
-class LlamaParityTest : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+class LlamaParityTest : public ::testing::TestWithParam<std::tuple<std::string, CompileMode>> {
  protected:
   LlamaCase golden_{std::get<0>(GetParam())};
   Llama llama_ = golden_.llama(std::get<1>(GetParam()));
@@ -54,12 +54,11 @@ TEST_P(LlamaParityTest, LossAndEveryGradientAreThoseOfTransformers) {
   EXPECT_EQ(llama_.loss(micro_batch(ids, labels, golden_.mean_scale())).item<double>(), loss);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, LlamaParityTest,
-                         ::testing::Combine(::testing::ValuesIn(testing::llama_cases()),
-                                            ::testing::Values("eager", "script")),
-                         [](const auto& one) {
-                           return std::get<0>(one.param) + "_" + std::get<1>(one.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Reference, LlamaParityTest,
+    ::testing::Combine(::testing::ValuesIn(testing::llama_cases()),
+                       ::testing::Values(CompileMode::kEager, CompileMode::kScript)),
+    [](const auto& one) { return std::get<0>(one.param) + "_" + name_of(std::get<1>(one.param)); });
 
 TEST(Llama, EagerAndScriptGiveTheSameBits) {
   for (const std::string& name : testing::llama_cases()) {
@@ -68,7 +67,7 @@ TEST(Llama, EagerAndScriptGiveTheSameBits) {
       const at::Tensor ids = golden.tensor("input_ids");
       std::vector<at::Tensor> results[2];
       for (const size_t i : {0U, 1U}) {
-        Llama llama = golden.llama(i == 0 ? "eager" : "script");
+        Llama llama = golden.llama(i == 0 ? CompileMode::kEager : CompileMode::kScript);
         at::Tensor gradient = golden.new_gradient();
         results[i] = {llama.logits(ids),
                       llama.loss_and_gradient(micro_batch(ids, golden.tensor("labels"), 1.0),
@@ -86,7 +85,7 @@ TEST(Llama, CallsBeforeDoNotChangeTheBits) {
   LlamaCase golden("gqa_untied");
   const at::Tensor ids = golden.tensor("input_ids");
   const at::Tensor labels = golden.tensor("labels");
-  for (const char* compile : {"eager", "script"}) {
+  for (const CompileMode compile : {CompileMode::kEager, CompileMode::kScript}) {
     Llama llama = golden.llama(compile);
     const at::Tensor first = golden.new_gradient(), later = golden.new_gradient();
     const at::Tensor loss = llama.loss_and_gradient(micro_batch(ids, labels, 1.0), first, true);
@@ -107,7 +106,7 @@ TEST(Llama, RunsTwiceToTheSameBits) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     Parameters parameters(ParameterLayout(config, 503), dtype, at::kCPU);
     parameters.initialize(1, 0.02);
-    Llama llama(config, parameters, 256, "script");
+    Llama llama(config, parameters, 256, CompileMode::kScript);
     const at::Tensor ids = testing::random_integers(0, 503, {4, 256}, 1);
     const at::Tensor labels = testing::random_integers(-1, 503, {4, 256}, 2);
     const at::Tensor first = at::zeros_like(parameters.master());
@@ -127,7 +126,7 @@ TEST(Llama, MicroBatchesAddUpToTheBatch) {
   const at::Tensor labels = golden.tensor("labels");
   ASSERT_EQ(ids.size(0), 4);
   const double scale = golden.mean_scale();
-  Llama llama = golden.llama("script");
+  Llama llama = golden.llama(CompileMode::kScript);
   const at::Tensor whole = golden.new_gradient();
   const double loss =
       llama.loss_and_gradient(micro_batch(ids, labels, scale), whole, true).item<double>();
@@ -181,7 +180,7 @@ TEST(Llama, PaddingRowsAndPositionsCountNothing) {
 TEST(Llama, Bf16IsNearFp32) {
   for (const std::string& name : testing::llama_cases()) {
     LlamaCase golden(name, at::kBFloat16);
-    Llama llama = golden.llama("script");
+    Llama llama = golden.llama(CompileMode::kScript);
     const at::Tensor logits = llama.logits(golden.tensor("input_ids"));
     EXPECT_EQ(logits.scalar_type(), at::kBFloat16);
     EXPECT_LE(largest_difference(logits, golden.tensor("logits")), 5e-2) << name;
@@ -214,7 +213,7 @@ TEST(Llama, LaterTokensDoNotReachBack) {
 // The leaves are views of the working weights: an update in place is seen by the next call.
 TEST(Llama, SeesWeightsThatWereUpdatedInPlace) {
   LlamaCase golden("mha_tied", at::kBFloat16);
-  Llama llama = golden.llama("script");
+  Llama llama = golden.llama(CompileMode::kScript);
   const at::Tensor ids = golden.tensor("input_ids");
   const at::Tensor before = llama.logits(ids);
   {
@@ -228,7 +227,7 @@ TEST(Llama, SeesWeightsThatWereUpdatedInPlace) {
 
 TEST(Llama, RefusesARowLongerThanItsTables) {
   LlamaCase golden("mha_tied");
-  Llama llama(golden.config, golden.parameters, 8, "eager");
+  Llama llama(golden.config, golden.parameters, 8, CompileMode::kEager);
   EXPECT_EQ(llama.max_length(), 8);
   llama.logits(at::zeros({1, 8}, at::kLong));
   const std::string message = testing::error_of(ErrorKind::kInternal, [&] {

@@ -18,18 +18,19 @@ struct Training {
   at::Tensor weights;
 };
 
-Training train(LlamaCase& golden, const std::string& compile) {
+Training train(LlamaCase& golden, CompileMode compile) {
   const nlohmann::json& settings = golden.golden.at("adamw");
   OptimizerConfig optimizer_config;
   optimizer_config.betas = settings.at("betas").get<std::vector<double>>();
   optimizer_config.eps = settings.at("eps");
   optimizer_config.weight_decay = settings.at("weight_decay");
-  const ClipConfig clip{"norm", settings.at("clip_max_norm")};
+  const ClipConfig clip{ClipType::kNorm, settings.at("clip_max_norm")};
   const nlohmann::json& schedule = settings.at("lr_schedule");
   LrScheduleConfig lr_config;
-  lr_config.type = schedule.at("type");
+  lr_config.type = value_named<LrScheduleType>(schedule.at("type").get<std::string>()).value();
   lr_config.warmup = {schedule.at("warmup"), TrainingDuration::Unit::kSteps};
-  lr_config.warmup_shape = schedule.at("warmup_shape");
+  lr_config.warmup_shape =
+      value_named<WarmupShape>(schedule.at("warmup_shape").get<std::string>()).value();
   lr_config.warmup_start = schedule.at("warmup_start");
   lr_config.min_ratio = schedule.at("min_ratio");
   const LrSchedule lr(lr_config, settings.at("lr_peak"), schedule.at("steps"), true, 1);
@@ -61,7 +62,7 @@ TEST_P(TenStepsTest, LossesAreThoseOfTransformersInEagerAndScript) {
   Training runs[2];
   for (const size_t i : {0U, 1U}) {
     LlamaCase golden(GetParam());
-    runs[i] = train(golden, i == 0 ? "eager" : "script");
+    runs[i] = train(golden, i == 0 ? CompileMode::kEager : CompileMode::kScript);
     const nlohmann::json& expected = golden.golden.at("adamw");
     double largest = 0;
     for (size_t step = 0; step < 10; ++step) {
@@ -81,7 +82,7 @@ TEST_P(TenStepsTest, LossesAreThoseOfTransformersInEagerAndScript) {
 
 TEST_P(TenStepsTest, Bf16FollowsFp32) {
   LlamaCase golden(GetParam(), at::kBFloat16);
-  const Training run = train(golden, "script");
+  const Training run = train(golden, CompileMode::kScript);
   for (size_t step = 0; step < 10; ++step) {
     const double loss = golden.golden.at("adamw").at("losses")[step];
     EXPECT_NEAR(run.losses[step], loss, 2e-2 * loss) << "step " << step;

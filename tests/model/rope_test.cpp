@@ -15,7 +15,7 @@ std::vector<double> frequencies(const ModelConfig& model) {
   std::vector<double> result;
   for (int64_t r = 0; r < model.resolved_head_dim() / 2; ++r) {
     double frequency = std::pow(model.rope_theta, -2.0 * static_cast<double>(r) / size);
-    if (model.rope_scaling && model.rope_scaling->rope_type == "llama3") {
+    if (model.rope_scaling && model.rope_scaling->rope_type == RopeType::kLlama3) {
       const RopeScalingConfig& scaling = *model.rope_scaling;
       const double turns = static_cast<double>(scaling.original_max_position_embeddings) *
                            frequency / (2 * std::acos(-1.0));
@@ -61,7 +61,7 @@ TEST(RopeTables, Llama3ScalingKeepsFastAndStretchesSlowFrequencies) {
   model.head_dim = 16;
   model.rope_theta = 10000.0;
   const std::vector<double> plain = frequencies(model);
-  model.rope_scaling = RopeScalingConfig{"llama3", 8.0, 1.0, 4.0, 256};
+  model.rope_scaling = RopeScalingConfig{RopeType::kLlama3, 8.0, 1.0, 4.0, 256};
   const std::vector<double> scaled = frequencies(model);
   int kept = 0, stretched = 0, between = 0;
   for (size_t r = 0; r < plain.size(); ++r) {

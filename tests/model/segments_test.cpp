@@ -28,7 +28,7 @@ ModelConfig small_config() {
 }
 
 struct Model {
-  explicit Model(at::ScalarType dtype = at::kFloat, const std::string& compile = "script")
+  explicit Model(at::ScalarType dtype = at::kFloat, CompileMode compile = CompileMode::kScript)
       : parameters(ParameterLayout(small_config(), kVocabulary), dtype, at::kCPU),
         llama(small_config(), initialized(), kLength, compile) {}
 
@@ -67,7 +67,7 @@ std::vector<std::pair<int64_t, int64_t>> ranges() {
 }
 
 TEST(Segments, EveryTokenHasTheLossItHasInItsDocumentAlone) {
-  for (const char* compile : {"eager", "script"}) {
+  for (const CompileMode compile : {CompileMode::kEager, CompileMode::kScript}) {
     Model model(at::kFloat, compile);
     const at::Tensor ids = random_integers(0, kVocabulary, {2, kLength}, 1);
     const at::Tensor targets = random_integers(0, kVocabulary, {2, kLength}, 2);
@@ -162,7 +162,7 @@ TEST(Segments, EagerAndScriptGiveTheSameBits) {
   const at::Tensor ids = random_integers(0, kVocabulary, {2, kLength}, 1);
   const at::Tensor targets = random_integers(0, kVocabulary, {2, kLength}, 2);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    Model eager(dtype, "eager"), script(dtype, "script");
+    Model eager(dtype, CompileMode::kEager), script(dtype, CompileMode::kScript);
     const auto a = eager.step(ids, targets, kSegments);
     const auto b = script.step(ids, targets, kSegments);
     EXPECT_EQ(a.first, b.first);

@@ -60,7 +60,7 @@ TEST(GradientNorm, IsNotFiniteWhereTheGradientIsNot) {
 }
 
 TEST(ClipGradient, ByNormGivesPyTorchsFactorAndLeavesTheGradient) {
-  const ClipConfig config{"norm", 0.5};
+  const ClipConfig config{ClipType::kNorm, 0.5};
   const at::Tensor grad = random_tensor({9}, 3), before = grad.clone();
   EXPECT_DOUBLE_EQ(clip_gradient(config, grad, 2.0), 0.5 / (2.0 + 1e-6));
   EXPECT_DOUBLE_EQ(clip_gradient(config, grad, 0.5), 0.5 / (0.5 + 1e-6));
@@ -72,16 +72,16 @@ TEST(ClipGradient, ByNormGivesPyTorchsFactorAndLeavesTheGradient) {
 
 TEST(ClipGradient, ByValueClampsInPlace) {
   at::Tensor grad = at::tensor({-3.0F, -0.5F, 0.0F, 0.25F, 0.5F, 7.0F});
-  EXPECT_EQ(clip_gradient({"value", 0.5}, grad, 8.0), 1.0);
+  EXPECT_EQ(clip_gradient({ClipType::kValue, 0.5}, grad, 8.0), 1.0);
   EXPECT_TRUE(same_bits(grad, at::tensor({-0.5F, -0.5F, 0.0F, 0.25F, 0.5F, 0.5F})));
   grad[1] = kNaN;
-  clip_gradient({"value", 0.5}, grad, kNaN);
+  clip_gradient({ClipType::kValue, 0.5}, grad, kNaN);
   EXPECT_TRUE(grad[1].isnan().item<bool>());
 }
 
 TEST(ClipGradient, NoneChangesNothing) {
   const at::Tensor grad = 100 * random_tensor({9}, 4), before = grad.clone();
-  EXPECT_EQ(clip_gradient({"none", 0.5}, grad, 300.0), 1.0);
+  EXPECT_EQ(clip_gradient({ClipType::kNone, 0.5}, grad, 300.0), 1.0);
   EXPECT_TRUE(same_bits(grad, before));
 }
 

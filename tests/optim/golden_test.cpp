@@ -33,13 +33,14 @@ struct Golden {
         inputs(reference_folder("optimizers/inputs.safetensors")),
         file(reference_folder("optimizers/" + rule + ".safetensors")) {
     const nlohmann::json& own = settings.at("rules").at(rule == "torch_muon" ? "muon" : rule);
-    config.type = own.at("type");
+    config.type = value_named<OptimizerType>(own.at("type").get<std::string>()).value();
     config.betas = own.value("betas", config.betas);
     config.lr = settings.at("lr");
     config.eps = settings.at("eps");
     config.weight_decay = settings.at("weight_decay");
     config.nesterov = own.value("nesterov", config.nesterov);
-    config.adjust_lr = own.value("adjust_lr", config.adjust_lr);
+    config.adjust_lr =
+        value_named<AdjustLr>(own.value("adjust_lr", name_of(config.adjust_lr))).value();
     config.max_precond_dim = own.value("max_precond_dim", config.max_precond_dim);
     config.alpha_warmup = {own.value("alpha_warmup", 0.0), TrainingDuration::Unit::kSteps};
     config.beta3_warmup = {own.value("beta3_warmup", 0.0), TrainingDuration::Unit::kSteps};
@@ -133,7 +134,7 @@ Training::Make muon_in(at::ScalarType dtype) {
 
 // The exact rule whatever this processor would iterate in.
 Training::Make maker(const Golden& golden, at::ScalarType dtype) {
-  if (golden.config.type != "muon") return make_optimizer;
+  if (golden.config.type != OptimizerType::kMuon) return make_optimizer;
   return muon_in(dtype == at::kDouble ? at::kDouble : at::kFloat);
 }
 

@@ -125,7 +125,7 @@ TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
   };
   OptimizerConfig config = config_of(GetParam());
   config.weight_decay_end_ratio = 4;
-  config.end_shape = "cosine";
+  config.end_shape = EndShape::kCosine;
   config.groups = {{"*embed*", std::nullopt, 0.3}};
   if (GetParam() != "ademamix") config.betas_end = {0.5, 0.8};
   OptimizerConfig constant = config;

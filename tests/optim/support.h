@@ -25,7 +25,7 @@ inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vo
 
 inline OptimizerConfig config_of(const std::string& type) {
   OptimizerConfig config;
-  config.type = type;
+  config.type = value_named<OptimizerType>(type).value();
   if (type == "ademamix") config.betas = {0.9, 0.999, 0.9999};
   return config;
 }

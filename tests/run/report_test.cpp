@@ -59,7 +59,7 @@ TEST(Report, EndOfARun) {
 
 TEST(Report, NextCommandsAreWhatAShellTakes) {
   Config config;
-  config.lr_schedule.type = "constant";
+  config.lr_schedule.type = LrScheduleType::kConstant;
   config.train.tokens = 5'000'000;
   EXPECT_EQ(next_commands("/runs/a", config),
             "next       lmtrain eval /runs/a\n"
@@ -78,7 +78,7 @@ TEST(Report, NextCommandsAreWhatAShellTakes) {
 TEST(Report, ADecayedRunIsNotAdvisedToResume) {
   for (const char* type : {"cosine", "linear", "sqrt", "wsd"}) {
     Config config;
-    config.lr_schedule.type = type;
+    config.lr_schedule.type = value_named<LrScheduleType>(type).value();
     const std::string advice = next_commands("/my runs/a", config);
     EXPECT_EQ(advice.find("resume"), std::string::npos) << type;
     EXPECT_NE(advice.find("lmtrain train CONFIG.json --run-dir NEW --set init_from='/my runs/a'"),

@@ -49,11 +49,11 @@ class RunWarningsTest : public ::testing::Test {
 
 TEST_F(RunWarningsTest, AnOrdinaryRunHasNone) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
-  for (const char* batching : {"pad", "pack", "concat"}) {
+  for (const Batching batching : {Batching::kPad, Batching::kPack, Batching::kConcat}) {
     config.sequence.batching = batching;
-    config.sequence.max_length = batching == std::string("pad") ? 128 : 64;
-    config.sequence.schedule.type = "constant";
-    EXPECT_EQ(warnings(), std::vector<std::string>()) << batching;
+    config.sequence.max_length = batching == Batching::kPad ? 128 : 64;
+    config.sequence.schedule.type = LengthScheduleType::kConstant;
+    EXPECT_EQ(warnings(), std::vector<std::string>()) << name_of(batching);
   }
 }
 
@@ -96,13 +96,13 @@ TEST_F(RunWarningsTest, LengthsThatNoDocumentHas) {
   config.sequence.max_length = 1024;
   config.batch.tokens = 1024;
   expect("sequence.max_length 1024: the longest rows have 64");
-  config.sequence.batching = "pack";
-  config.sequence.schedule.type = "constant";
+  config.sequence.batching = Batching::kPack;
+  config.sequence.schedule.type = LengthScheduleType::kConstant;
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
 TEST_F(RunWarningsTest, ACapThatTheRunDoesNotOutgrow) {
-  config.sequence.schedule.type = "linear";
+  config.sequence.schedule.type = LengthScheduleType::kLinear;
   EXPECT_EQ(warnings(), std::vector<std::string>());  // 100 %
   for (const auto& [duration, text] :
        {std::pair{TrainingDuration{1000, TrainingDuration::Unit::kSteps}, "duration 1000 steps"},
@@ -114,7 +114,7 @@ TEST_F(RunWarningsTest, ACapThatTheRunDoesNotOutgrow) {
   }
   config.sequence.schedule.duration = {9, TrainingDuration::Unit::kEpochs};
   EXPECT_EQ(warnings(), std::vector<std::string>());
-  config.sequence.schedule.type = "step";
+  config.sequence.schedule.type = LengthScheduleType::kStep;
   config.sequence.schedule.lengths = {8, 32};
   config.sequence.schedule.boundaries = {{10, TrainingDuration::Unit::kPercent},
                                          {90'000, TrainingDuration::Unit::kTokens}};
@@ -125,7 +125,7 @@ TEST_F(RunWarningsTest, AWarmUpOrDecayThatFillsTheRun) {
   config.lr_schedule.warmup = {1000, TrainingDuration::Unit::kSteps};
   expect("lr_schedule.warmup 1000 steps is as long as the run (train.tokens 40.0K)");
   config.lr_schedule.warmup = {1, TrainingDuration::Unit::kPercent};
-  config.lr_schedule.type = "wsd";
+  config.lr_schedule.type = LrScheduleType::kWsd;
   EXPECT_EQ(warnings(), std::vector<std::string>());
   config.lr_schedule.decay = {50'000, TrainingDuration::Unit::kTokens};
   expect("lr_schedule.decay 50K is longer than what follows the warm-up");
@@ -179,20 +179,20 @@ TEST_F(RateRiseTest, OfADecayThatHadBegunNamesBothRates) {
       << *finished;
   EXPECT_NE(finished->find("init_from"), std::string::npos);
   for (const char* type : {"cosine", "linear", "sqrt"}) {
-    config.lr_schedule.type = type;
+    config.lr_schedule.type = value_named<LrScheduleType>(type).value();
     EXPECT_TRUE(rise(50)) << type;
   }
 }
 
 TEST_F(RateRiseTest, IsNoneWhereTheRateHolds) {
-  config.lr_schedule.type = "constant";
+  config.lr_schedule.type = LrScheduleType::kConstant;
   EXPECT_FALSE(rise(100));
-  config.lr_schedule.type = "wsd";
+  config.lr_schedule.type = LrScheduleType::kWsd;
   EXPECT_FALSE(rise(70));  // on the plateau
   const std::optional<std::string> late = rise(90);
   ASSERT_TRUE(late);
   EXPECT_NE(late->find("branch from a checkpoint before"), std::string::npos) << *late;
-  config.lr_schedule.type = "cosine";
+  config.lr_schedule.type = LrScheduleType::kCosine;
   config.lr_schedule.warmup = {50, TrainingDuration::Unit::kSteps};
   EXPECT_FALSE(rise(20));  // warming up, in the same steps
   EXPECT_FALSE(rate_rise(config, config, order(), {90, 0}));

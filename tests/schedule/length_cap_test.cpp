@@ -19,7 +19,7 @@ constexpr RunClock kRun{.total = 1000, .tokens_per_step = 1000, .tokens_per_epoc
 
 LengthScheduleConfig schedule(const char* type, TrainingDuration duration = {100, Unit::kPercent}) {
   LengthScheduleConfig config;
-  config.type = type;
+  config.type = value_named<LengthScheduleType>(type).value();
   config.duration = duration;
   return config;
 }

@@ -66,7 +66,7 @@ TEST(SaveSchedule, KeepEveryInAnyUnit) {
 
 TEST(SaveSchedule, TheLastOfThePlateauIsKept) {
   Config config = config_with({25, Unit::kSteps}, std::nullopt);
-  config.lr_schedule.type = "wsd";  // the last 20 % decay
+  config.lr_schedule.type = LrScheduleType::kWsd;  // the last 20 % decay
   const Saves saves = saves_of(config);
   EXPECT_EQ(saves.due, (Steps{25, 48, 50}));
   EXPECT_EQ(saves.kept, Steps{48});
@@ -75,7 +75,7 @@ TEST(SaveSchedule, TheLastOfThePlateauIsKept) {
   config.train.tokens = 6000;
   config.lr_schedule.decay = {1150, Unit::kTokens};  // begins inside step 49
   EXPECT_EQ(saves_of(config).kept, Steps{49});
-  config.lr_schedule.type = "cosine";
+  config.lr_schedule.type = LrScheduleType::kCosine;
   EXPECT_EQ(saves_of(config).kept, Steps{});
 }
 

@@ -69,7 +69,7 @@ struct LoadedModel {
     load_weights(TensorFiles(folder), parameters);
   }
 
-  Llama llama(const std::string& compile = "eager") {
+  Llama llama(CompileMode compile = CompileMode::kEager) {
     return Llama(config, parameters, max_length, compile);
   }
   at::Tensor new_gradient() const { return at::zeros({parameters.layout().flat_size()}); }

@@ -12,8 +12,8 @@ Config tiny_config() {
   Config config;
   config.threads = 1;
   config.device = "cpu";
-  config.precision = "fp32";
-  config.compile = "script";
+  config.precision = PrecisionSetting::kFp32;
+  config.compile = CompileMode::kScript;
   config.model = testing::tiny_model_config();
   config.sequence.max_length = 32;
   config.sequence.min_length = 8;
@@ -55,7 +55,7 @@ TEST(Bench, MeasuresEveryLength) {
 // In steps without, since the phases of a graph cannot be told apart.
 TEST(Bench, HasThePhasesOfStepsByGraphsToo) {
   Config config = tiny_config();
-  config.compile = "graph";
+  config.compile = CompileMode::kGraph;
   const BenchResult result = run_bench(
       config, {/*steps=*/1, /*warmup=*/0}, [](const LengthBench&) {}, nullptr);
   for (const LengthBench& length : result.lengths) {
@@ -68,7 +68,7 @@ TEST(Bench, HasThePhasesOfStepsByGraphsToo) {
 TEST(Bench, PeakMemoryIsThatOfEachLengthAlone) {
   Config config = tiny_config();
   config.model.vocab_size = 8000;
-  config.sequence.batching = "concat";
+  config.sequence.batching = Batching::kConcat;
   config.sequence.max_length = 512;
   const auto peak = [&](int64_t micro_tokens) {
     config.batch = {8192, micro_tokens};
@@ -97,8 +97,8 @@ TEST(Bench, LengthsAreThoseTheConfigCanHave) {
     SequenceConfig sequence;
     sequence.min_length = 64;
     sequence.max_length = 256;
-    sequence.batching = batching;
-    sequence.schedule.type = schedule;
+    sequence.batching = value_named<Batching>(batching).value();
+    sequence.schedule.type = value_named<LengthScheduleType>(schedule).value();
     return lengths_of(sequence);
   };
   const std::vector<int64_t> all = {64, 128, 256};
@@ -108,8 +108,8 @@ TEST(Bench, LengthsAreThoseTheConfigCanHave) {
   EXPECT_EQ(lengths("pack", "step"), all);
   EXPECT_EQ(lengths("pack", "constant"), std::vector<int64_t>{256});
   SequenceConfig odd;
-  odd.batching = "concat";
-  odd.schedule.type = "root";
+  odd.batching = Batching::kConcat;
+  odd.schedule.type = LengthScheduleType::kRoot;
   odd.min_length = 10;
   odd.max_length = 100;  // 25 is no longer even
   EXPECT_EQ(lengths_of(odd), (std::vector<int64_t>{25, 50, 100}));

@@ -6,7 +6,7 @@ namespace lmtrain {
 namespace {
 
 Config config_of(int64_t tokens, const TrainingDuration& every,
-                 const std::string& precision = "fp32") {
+                 PrecisionSetting precision = PrecisionSetting::kFp32) {
   Config config;
   config.batch.tokens = 1000;
   config.train.tokens = tokens;
@@ -47,7 +47,8 @@ TEST(EvalShare, CountsAsTheRunWillHaveThem) {
 
 TEST(EvalShare, AutoIsAtMostATenthOfTheRun) {
   const PreparedData none;
-  for (const char* precision : {"fp32", "bf16", "fp16", "fp8"}) {
+  for (const PrecisionSetting precision : {PrecisionSetting::kFp32, PrecisionSetting::kBf16,
+                                           PrecisionSetting::kFp16, PrecisionSetting::kFp8}) {
     for (const TrainingDuration every : {TrainingDuration{5, TrainingDuration::Unit::kPercent},
                                          TrainingDuration{0, TrainingDuration::Unit::kSteps},
                                          TrainingDuration{1, TrainingDuration::Unit::kPercent},

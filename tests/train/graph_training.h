@@ -21,7 +21,7 @@ inline ModelConfig graph_model_config() {
 // Betas and weight decay on their way, and groups of their own rates.
 inline OptimizerConfig graph_optimizer_config(const std::string& type) {
   OptimizerConfig config;
-  config.type = type;
+  config.type = value_named<OptimizerType>(type).value();
   config.betas = {0.9, 0.95};
   config.betas_end = {0.8, 0.99};
   if (type == "ademamix") {
@@ -82,7 +82,7 @@ struct GraphOutcome {
 };
 
 // `recorder`: null for a training without graphs.
-inline GraphOutcome train_by_graphs(const GraphCase& test, const std::string& compile,
+inline GraphOutcome train_by_graphs(const GraphCase& test, CompileMode compile,
                                     std::unique_ptr<GraphRecorder> recorder,
                                     const MakeOptimizer& make = usual_optimizer) {
   const Threads one_thread{1};

@@ -9,7 +9,7 @@ namespace {
 
 GuardConfig spikes(int64_t window = 8) {
   GuardConfig config;
-  config.on_spike = "skip";
+  config.on_spike = GuardPolicy::kSkip;
   config.spike_sigma = 6;
   config.window = window;
   return config;
@@ -33,7 +33,7 @@ TEST(Guard, WhatIsNotFiniteIsNamed) {
     EXPECT_EQ(judge_step(config, state, 64, bad, bad).anomaly, Anomaly::kNotFinite);
   }
   GuardConfig off;
-  off.on_nonfinite = "off";
+  off.on_nonfinite = GuardPolicy::kOff;
   EXPECT_EQ(judge_step(off, state, 64, NAN, NAN).anomaly, Anomaly::kNone);
 }
 
@@ -86,7 +86,7 @@ TEST(Guard, EachLengthHasItsOwnWindow) {
 
 TEST(Guard, KeepsAWindowAndNothingThatIsNotFinite) {
   GuardConfig config = spikes(8);
-  config.on_nonfinite = "off";  // such updates are applied, and still do not enter
+  config.on_nonfinite = GuardPolicy::kOff;  // such updates are applied, and still do not enter
   GuardState state;
   for (int i = 0; i < 1000; ++i) {
     note_update(config, state, 64, i % 3 == 0 ? NAN : 4 + 0.1 * (i % 3), 1 + 0.1 * (i % 3));

@@ -26,7 +26,7 @@ using testing::TinyRun;
 Config tiny_config(int64_t tokens, int64_t micro_tokens) {
   Config config;
   config.device = "cpu";
-  config.precision = "fp32";
+  config.precision = PrecisionSetting::kFp32;
   config.model = testing::tiny_model_config();
   config.sequence.max_length = kTinyLength;
   config.batch = {tokens, micro_tokens};
@@ -139,7 +139,7 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
       error_of(ErrorKind::kMemory, [&] { require_memory(config, fixed - 1); });
   EXPECT_NE(message.find("lower model.hidden_size (now 16)"), std::string::npos) << message;
   config.checkpoint.async = true;
-  config.optimizer.type = "soap";
+  config.optimizer.type = OptimizerType::kSoap;
   EXPECT_NE(explain_memory(config, 16, 1).find("set checkpoint.async to false"), std::string::npos)
       << explain_memory(config, 16, 1);
 }
@@ -155,7 +155,7 @@ Batch random_batch() {
 }
 
 TEST(MicroBatchLimits, ATrialThatFitsChangesNoBitOfWhatFollows) {
-  for (const char* batching : {"bucket", "pack"}) {
+  for (const Batching batching : {Batching::kBucket, Batching::kPack}) {
     Config config = tiny_config(128, 64);
     config.sequence.batching = batching;
     TinyModel tried;

@@ -14,7 +14,7 @@ Config planned_config() {
   Config config;
   config.model = testing::tiny_model_config();
   config.device = "cpu";
-  config.precision = "fp32";
+  config.precision = PrecisionSetting::kFp32;
   config.sequence.max_length = 64;
   config.sequence.min_length = 8;
   config.batch.tokens = 256;
@@ -101,7 +101,7 @@ TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
   const RunPlan plan = plan_run(config, {}, batches);
   EXPECT_EQ(plan.checkpoints, 7);  // 50, 60, 100, 120, 150, 180, the end
   EXPECT_EQ(plan.kept_checkpoints, 3);
-  config.lr_schedule.type = "wsd";  // the decay begins at 160
+  config.lr_schedule.type = LrScheduleType::kWsd;  // the decay begins at 160
   EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 4);
   config.checkpoint.keep_every = {{90, TrainingDuration::Unit::kSeconds}};
   EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, std::nullopt);
@@ -146,15 +146,15 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
 TEST_F(PlanTest, OptimizersKeepWhatIsPlanned) {
   Config config = planned_config();
   config.optimizer.betas = {0.9, 0.99, 0.999};
-  for (const char* type : {"adamw", "lion", "ademamix", "muon", "soap"}) {
+  for (const auto& [type, name] : enum_names(OptimizerType{})) {
     config.optimizer.type = type;
     Parameters parameters(ParameterLayout(config.model, 50), at::kFloat, at::kCPU);
     const auto optimizer = make_optimizer(config.optimizer, parameters);
     int64_t bytes = 0;
     for (const OptimizerBuffer& buffer : optimizer->buffers())
       bytes += static_cast<int64_t>(buffer.values.nbytes());
-    EXPECT_GT(bytes, 0) << type;
-    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, bytes) << type;
+    EXPECT_GT(bytes, 0) << name;
+    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, bytes) << name;
   }
 }
 

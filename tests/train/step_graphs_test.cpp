@@ -57,10 +57,12 @@ class Recorder : public GraphRecorder {
   std::unique_ptr<GraphRecorder> inner_ = graph_recorder(at::kCPU);
 };
 
-GraphOutcome by_script(const GraphCase& test) { return train_by_graphs(test, "script", nullptr); }
+GraphOutcome by_script(const GraphCase& test) {
+  return train_by_graphs(test, CompileMode::kScript, nullptr);
+}
 
 GraphOutcome by_graphs(const GraphCase& test, Counts& counts) {
-  return train_by_graphs(test, "graph", std::make_unique<Recorder>(counts));
+  return train_by_graphs(test, CompileMode::kGraph, std::make_unique<Recorder>(counts));
 }
 
 struct NamedCase {
@@ -75,7 +77,7 @@ TEST_P(StepGraphsTest, GiveTheBitsOfScript) {
   Counts counts;
   const GraphOutcome expected = by_script(test);
   EXPECT_TRUE(by_graphs(test, counts) == expected);
-  EXPECT_TRUE(train_by_graphs(test, "eager", nullptr) == expected);
+  EXPECT_TRUE(train_by_graphs(test, CompileMode::kEager, nullptr) == expected);
   EXPECT_GT(counts.captures, 0);
   EXPECT_GT(counts.launches, 20);
   // Every graph was preceded by its warm_ups.
@@ -141,8 +143,8 @@ TEST(StepGraphs, ABakedInLearningRateIsNoticed) {
     };
     Counts counts;
     const GraphCase test{optimizer};
-    EXPECT_FALSE(train_by_graphs(test, "graph", std::make_unique<Recorder>(counts), baked) ==
-                 by_script(test));
+    EXPECT_FALSE(train_by_graphs(test, CompileMode::kGraph, std::make_unique<Recorder>(counts),
+                                 baked) == by_script(test));
   }
 }
 
@@ -154,7 +156,8 @@ TEST(StepGraphs, ALaunchThatDoesNothingIsNoticed) {
     Counts counts;
     auto recorder = std::make_unique<Recorder>(counts);
     recorder->launches = [missing](int number) { return number != missing; };
-    EXPECT_FALSE(train_by_graphs({}, "graph", std::move(recorder)) == expected) << missing;
+    EXPECT_FALSE(train_by_graphs({}, CompileMode::kGraph, std::move(recorder)) == expected)
+        << missing;
   }
 }
 
@@ -162,7 +165,7 @@ TEST(StepGraphs, ACaptureThatDoesTheWorkTooIsNoticed) {
   Counts counts;
   auto recorder = std::make_unique<Recorder>(counts);
   recorder->before_capture = [](const Work& work, int) { work(); };
-  EXPECT_FALSE(train_by_graphs({}, "graph", std::move(recorder)) == by_script({}));
+  EXPECT_FALSE(train_by_graphs({}, CompileMode::kGraph, std::move(recorder)) == by_script({}));
 }
 
 // ---- Falling back ----
@@ -178,7 +181,7 @@ TEST(StepGraphs, AShapeThatIsNotCapturedGoesOnAsScript) {
       throw Error(ErrorKind::kInternal, "CUDA graph: end of the capture: no");
     };
     ::testing::internal::CaptureStderr();
-    const GraphOutcome outcome = train_by_graphs({}, "graph", std::move(recorder));
+    const GraphOutcome outcome = train_by_graphs({}, CompileMode::kGraph, std::move(recorder));
     const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_TRUE(outcome == expected);
     EXPECT_GT(counts.launches, 0);
@@ -194,7 +197,7 @@ TEST(StepGraphs, TheReasonIsLoggedOnceAShape) {
   auto recorder = std::make_unique<Recorder>(counts);
   recorder->before_capture = [](const Work&, int) { throw std::runtime_error("not today"); };
   ::testing::internal::CaptureStderr();
-  const GraphOutcome outcome = train_by_graphs({}, "graph", std::move(recorder));
+  const GraphOutcome outcome = train_by_graphs({}, CompileMode::kGraph, std::move(recorder));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(outcome == by_script({}));
   EXPECT_EQ(counts.launches, 0);
@@ -217,14 +220,17 @@ TEST(StepGraphs, OutOfMemoryPassesThrough) {
   recorder->before_capture = [](const Work&, int) {
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "CUDA out of memory");
   };
-  EXPECT_THROW(train_by_graphs({}, "graph", std::move(recorder)), c10::OutOfMemoryError);
+  EXPECT_THROW(train_by_graphs({}, CompileMode::kGraph, std::move(recorder)),
+               c10::OutOfMemoryError);
 }
 
 // ---- In a run ----
 
 // As a config is resolved where there are graphs.
 struct GraphRun : TinyRun {
-  explicit GraphRun(const Json& changes) : TinyRun(changes) { config.compile = "graph"; }
+  explicit GraphRun(const Json& changes) : TinyRun(changes) {
+    config.compile = CompileMode::kGraph;
+  }
 };
 
 TEST(StepGraphs, ARunResumesToTheBitsOfScript) {
@@ -258,7 +264,7 @@ TEST(StepGraphs, TheGuardKeepsAnUpdateFromBeingLaunched) {
   for (const char* policy : {"skip", "rollback"}) {
     const Json changes = {{"guard", {{"on_nonfinite", policy}}}};
     std::vector<std::string> weights;
-    for (const char* compile : {"script", "graph"}) {
+    for (const CompileMode compile : {CompileMode::kScript, CompileMode::kGraph}) {
       TinyRun tiny(changes);
       tiny.config.compile = compile;
       Trainer trainer = tiny.trainer();
@@ -278,7 +284,7 @@ TEST(StepGraphs, OnACpuTheConfigFallsBackToScriptAndSaysWhy) {
   ::testing::internal::CaptureStderr();
   const TinyRun tiny(Json{{"compile", "graph"}});
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(tiny.config.compile, "script");
+  EXPECT_EQ(tiny.config.compile, CompileMode::kScript);
   EXPECT_NE(log.find("compile \"graph\" is \"script\" here"), std::string::npos) << log;
   EXPECT_NE(log.find("graphs are captured on a GPU"), std::string::npos) << log;
 }

@@ -30,7 +30,7 @@ inline ModelConfig tiny_model_config() {
 struct TinyModel {
   TinyModel()
       : parameters(ParameterLayout(config, kTinyVocabulary), at::kFloat, at::kCPU),
-        llama(config, initialized(parameters), kTinyLength, "eager") {}
+        llama(config, initialized(parameters), kTinyLength, CompileMode::kEager) {}
 
   at::Tensor new_gradient() const { return at::zeros({parameters.layout().flat_size()}); }
 

@@ -23,8 +23,8 @@ struct DocumentPlace {
 };
 
 struct Corpus {
-  std::vector<SourceFile> files;  // read in the format of each
-  std::string format;             // as configured: decides that of each file (format.h)
+  std::vector<SourceFile> files;          // read in the format of each
+  DataFormat format = DataFormat::kAuto;  // as configured: decides that of each file (format.h)
   std::string text_field;
 
   uint64_t total_bytes() const;

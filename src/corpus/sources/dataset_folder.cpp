@@ -255,12 +255,12 @@ class Selection {
 
 }  // namespace
 
-Paths documents_of(const fs::path& root, Paths found, bool is_pattern, const std::string& format,
-                   Role role, const std::string& place) {
-  const bool is_named_text = format == "text" || format == "lines";
+Paths documents_of(const fs::path& root, Paths found, bool is_pattern, DataFormat format, Role role,
+                   const std::string& place) {
+  const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
   Selection selection(root, std::move(found), is_pattern, role, place);
-  if (format == "auto" || format == "arrow") selection.take_saved_sets();
-  if (!is_named_text && format != "tokens") selection.leave_out_cards();
+  if (format == DataFormat::kAuto || format == DataFormat::kArrow) selection.take_saved_sets();
+  if (!is_named_text && format != DataFormat::kTokens) selection.leave_out_cards();
   selection.take_named_split();
   return std::move(selection).files();
 }

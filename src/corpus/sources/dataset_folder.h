@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "config/enums.h"
 #include "corpus/sources/splits.h"
 
 namespace lmtrain {
@@ -18,7 +19,7 @@ namespace lmtrain {
 // its files, Error(kData) for one that is damaged.
 std::vector<std::filesystem::path> documents_of(const std::filesystem::path& root,
                                                 std::vector<std::filesystem::path> found,
-                                                bool is_pattern, const std::string& format,
-                                                Role role, const std::string& place);
+                                                bool is_pattern, DataFormat format, Role role,
+                                                const std::string& place);
 
 }  // namespace lmtrain

@@ -28,8 +28,7 @@ struct Oddity {
 };
 
 // Sets the file's format, or tells why not.
-std::optional<Oddity> decide(SourceFile& file, const std::string& format,
-                             const std::string& text_field) {
+std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::string& text_field) {
   try {
     file.format = format_by_name(file.path, format);
   } catch (const Error& error) {
@@ -42,13 +41,13 @@ std::optional<Oddity> decide(SourceFile& file, const std::string& format,
   const Content content = look_at(file.path, text_field);
   switch (content.kind) {
     case Content::Kind::kJsonLines:
-      file.format = "jsonl";
+      file.format = name_of(DataFormat::kJsonl);
       return std::nullopt;
     case Content::Kind::kParquet:
-      file.format = "parquet";
+      file.format = name_of(DataFormat::kParquet);
       return std::nullopt;
     case Content::Kind::kArrow:
-      file.format = "arrow";
+      file.format = name_of(DataFormat::kArrow);
       return std::nullopt;
     case Content::Kind::kJson:
       return Oddity{Oddity::Kind::kJson, content.description};
@@ -57,7 +56,7 @@ std::optional<Oddity> decide(SourceFile& file, const std::string& format,
     case Content::Kind::kText:
       break;
   }
-  file.format = "text";
+  file.format = name_of(DataFormat::kText);
   if (file.size > 0 && (extension == ".csv" || extension == ".tsv"))
     return Oddity{Oddity::Kind::kTable, "a table as text"};
   return std::nullopt;
@@ -73,7 +72,7 @@ class Entry {
       odd_bytes_ += oddity->may_be_text() ? file.size : 0;
       odd_.push_back({&file, *std::move(oddity)});
     } else {
-      has_data_ = has_data_ || file.format != "text";
+      has_data_ = has_data_ || file.format != name_of(DataFormat::kText);
     }
   }
 
@@ -92,7 +91,7 @@ class Entry {
           str(place, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
               " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
     }
-    for (const Odd& odd : taken) odd.file->format = "text";
+    for (const Odd& odd : taken) odd.file->format = name_of(DataFormat::kText);
     log_note(str(place, counted(static_cast<int64_t>(taken.size()), "file"), " of ", num_files_,
                  " read as text though they look like data: ", list(taken)));
   }
@@ -144,35 +143,35 @@ class Entry {
 
 }  // namespace
 
-std::string format_by_name(const fs::path& path, const std::string& format) {
-  if (format == "tokens") {
+std::string format_by_name(const fs::path& path, DataFormat format) {
+  if (format == DataFormat::kTokens) {
     throw Error(ErrorKind::kConfig,
                 str(path.string(), ": the format \"tokens\" holds ids, and text is needed here"));
   }
   const bool is_compressed = compression_of(path) != Compression::kNone;
-  std::string decided = format;
-  if (format == "auto") {
+  DataFormat decided = format;
+  if (format == DataFormat::kAuto) {
     const fs::path extension = extension_of(path, is_compressed);
     if (extension == ".jsonl" || extension == ".ndjson") {
-      decided = "jsonl";
+      decided = DataFormat::kJsonl;
     } else if (extension == ".parquet") {
-      decided = "parquet";
+      decided = DataFormat::kParquet;
     } else if (extension == ".arrow" || extension == ".feather") {
-      decided = "arrow";
+      decided = DataFormat::kArrow;
     } else {
-      decided.clear();
+      return {};
     }
   }
-  if (is_compressed && (decided == "parquet" || decided == "arrow")) {
+  if (is_compressed && (decided == DataFormat::kParquet || decided == DataFormat::kArrow)) {
     throw Error(
         ErrorKind::kConfig,
-        str(path.string(), ": a ", decided,
+        str(path.string(), ": a ", name_of(decided),
             " file is not read when it is compressed as a whole (it is inside): unpack it"));
   }
-  return decided;
+  return name_of(decided);
 }
 
-void decide_formats(std::vector<SourceFile>& files, const std::string& format,
+void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer) {
   std::map<int32_t, Entry> entries;
   for (SourceFile& file : files) {

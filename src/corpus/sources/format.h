@@ -10,21 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "config/enums.h"
 #include "corpus/readers/source_file.h"
 
 namespace lmtrain {
 
-// text (a file is a document), lines, jsonl, parquet or arrow: `format`, or for "auto" by
+// text (a file is a document), lines, jsonl, parquet or arrow: `format`, or for kAuto by
 // extension, with that of a compression (byte_stream.h) taken off: .jsonl and .ndjson, .parquet,
 // .arrow and .feather. Empty where the name does not tell. Error(kConfig) for a format that holds
 // no text, a compression that is not read, or a table that is compressed as a whole.
-std::string format_by_name(const std::filesystem::path& path, const std::string& format);
+std::string format_by_name(const std::filesystem::path& path, DataFormat format);
 
 // Sets `format` of each file. `pointer` is that of the list in the config, or empty for paths typed
 // on the command line. Notes what it takes as text though it looks like data. Error(kConfig) that
 // names the files that cannot be read, and what to do; Error(kIo) and Error(kData) of
 // byte_stream.h. Polls stop_signal().
-void decide_formats(std::vector<SourceFile>& files, const std::string& format,
+void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer);
 
 // What was read in each format.

@@ -30,7 +30,7 @@ std::string explain_missing(const std::string& path) {
 
 // Without what belongs to a data set and is no document. `path` is a folder or a pattern.
 std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
-                                   const std::string& format, Role role, const std::string& place) {
+                                   DataFormat format, Role role, const std::string& place) {
   const bool is_pattern = !is_folder(path);
   fs::path root = path.has_filename() ? path : path.parent_path();
   if (is_pattern) {
@@ -46,7 +46,7 @@ std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> f
 }  // namespace
 
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
-                                          const std::string& pointer, const std::string& format,
+                                          const std::string& pointer, DataFormat format,
                                           Role role) {
   std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
   std::vector<SourceClaims> claims(sources.size());

@@ -25,7 +25,7 @@ inline constexpr const char* kTrainPointer = "/data/train";
 // are taken (dataset_folder.h), which depends on `format`.
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = kTrainPointer,
-                                          const std::string& format = "auto",
+                                          DataFormat format = DataFormat::kAuto,
                                           Role role = Role::kTrain);
 
 }  // namespace lmtrain

@@ -136,8 +136,13 @@ std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& 
 std::string train_tokenizer(const TokenizerTrainConfig& config, const Feed& feed) {
   // Without bytes to fall back on, a character that is left out is lost.
   const double coverage = config.byte_fallback ? kCoverage : 1.0;
-  return config.type == "unigram" ? train_unigram_model(config, feed, coverage)
-                                  : train_bpe_model(config, feed, coverage);
+  switch (config.type) {
+    case TokenizerType::kBpe:
+      return train_bpe_model(config, feed, coverage);
+    case TokenizerType::kUnigram:
+      return train_unigram_model(config, feed, coverage);
+  }
+  throw Error(ErrorKind::kInternal, "tokenizer.train.type is one without a trainer");
 }
 
 }  // namespace lmtrain

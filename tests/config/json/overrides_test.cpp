@@ -15,7 +15,7 @@ TEST(Overrides, TakeJsonOrABareWord) {
   EXPECT_EQ(config.optimizer.lr, 3e-4);
   EXPECT_EQ(config.device, "cpu");
   EXPECT_EQ(config.name, "quoted");
-  EXPECT_EQ(config.sequence.schedule.type, "natural");
+  EXPECT_EQ(config.sequence.schedule.type, LengthScheduleType::kNatural);
   EXPECT_EQ(config.eval.every, (TrainingDuration{500, TrainingDuration::Unit::kSteps}));
   EXPECT_EQ(config.batch.tokens, 65536);
   EXPECT_EQ(config.threads, 3);

@@ -28,11 +28,12 @@ struct Shards {
 class Formats : public ::testing::Test {
  protected:
   // Writes the file and prepares it, with a cache of its own.
-  void add(const std::string& name, const std::string& bytes, const char* format = "auto") {
+  void add(const std::string& name, const std::string& bytes,
+           DataFormat format = DataFormat::kAuto) {
     folder_.write(name, bytes);
     prepare(name, name, format);
   }
-  void prepare(const std::string& name, const std::string& pattern, const char* format) {
+  void prepare(const std::string& name, const std::string& pattern, DataFormat format) {
     Config config;
     config.data.train = {{folder_.str(pattern), 1.0}};
     config.data.format = format;
@@ -139,8 +140,8 @@ TEST_F(Formats, LinesToo) {
     texts.push_back(str("line ", i, " \t\xC3\xA9", std::string(i % 3 == 0 ? 1 : 0, '\0'), "."));
     lines += texts.back() + (i % 7 == 0 ? "\r\n" : "\n");
   }
-  add("a.txt", lines, "lines");
-  add("a.txt.gz", testing::compressed(lines, Compression::kGzip), "lines");
+  add("a.txt", lines, DataFormat::kLines);
+  add("a.txt.gz", testing::compressed(lines, Compression::kGzip), DataFormat::kLines);
   add_folder(texts);
   add_json(texts);
   add_tables(texts, arrow::large_utf8());
@@ -155,7 +156,7 @@ TEST_F(Formats, TokenizersTrainedOnASample) {
     texts.push_back(odd_text(i % 10 == 6 ? 7 : i));
     bytes += static_cast<int64_t>(texts.back().size());
   }
-  for (const char* type : {"bpe", "unigram"}) {
+  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kUnigram}) {
     trained_.emplace().type = type;
     trained_->vocab_size = 320;
     trained_->sample = bytes / 3;
@@ -175,17 +176,17 @@ TEST_F(Formats, InvalidUtf8WhereTheFormatHoldsIt) {
     lines += texts.back() + "\n";
   }
   add_folder(texts);
-  add("a.txt", lines, "lines");
+  add("a.txt", lines, DataFormat::kLines);
   add_tables(texts, arrow::binary());
   EXPECT_EQ(documents_, std::set<int64_t>({200}));
 }
 
 TEST_F(Formats, AnotherDocumentGivesOtherShards) {
-  add("a.txt", "one\ntwo\nthree\nfour\n", "lines");
+  add("a.txt", "one\ntwo\nthree\nfour\n", DataFormat::kLines);
   folder_.write("b.txt", "one\ntwo\nthree\nfive\n");
   Config config;
   config.data.train = {{folder_.str("b.txt"), 1.0}};
-  config.data.format = "lines";
+  config.data.format = DataFormat::kLines;
   config.data.cache_dir = folder_.str("cache/b");
   config.data.eval_fraction = 0.05;
   config.tokenizer.model =

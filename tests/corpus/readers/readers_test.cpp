@@ -20,7 +20,7 @@ struct Read {
   NoDocuments skipped;
 };
 
-Read read(const std::filesystem::path& path, const std::string& format = "auto",
+Read read(const std::filesystem::path& path, DataFormat format = DataFormat::kAuto,
           const std::string& field = "text", int64_t first = 0) {
   Read result;
   const std::string by_name = format_by_name(path, format);
@@ -38,7 +38,7 @@ Read read(const std::filesystem::path& path, const std::string& format = "auto",
   return result;
 }
 
-std::string problem(const std::filesystem::path& path, const std::string& format = "auto",
+std::string problem(const std::filesystem::path& path, DataFormat format = DataFormat::kAuto,
                     const std::string& field = "text") {
   return error_of(ErrorKind::kData, [&] { read(path, format, field); });
 }
@@ -59,19 +59,21 @@ TEST(TextReader, IsTheFileByteForByte) {
 TEST(LinesReader, EndsAndBlankLines) {
   const Folder folder;
   const Read result =
-      read(folder.write("a.txt", std::string("one\r\n\n two \n\r\nth\0ree\nlast", 25)), "lines");
+      read(folder.write("a.txt", std::string("one\r\n\n two \n\r\nth\0ree\nlast", 25)),
+           DataFormat::kLines);
   EXPECT_EQ(result.texts, Texts({"one", " two ", std::string("th\0ree", 6), "last"}));
   EXPECT_EQ(result.positions, std::vector<int64_t>({0, 1, 2, 3}));
   EXPECT_EQ(result.skipped.blank_lines, 2);
-  EXPECT_EQ(read(folder.write("b.txt", ""), "lines").texts, Texts());
-  EXPECT_EQ(read(folder.write("c.txt", "x\n"), "lines").texts, Texts({"x"}));
+  EXPECT_EQ(read(folder.write("b.txt", ""), DataFormat::kLines).texts, Texts());
+  EXPECT_EQ(read(folder.write("c.txt", "x\n"), DataFormat::kLines).texts, Texts({"x"}));
 }
 
 TEST(LinesReader, LinesLongerThanAnyBuffer) {
   const Folder folder;
   const std::string a(3'000'001, 'a');
   const std::string b((1 << 20) - 1, 'b');
-  EXPECT_EQ(read(folder.write("a.txt", a + "\n" + b + "\n\nc"), "lines").texts, Texts({a, b, "c"}));
+  EXPECT_EQ(read(folder.write("a.txt", a + "\n" + b + "\n\nc"), DataFormat::kLines).texts,
+            Texts({a, b, "c"}));
 }
 
 TEST(CompressedFiles, AnyNumberOfMembersReadsLikeTheWhole) {
@@ -88,7 +90,7 @@ TEST(CompressedFiles, AnyNumberOfMembersReadsLikeTheWhole) {
                                 pack(std::string_view(text).substr(1000, 200'000)) +
                                 pack(std::string_view(text).substr(201'000)) + pack("");
     EXPECT_EQ(read(folder.write(name, members)).texts, Texts({text}));
-    EXPECT_EQ(read(folder / name, "lines").texts.size(), 40000U);
+    EXPECT_EQ(read(folder / name, DataFormat::kLines).texts.size(), 40000U);
     EXPECT_EQ(read(folder.write(str("e", kExtensions[i]), pack(""))).texts, Texts({""}));
   }
 }
@@ -161,12 +163,12 @@ TEST(JsonLinesReader, FieldsInsideObjects) {
                                  "{\"a\": {\"b\": \"inside\", \"c\": {\"b\": \"no\"}}}\n"
                                  "{\"a\": {\"b\": \"no\"}, \"a.b\": \"the whole name\"}\n"
                                  "{\"a\": {\"b\": null}}\n");
-  const Read result = read(path, "auto", "a.b");
+  const Read result = read(path, DataFormat::kAuto, "a.b");
   EXPECT_EQ(result.texts, Texts({"inside", "the whole name"}));
   EXPECT_EQ(result.skipped.nulls, 1);
-  expect_contains(
-      problem(folder.write("b.jsonl", "{\"a\": [{\"b\": \"in a list\"}]}"), "auto", "a.b"),
-      "no field \"a.b\"");
+  expect_contains(problem(folder.write("b.jsonl", "{\"a\": [{\"b\": \"in a list\"}]}"),
+                          DataFormat::kAuto, "a.b"),
+                  "no field \"a.b\"");
 }
 
 TEST(JsonLinesReader, LongAndDeepLines) {
@@ -185,7 +187,7 @@ TEST(JsonLinesReader, BadLinesNameFileAndLine) {
   const auto message = [&](const std::string& line, const std::string& field = "text") {
     return problem(folder.write("bad.jsonl", "{\"text\": \"fine\", \"content\": \"x\"}\n\n" + line +
                                                  "\n{\"text\": \"fine\"}\n"),
-                   "auto", field);
+                   DataFormat::kAuto, field);
   };
   const std::string place = folder.str("bad.jsonl:3: ");
   for (const char* line :
@@ -281,7 +283,7 @@ TEST(TableReaders, GiveTheRowsOfTheColumnInOrder) {
     EXPECT_EQ(all.texts, texts_of(rows)) << name;
     EXPECT_EQ(all.skipped.nulls, static_cast<int64_t>(rows.size() - all.texts.size())) << name;
     for (const int64_t first : {1, 63, 64, 65, 500, 999, 1000}) {
-      const Read rest = read(folder / name, "auto", "text", first);
+      const Read rest = read(folder / name, DataFormat::kAuto, "text", first);
       // What comes before may be left out, what comes after must not.
       EXPECT_LE(rest.texts.size(), all.texts.size());
       EXPECT_TRUE(std::equal(rest.texts.rbegin(), rest.texts.rend(), all.texts.rbegin())) << name;
@@ -340,10 +342,11 @@ TEST(TableReaders, ColumnsInsideStructs) {
            {"a.arrow", testing::arrow_file_bytes(*table)},
            {"b.arrow", testing::arrow_stream_bytes(*table)}}) {
     folder.write(name, bytes);
-    const Read result = read(folder / name, "auto", "doc.text");
+    const Read result = read(folder / name, DataFormat::kAuto, "doc.text");
     EXPECT_EQ(result.texts, Texts({"a"})) << name;
     EXPECT_EQ(result.skipped.nulls, 2) << name;
-    expect_contains(problem(folder / name, "auto", "doc.txt"), "did you mean \"doc.text\"");
+    expect_contains(problem(folder / name, DataFormat::kAuto, "doc.txt"),
+                    "did you mean \"doc.text\"");
   }
 }
 
@@ -365,10 +368,12 @@ TEST(TableReaders, AColumnOfTheWholeNameComesBeforeOneInAStruct) {
       {"a.arrow", [](const arrow::Table& table) { return testing::arrow_file_bytes(table); }},
       {"b.arrow", [](const arrow::Table& table) { return testing::arrow_stream_bytes(table); }}};
   for (const auto& [name, write] : writers) {
-    EXPECT_EQ(read(folder.write(name, write(*both)), "auto", "a.b").texts, Texts({"whole"}));
-    expect_contains(problem(folder.write(name, write(*twice)), "auto", "a.b"),
+    EXPECT_EQ(read(folder.write(name, write(*both)), DataFormat::kAuto, "a.b").texts,
+              Texts({"whole"}));
+    expect_contains(problem(folder.write(name, write(*twice)), DataFormat::kAuto, "a.b"),
                     "two columns \"a.b\"");
-    expect_contains(problem(folder.write(name, write(*no_text)), "auto", "a.b"), "instead of text");
+    expect_contains(problem(folder.write(name, write(*no_text)), DataFormat::kAuto, "a.b"),
+                    "instead of text");
   }
 }
 
@@ -382,8 +387,9 @@ TEST(TableReaders, WrongColumns) {
     folder.write(name, bytes);
     expect_contains(problem(folder / name), name);
     expect_contains(problem(folder / name), "\"id\", \"content\", \"other\"");
-    expect_contains(problem(folder / name, "auto", "contents"), "did you mean \"content\"");
-    expect_contains(problem(folder / name, "auto", "id"), "instead of text");
+    expect_contains(problem(folder / name, DataFormat::kAuto, "contents"),
+                    "did you mean \"content\"");
+    expect_contains(problem(folder / name, DataFormat::kAuto, "id"), "instead of text");
   }
 }
 

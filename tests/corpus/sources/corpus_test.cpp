@@ -28,7 +28,7 @@ TEST(Corpus, DocumentsKnowTheirPlaceAndAPassMayBeginAtAny) {
   folder.write("a", "a0\n\na1\na2\n");
   folder.write("b", "");
   folder.write("c", "c0\nc1");
-  Corpus corpus{list_source_files({{folder.str(), 1.0}}), "lines", "text"};
+  Corpus corpus{list_source_files({{folder.str(), 1.0}}), DataFormat::kLines, "text"};
   decide_formats(corpus.files, corpus.format, corpus.text_field, "/data/train");
   const Places all = {{0, 0}, {0, 1}, {0, 2}, {2, 0}, {2, 1}};
   for (size_t first = 0; first < all.size(); ++first) {

@@ -41,7 +41,7 @@ class DatasetFolder : public ::testing::Test {
 
   // The files taken, below the folder.
   Names list(const std::string& path, Role role = Role::kTrain,
-             const std::string& format = "auto") const {
+             DataFormat format = DataFormat::kAuto) const {
     Names names;
     for (const SourceFile& file :
          list_source_files({{folder_.str(path), 1.0}}, "/data/train", format, role))
@@ -70,9 +70,10 @@ TEST_F(DatasetFolder, OfADatasetTheFilesOfItsStateAlone) {
   EXPECT_EQ(list("set/*"), files);
   EXPECT_EQ(list("set/*.arrow"), files);
   EXPECT_EQ(list("set", Role::kHeldOut), files);
-  EXPECT_EQ(list("set", Role::kTrain, "arrow"), files);
+  EXPECT_EQ(list("set", Role::kTrain, DataFormat::kArrow), files);
   EXPECT_EQ(list("**"), Names({"other.txt", files[0], files[1]}));
-  EXPECT_EQ(list("set", Role::kTrain, "text").size(), 5U) << "all of it, when it is said";
+  EXPECT_EQ(list("set", Role::kTrain, DataFormat::kText).size(), 5U)
+      << "all of it, when it is said";
   EXPECT_EQ(list("set/dataset_info.json"), Names({"set/dataset_info.json"}));
   expect_contains(problem(ErrorKind::kUsage, "set/cache-*"), "cache of one");
   expect_contains(notes("set"), "1 Arrow file left out");
@@ -151,11 +152,11 @@ TEST_F(DatasetFolder, SplitsByNameOfFileOrFolder) {
   write({"b/c4-train.00000-of-01024.json.gz", "b/c4-validation.00000-of-00008.json.gz"});
   EXPECT_EQ(list("b"), Names({"b/c4-train.00000-of-01024.json.gz"}));
   write({"c/wiki.train.tokens", "c/wiki.valid.tokens"});
-  EXPECT_EQ(list("c", Role::kTrain, "lines"), Names({"c/wiki.train.tokens"}));
+  EXPECT_EQ(list("c", Role::kTrain, DataFormat::kLines), Names({"c/wiki.train.tokens"}));
   write({"d/train/x/1.txt", "d/test/x/2.txt"});
   EXPECT_EQ(list("d"), Names({"d/train/x/1.txt"}));
   write({"e/train.bin", "e/val.bin"});
-  EXPECT_EQ(list("e", Role::kTrain, "tokens"), Names({"e/train.bin"}));
+  EXPECT_EQ(list("e", Role::kTrain, DataFormat::kTokens), Names({"e/train.bin"}));
   write({"f/test.jsonl", "f/dev.jsonl"});
   expect_contains(problem(ErrorKind::kUsage, "f"), "dev (1 file), test (1 file) and none named");
 }

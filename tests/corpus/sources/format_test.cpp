@@ -11,40 +11,40 @@ namespace {
 using Formats = std::map<std::string, std::string>;
 
 TEST(FormatByName, ByExtension) {
-  EXPECT_EQ(format_by_name("a.jsonl", "auto"), "jsonl");
-  EXPECT_EQ(format_by_name("a.ndjson", "auto"), "jsonl");
-  EXPECT_EQ(format_by_name("a.py", "auto"), "");
-  EXPECT_EQ(format_by_name("a", "auto"), "");
-  EXPECT_EQ(format_by_name("a.parquet", "auto"), "parquet");
-  EXPECT_EQ(format_by_name("data-00000-of-00002.arrow", "auto"), "arrow");
-  EXPECT_EQ(format_by_name("a.jsonl.gz", "auto"), "jsonl");
-  EXPECT_EQ(format_by_name("a.jsonl.zst", "auto"), "jsonl");
-  EXPECT_EQ(format_by_name("a.ndjson.bz2", "auto"), "jsonl");
-  EXPECT_EQ(format_by_name("a.txt.zstd", "auto"), "");
-  EXPECT_EQ(format_by_name("a.gz", "auto"), "");
-  EXPECT_EQ(format_by_name("a.jsonl", "text"), "text");
-  EXPECT_EQ(format_by_name("a.txt", "lines"), "lines");
-  EXPECT_EQ(format_by_name("a.gz", "jsonl"), "jsonl");
-  EXPECT_EQ(format_by_name("a", "parquet"), "parquet");
+  EXPECT_EQ(format_by_name("a.jsonl", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.ndjson", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.py", DataFormat::kAuto), "");
+  EXPECT_EQ(format_by_name("a", DataFormat::kAuto), "");
+  EXPECT_EQ(format_by_name("a.parquet", DataFormat::kAuto), "parquet");
+  EXPECT_EQ(format_by_name("data-00000-of-00002.arrow", DataFormat::kAuto), "arrow");
+  EXPECT_EQ(format_by_name("a.jsonl.gz", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.jsonl.zst", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.ndjson.bz2", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.txt.zstd", DataFormat::kAuto), "");
+  EXPECT_EQ(format_by_name("a.gz", DataFormat::kAuto), "");
+  EXPECT_EQ(format_by_name("a.jsonl", DataFormat::kText), "text");
+  EXPECT_EQ(format_by_name("a.txt", DataFormat::kLines), "lines");
+  EXPECT_EQ(format_by_name("a.gz", DataFormat::kJsonl), "jsonl");
+  EXPECT_EQ(format_by_name("a", DataFormat::kParquet), "parquet");
 }
 
 TEST(FormatByName, WhatIsNotReadIsRefusedWithAdvice) {
-  const auto message = [](const char* path, const char* format) {
+  const auto message = [](const char* path, DataFormat format) {
     return error_of(ErrorKind::kConfig, [&] { format_by_name(path, format); });
   };
   for (const char* path : {"a.xz", "a.jsonl.lz4", "a.zip"}) {
-    expect_contains(message(path, "auto"), path);
-    expect_contains(message(path, "text"), ".zst");
+    expect_contains(message(path, DataFormat::kAuto), path);
+    expect_contains(message(path, DataFormat::kText), ".zst");
   }
-  expect_contains(message("a.parquet.gz", "auto"), "unpack it");
-  expect_contains(message("a.gz", "arrow"), "unpack it");
-  expect_contains(message("a.bin", "tokens"), "tokens");
+  expect_contains(message("a.parquet.gz", DataFormat::kAuto), "unpack it");
+  expect_contains(message("a.gz", DataFormat::kArrow), "unpack it");
+  expect_contains(message("a.bin", DataFormat::kTokens), "tokens");
 }
 
 class DecideFormats : public ::testing::Test {
  protected:
   // By name below the folder.
-  Formats decide(const std::string& path = "", const std::string& format = "auto",
+  Formats decide(const std::string& path = "", DataFormat format = DataFormat::kAuto,
                  const std::string& field = "text") {
     std::vector<SourceFile> files = list_source_files({{folder_.str(path), 1.0}});
     decide_formats(files, format, field, "/data/train");
@@ -104,16 +104,16 @@ TEST_F(DecideFormats, DataInTheFormOfTextIsRefusedByName) {
     expect_contains(all, name);
   folder_.write("x/array.json", "[1, 2]");
   expect_contains(refusal(), "and 1 more");
-  EXPECT_EQ(decide("table.csv", "lines"), (Formats{{"table.csv", "lines"}}));
-  EXPECT_EQ(decide("array.json", "text"), (Formats{{"array.json", "text"}}));
+  EXPECT_EQ(decide("table.csv", DataFormat::kLines), (Formats{{"table.csv", "lines"}}));
+  EXPECT_EQ(decide("array.json", DataFormat::kText), (Formats{{"array.json", "text"}}));
 }
 
 TEST_F(DecideFormats, JsonLinesWithoutTheFieldNameTheirOwn) {
   folder_.write("a.json", "{\"texts\": \"a\", \"id\": 1}\n{\"texts\": \"b\", \"id\": 2}\n");
   expect_contains(refusal(), "did you mean \"texts\"?");
-  EXPECT_EQ(decide("", "auto", "texts"), (Formats{{"a.json", "jsonl"}}));
+  EXPECT_EQ(decide("", DataFormat::kAuto, "texts"), (Formats{{"a.json", "jsonl"}}));
   folder_.write("a.json", "{\"doc\": {\"body\": \"a\"}}\n");
-  EXPECT_EQ(decide("", "auto", "doc.body"), (Formats{{"a.json", "jsonl"}}));
+  EXPECT_EQ(decide("", DataFormat::kAuto, "doc.body"), (Formats{{"a.json", "jsonl"}}));
 }
 
 TEST_F(DecideFormats, AFewFilesOfDataAmongSourceCodeAreText) {
@@ -149,7 +149,7 @@ TEST_F(DecideFormats, WhatIsNoTextIsRefusedByName) {
   expect_contains(what_of(std::string("\x01\x02\0\x03", 4)), "binary");
   folder_.write("main.py", std::string(100000, 'x'));
   expect_contains(refusal(), "1 file of 2");  // however much text lies beside it
-  EXPECT_EQ(decide("file.txt", "text"), (Formats{{"file.txt", "text"}}));
+  EXPECT_EQ(decide("file.txt", DataFormat::kText), (Formats{{"file.txt", "text"}}));
   // A stray NUL is text.
   folder_.write("file.txt", std::string(500, 'a') + std::string(1, '\0'));
   EXPECT_EQ(decide("file.txt"), (Formats{{"file.txt", "text"}}));
@@ -161,15 +161,17 @@ TEST_F(DecideFormats, EachEntryOfTheListForItself) {
   folder_.write("data/a.jsonl", "{\"text\": \"a\"}\n");
   std::vector<SourceFile> files =
       list_source_files({{folder_.str("data"), 1.0}, {folder_.str("code"), 1.0}});
-  decide_formats(files, "auto", "text", "/data/train");
+  decide_formats(files, DataFormat::kAuto, "text", "/data/train");
   EXPECT_EQ(files.size(), 3U);
   folder_.write("data/b.json", "[1]");
   files = list_source_files({{folder_.str("code"), 1.0}, {folder_.str("data"), 1.0}});
   expect_contains(
-      error_of(ErrorKind::kConfig, [&] { decide_formats(files, "auto", "text", "/data/train"); }),
+      error_of(ErrorKind::kConfig,
+               [&] { decide_formats(files, DataFormat::kAuto, "text", "/data/train"); }),
       "/data/train/1: 1 file of 2");
-  expect_contains(error_of(ErrorKind::kConfig, [&] { decide_formats(files, "auto", "text", ""); }),
-                  "--format text");
+  expect_contains(
+      error_of(ErrorKind::kConfig, [&] { decide_formats(files, DataFormat::kAuto, "text", ""); }),
+      "--format text");
 }
 
 TEST(DescribeFormats, FilesAndDocuments) {

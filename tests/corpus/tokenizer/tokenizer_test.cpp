@@ -45,7 +45,7 @@ std::string train(const TokenizerTrainConfig& config, const std::vector<std::str
 TokenizerTrainConfig small(const std::string& type = "bpe") {
   TokenizerTrainConfig config;
   config.vocab_size = 600;
-  config.type = type;
+  config.type = value_named<TokenizerType>(type).value();
   return config;
 }
 

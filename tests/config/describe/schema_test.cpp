@@ -3,8 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "config/config_text.h"
+#include "config/describe/describe.h"
 #include "config/settings.h"
-#include "config_text.h"
 
 namespace lmtrain {
 namespace {

@@ -4,7 +4,8 @@
 #include <filesystem>
 
 #include "base/files/file.h"
-#include "config_text.h"
+#include "config/config_text.h"
+#include "config/describe/describe.h"
 
 namespace lmtrain {
 namespace {

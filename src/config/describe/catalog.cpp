@@ -1,4 +1,4 @@
-#include "config/catalog.h"
+#include "config/describe/catalog.h"
 
 #include <nlohmann/json.hpp>
 #include <set>

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config/catalog.h"
-#include "config/parse.h"
+#include "config/describe/catalog.h"
+#include "config/describe/describe.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -134,13 +134,13 @@ class SchemaWriter {
         return any_of({ranged("integer", range), pattern(bytes_pattern())});
       case SettingKind::kDuration:
         return any_of({ranged("number", range), pattern(duration_pattern())});
-      case SettingKind::kDuration:
+      case SettingKind::kTrainingDuration:
         return duration(setting);
       case SettingKind::kNumbers:
         return list_of(ranged("number", range));
       case SettingKind::kIntegers:
         return list_of(ranged("integer", range));
-      case SettingKind::kDurations:
+      case SettingKind::kTrainingDurations:
         return list_of(duration(setting));
       case SettingKind::kSources:
         return sources(*catalog_.inside(setting));

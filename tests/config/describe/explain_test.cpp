@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "config_text.h"
+#include "config/config_text.h"
+#include "config/describe/describe.h"
 
 namespace lmtrain {
 namespace {

@@ -1,7 +1,7 @@
 // docs/config.md, generated from the table of settings.
 #include "base/text.h"
-#include "config/catalog.h"
-#include "config/parse.h"
+#include "config/describe/catalog.h"
+#include "config/describe/describe.h"
 
 namespace lmtrain {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/catalog.h"
-#include "config/parse.h"
+#include "config/describe/catalog.h"
+#include "config/describe/describe.h"
 
 namespace lmtrain {
 namespace {

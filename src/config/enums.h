@@ -1,0 +1,200 @@
+// The settings that take one of a few values, as enums, and the names of those values: in the file,
+// in messages and in what is printed. They stand here alone, in the order in which they are listed;
+// the table of settings takes them from here (settings.h).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/error.h"
+
+namespace lmtrain {
+
+template <class Enum>
+struct EnumName {
+  Enum value;
+  std::string_view name;
+};
+
+// `precision`; auto is made concrete when the run begins, as that of `compile` is.
+enum class PrecisionSetting { kAuto, kFp32, kBf16, kFp16, kFp8 };
+constexpr auto enum_names(PrecisionSetting) {
+  using enum PrecisionSetting;
+  return std::to_array<EnumName<PrecisionSetting>>(
+      {{kAuto, "auto"}, {kFp32, "fp32"}, {kBf16, "bf16"}, {kFp16, "fp16"}, {kFp8, "fp8"}});
+}
+
+// `compile`.
+enum class CompileMode { kAuto, kEager, kScript, kGraph };
+constexpr auto enum_names(CompileMode) {
+  using enum CompileMode;
+  return std::to_array<EnumName<CompileMode>>(
+      {{kAuto, "auto"}, {kEager, "eager"}, {kScript, "script"}, {kGraph, "graph"}});
+}
+
+// `tokenizer.train.type`.
+enum class TokenizerType { kBpe, kUnigram };
+constexpr auto enum_names(TokenizerType) {
+  using enum TokenizerType;
+  return std::to_array<EnumName<TokenizerType>>({{kBpe, "bpe"}, {kUnigram, "unigram"}});
+}
+
+// `data.format`.
+enum class DataFormat { kAuto, kText, kLines, kJsonl, kParquet, kArrow, kTokens };
+constexpr auto enum_names(DataFormat) {
+  using enum DataFormat;
+  return std::to_array<EnumName<DataFormat>>({{kAuto, "auto"},
+                                              {kText, "text"},
+                                              {kLines, "lines"},
+                                              {kJsonl, "jsonl"},
+                                              {kParquet, "parquet"},
+                                              {kArrow, "arrow"},
+                                              {kTokens, "tokens"}});
+}
+
+// `sequence.batching`.
+enum class Batching { kBucket, kPad, kPack, kConcat };
+constexpr auto enum_names(Batching) {
+  using enum Batching;
+  return std::to_array<EnumName<Batching>>(
+      {{kBucket, "bucket"}, {kPad, "pad"}, {kPack, "pack"}, {kConcat, "concat"}});
+}
+
+// `sequence.cut`.
+enum class BucketCut { kBalanced, kLongest };
+constexpr auto enum_names(BucketCut) {
+  using enum BucketCut;
+  return std::to_array<EnumName<BucketCut>>({{kBalanced, "balanced"}, {kLongest, "longest"}});
+}
+
+// `sequence.schedule.type`.
+enum class LengthScheduleType { kConstant, kLinear, kRoot, kStep, kNatural, kGrowLinear, kGrowP2 };
+constexpr auto enum_names(LengthScheduleType) {
+  using enum LengthScheduleType;
+  return std::to_array<EnumName<LengthScheduleType>>({{kConstant, "constant"},
+                                                      {kLinear, "linear"},
+                                                      {kRoot, "root"},
+                                                      {kStep, "step"},
+                                                      {kNatural, "natural"},
+                                                      {kGrowLinear, "grow_linear"},
+                                                      {kGrowP2, "grow_p2"}});
+}
+
+// `rope_type` of `model.rope_scaling`.
+enum class RopeType { kDefault, kLlama3 };
+constexpr auto enum_names(RopeType) {
+  using enum RopeType;
+  return std::to_array<EnumName<RopeType>>({{kDefault, "default"}, {kLlama3, "llama3"}});
+}
+
+// `optimizer.type`.
+enum class OptimizerType { kAdamW, kLion, kSoap, kAdEMAMix, kMuon };
+constexpr auto enum_names(OptimizerType) {
+  using enum OptimizerType;
+  return std::to_array<EnumName<OptimizerType>>({{kAdamW, "adamw"},
+                                                 {kLion, "lion"},
+                                                 {kSoap, "soap"},
+                                                 {kAdEMAMix, "ademamix"},
+                                                 {kMuon, "muon"}});
+}
+
+// `optimizer.end_shape`.
+enum class EndShape { kLinear, kCosine };
+constexpr auto enum_names(EndShape) {
+  using enum EndShape;
+  return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
+}
+
+// `optimizer.adjust_lr`.
+enum class AdjustLr { kMatchRmsAdamW, kOriginal };
+constexpr auto enum_names(AdjustLr) {
+  using enum AdjustLr;
+  return std::to_array<EnumName<AdjustLr>>(
+      {{kMatchRmsAdamW, "match_rms_adamw"}, {kOriginal, "original"}});
+}
+
+// `lr_schedule.type`.
+enum class LrScheduleType { kCosine, kLinear, kSqrt, kWsd, kConstant };
+constexpr auto enum_names(LrScheduleType) {
+  using enum LrScheduleType;
+  return std::to_array<EnumName<LrScheduleType>>({{kCosine, "cosine"},
+                                                  {kLinear, "linear"},
+                                                  {kSqrt, "sqrt"},
+                                                  {kWsd, "wsd"},
+                                                  {kConstant, "constant"}});
+}
+
+// `lr_schedule.warmup_shape`.
+enum class WarmupShape { kLinear, kSqrt, kCosine };
+constexpr auto enum_names(WarmupShape) {
+  using enum WarmupShape;
+  return std::to_array<EnumName<WarmupShape>>(
+      {{kLinear, "linear"}, {kSqrt, "sqrt"}, {kCosine, "cosine"}});
+}
+
+// `lr_schedule.decay_shape`.
+enum class DecayShape { kLinear, kSqrt, kOneMinusSqrt, kCosine };
+constexpr auto enum_names(DecayShape) {
+  using enum DecayShape;
+  return std::to_array<EnumName<DecayShape>>({{kLinear, "linear"},
+                                              {kSqrt, "sqrt"},
+                                              {kOneMinusSqrt, "one_minus_sqrt"},
+                                              {kCosine, "cosine"}});
+}
+
+// `clip.type`.
+enum class ClipType { kNorm, kValue, kNone };
+constexpr auto enum_names(ClipType) {
+  using enum ClipType;
+  return std::to_array<EnumName<ClipType>>({{kNorm, "norm"}, {kValue, "value"}, {kNone, "none"}});
+}
+
+// `guard.on_nonfinite` and `guard.on_spike`.
+enum class GuardPolicy { kSkip, kRollback, kStop, kOff };
+constexpr auto enum_names(GuardPolicy) {
+  using enum GuardPolicy;
+  return std::to_array<EnumName<GuardPolicy>>(
+      {{kSkip, "skip"}, {kRollback, "rollback"}, {kStop, "stop"}, {kOff, "off"}});
+}
+
+// `restart.vary`.
+enum class RestartVary { kAll, kInit };
+constexpr auto enum_names(RestartVary) {
+  using enum RestartVary;
+  return std::to_array<EnumName<RestartVary>>({{kAll, "all"}, {kInit, "init"}});
+}
+
+// `checkpoint.on_save_error`.
+enum class SaveErrorPolicy { kStop, kContinue };
+constexpr auto enum_names(SaveErrorPolicy) {
+  using enum SaveErrorPolicy;
+  return std::to_array<EnumName<SaveErrorPolicy>>({{kStop, "stop"}, {kContinue, "continue"}});
+}
+
+template <class Enum>
+concept NamedEnum = std::is_enum_v<Enum> && requires {
+  enum_names(Enum{});
+};
+
+// The value as the file states it.
+template <NamedEnum Enum>
+std::string name_of(Enum value) {
+  for (const EnumName<Enum>& entry : enum_names(Enum{})) {
+    if (entry.value == value) return std::string(entry.name);
+  }
+  throw Error(ErrorKind::kInternal, "a setting has a value without a name");
+}
+
+// The value of this name; none where no value has it.
+template <NamedEnum Enum>
+std::optional<Enum> value_named(std::string_view name) {
+  for (const EnumName<Enum>& entry : enum_names(Enum{})) {
+    if (entry.name == name) return entry.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lmtrain
