@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 
 namespace lmtrain {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"
 #include "cli/length_picture.h"
 #include "config/parse.h"

@@ -7,7 +7,7 @@
 #include "base/signal.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 #include "formats/json_lines.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
