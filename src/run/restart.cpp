@@ -45,12 +45,6 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
 
 }  // namespace
 
-Config config_of_seed(Config config, int64_t seed) {
-  if (config.restart.vary == "init") config.data.seed = config.data_seed();
-  config.seed = seed;
-  return config;
-}
-
 RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run)
     : config_(std::move(config)),
       data_(std::move(data)),

@@ -1,4 +1,4 @@
-#include "run/trial.h"
+#include "checkpoint/trial.h"
 
 #include <algorithm>
 #include <array>
@@ -75,6 +75,12 @@ bool TrialResult::converged() const {
   if (diverged) return false;
   if (!first_loss && !loss) return true;
   return loss && (!first_loss || *loss < *first_loss);
+}
+
+Config config_of_seed(Config config, int64_t seed) {
+  if (config.restart.vary == "init") config.data.seed = config.data_seed();
+  config.seed = seed;
+  return config;
 }
 
 RunFolder trial_folder(const RunFolder& run, int64_t seed) {
