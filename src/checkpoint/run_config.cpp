@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
@@ -9,7 +10,6 @@
 #include "base/text.h"
 #include "config/digest.h"
 #include "config/parse.h"
-#include "config/settings.h"
 
 namespace lmtrain {
 namespace {
@@ -122,27 +122,6 @@ void write_run_config(const RunFolder& run, const Config& config, int64_t step) 
   if (run.holds_run() && kept_configs(run).empty()) keep(run, read_file(run.config()), 0);
   keep(run, text, step);
   write_file_atomic(run.config(), text);
-}
-
-std::vector<SettingChange> changed_settings(const Config& before, const Config& after) {
-  Config old_config = before;  // a table binds to what it could change
-  Config new_config = after;
-  const SettingTable old_settings = config_settings(old_config);
-  const SettingTable settings = config_settings(new_config);
-  std::vector<SettingChange> changes;
-  for (const Setting& setting : settings.settings()) {
-    SettingChange change{setting.key, setting_value(*old_settings.find(setting.key)),
-                         setting_value(setting), why_unused(setting, settings)};
-    if (change.is != change.was) changes.push_back(std::move(change));
-  }
-  return changes;
-}
-
-Json changes_json(const std::vector<SettingChange>& changes) {
-  Json list = Json::array();
-  for (const SettingChange& change : changes)
-    list.push_back({{"key", change.key}, {"was", change.was}, {"is", change.is}});
-  return list;
 }
 
 }  // namespace lmtrain
