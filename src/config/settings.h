@@ -143,6 +143,8 @@ std::string nearest_key(const std::string& unknown, const std::string& section,
 // The choice a person probably meant, by another program's name for it ("float16" is "fp16") or by
 // its spelling; empty when there is none.
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
+// auto, cpu, cuda, or cuda:N of at most three digits.
+bool is_device_name(const std::string& text);
 // "optimizer.lr" -> "/optimizer/lr".
 std::string pointer_of(const std::string& key);
 
