@@ -74,6 +74,11 @@ std::string differences(const std::string& text, const fs::path& kept) {
   return join(found, "; ");
 }
 
+// The command that puts the config back.
+std::string put_back(const fs::path& kept, const RunFolder& run) {
+  return str("cp ", shell_quoted(kept.string()), " ", shell_quoted(run.config().string()));
+}
+
 [[noreturn]] void refuse_broken(const RunFolder& run, const std::string& text) {
   std::string message =
       str(run.config().string(),
@@ -83,10 +88,9 @@ std::string differences(const std::string& text, const fs::path& kept) {
     const std::string found = differences(text, *kept);
     if (!found.empty()) message += str(". Against ", kept->string(), ": ", found);
   }
-  message +=
-      str(". A setting is changed by: lmtrain resume ", run.path().string(), " --set KEY=VALUE");
-  if (kept)
-    message += str("; the file is put back by: cp ", kept->string(), " ", run.config().string());
+  message += str(". A setting is changed by: lmtrain resume ", shell_quoted(run.path().string()),
+                 " --set KEY=VALUE");
+  if (kept) message += str("; the file is put back by: ", put_back(*kept, run));
   throw Error(ErrorKind::kCheckpoint, message);
 }
 
@@ -104,11 +108,9 @@ RunConfig read_run_config(const RunFolder& run) {
     return {parse_config(text, run.config().string(), {}, InitFrom::kSkip), seal == Seal::kGood};
   } catch (const Error& error) {
     const std::optional<fs::path> kept = last_kept(run);
-    throw Error(
-        ErrorKind::kCheckpoint,
-        str(error.what(), "\nthis is the config of a run, and damaged",
-            kept ? str("; it is put back by: cp ", kept->string(), " ", run.config().string())
-                 : ""));
+    throw Error(ErrorKind::kCheckpoint,
+                str(error.what(), "\nthis is the config of a run, and damaged",
+                    kept ? str("; it is put back by: ", put_back(*kept, run)) : ""));
   }
 }
 

@@ -62,8 +62,8 @@ int with_the_run_there(const RunFolder& run, const Work& work) {
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     if (failure.kind != ErrorKind::kIo) throw;
-    throw Error(ErrorKind::kIo,
-                str(failure.message, "; then go on with: lmtrain resume ", run.path().string()));
+    throw Error(ErrorKind::kIo, str(failure.message, "; then go on with: lmtrain resume ",
+                                    shell_quoted(run.path().string())));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/json_lines.h"
+#include "formats/json_number.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/start_checks.h"
@@ -37,10 +38,6 @@ std::optional<double> first_eval_loss(const RunFolder& folder) {
 int64_t seed_of_checkpoint(const fs::path& checkpoint) {
   const fs::path file = checkpoint / kStateFile;
   return parse_state(read_file(file), file.string()).seed;
-}
-
-nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace
@@ -242,7 +239,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
           stop_signal() != 0 ? str("signal ", stop_signal()) : std::string("max_time");
       log.event("end", none, reason);
       log_note(str("stopped by ", reason, " in the trial of seed ", result.seed,
-                   "; go on with: lmtrain resume ", run_.path().string()));
+                   "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
       return RunOutcome{outcome.exit_code, write_status(run_, "stopped", none, outcome.exit_code)};
     }
   } catch (const Error& error) {
@@ -262,7 +259,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
              {"seed", result.seed},
              {"trial_step", result.step},
              {"trial_tokens", result.tokens},
-             {"eval_loss", number_or_null(result.loss)}});
+             {"eval_loss", finite_or_null(result.loss)}});
   trainer_.reset();
   record(result);
   return std::nullopt;
