@@ -23,6 +23,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // "1 document", "2 documents".
 std::string counted(int64_t count, std::string_view noun);
 
+// A to Z in lower case; all else stays.
+std::string lower_case(std::string_view text);
+
+// The text as one word of a shell, quoted where it has to be.
+std::string shell_quoted(const std::string& text);
+
 // The candidate with the smallest edit distance to `word`; empty when none is close enough to be a
 // likely typo (distance above a third of the longer word).
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);

@@ -20,6 +20,7 @@
 #include "batching/plan_summary.h"
 #include "batching/run_length.h"
 #include "config/config.h"
+#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

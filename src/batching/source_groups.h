@@ -8,6 +8,7 @@
 #include "batching/document_list.h"
 #include "batching/plan_summary.h"
 #include "config/config.h"
+#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

@@ -8,7 +8,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,5 +57,16 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
 // its state. Error(kCheckpoint) naming the tensor that does not fit.
 TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters,
                               const Optimizer& optimizer);
+
+// A folder with manifest.json, state.json or optimizer.safetensors.
+bool is_checkpoint_folder(const std::filesystem::path& folder);
+
+// The newest checkpoint of a run whose files are all as its manifest says; each damaged one is
+// named in a warning. Nothing when the run has none; Error(kCheckpoint) when all are damaged.
+// `skip_training_state` as in verify_checkpoint_files.
+std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
+
+// Error(kData) when a verified checkpoint was trained on other data than `fingerprint` says.
+void require_same_data(const std::filesystem::path& checkpoint, const std::string& fingerprint);
 
 }  // namespace lmtrain

@@ -4,46 +4,13 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
-#include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/checkpoint.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
 
 namespace lmtrain {
 namespace fs = std::filesystem;
-
-bool is_checkpoint_folder(const fs::path& folder) {
-  return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
-         is_there(folder / kOptimizerFile);
-}
-
-std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
-  std::string first_problem;
-  for (const int64_t step : run.checkpoint_steps()) {
-    try {
-      verify_checkpoint_files(run.checkpoint(step), skip_training_state);
-      return step;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kCheckpoint) throw;
-      log_warning(str("damaged checkpoint passed over: ", error.what()));
-      if (first_problem.empty()) first_problem = error.what();
-    }
-  }
-  if (first_problem.empty()) return std::nullopt;
-  throw Error(ErrorKind::kCheckpoint, str("every checkpoint in ", run.checkpoints().string(),
-                                          " is damaged; the newest: ", first_problem,
-                                          "; restore one from a backup, or start a new run"));
-}
-
-void require_same_data(const fs::path& checkpoint, const std::string& fingerprint) {
-  const fs::path file = checkpoint / kManifestFile;
-  const Manifest manifest = parse_manifest(read_file(file), file.string());
-  if (manifest.fingerprint == fingerprint) return;
-  throw Error(ErrorKind::kData,
-              str("the data of the run has changed: ", checkpoint.string(), " was trained on ",
-                  manifest.fingerprint, ", the files of data.train now give ", fingerprint,
-                  "; restore them, or start a new run with init_from"));
-}
 
 ModelLocation locate_model(const fs::path& path) {
   if (const FileKind kind = examine(path).kind; kind != FileKind::kFolder) {

@@ -20,17 +20,6 @@ struct ModelLocation {
   bool is_checkpoint = false;                // verified
 };
 
-// A folder with manifest.json, state.json or optimizer.safetensors.
-bool is_checkpoint_folder(const std::filesystem::path& folder);
-
-// The newest checkpoint of a run whose files are all as its manifest says; each damaged one is
-// named in a warning. Nothing when the run has none; Error(kCheckpoint) when all are damaged.
-// `skip_training_state` as in verify_checkpoint_files.
-std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
-
-// Error(kData) when a verified checkpoint was trained on other data than `fingerprint` says.
-void require_same_data(const std::filesystem::path& checkpoint, const std::string& fingerprint);
-
 // Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
 // is damaged.
 ModelLocation locate_model(const std::filesystem::path& path);

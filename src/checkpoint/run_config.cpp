@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
@@ -9,7 +10,6 @@
 #include "base/text.h"
 #include "config/digest.h"
 #include "config/parse.h"
-#include "config/settings.h"
 
 namespace lmtrain {
 namespace {
@@ -74,6 +74,11 @@ std::string differences(const std::string& text, const fs::path& kept) {
   return join(found, "; ");
 }
 
+// The command that puts the config back.
+std::string put_back(const fs::path& kept, const RunFolder& run) {
+  return str("cp ", shell_quoted(kept.string()), " ", shell_quoted(run.config().string()));
+}
+
 [[noreturn]] void refuse_broken(const RunFolder& run, const std::string& text) {
   std::string message =
       str(run.config().string(),
@@ -83,10 +88,9 @@ std::string differences(const std::string& text, const fs::path& kept) {
     const std::string found = differences(text, *kept);
     if (!found.empty()) message += str(". Against ", kept->string(), ": ", found);
   }
-  message +=
-      str(". A setting is changed by: lmtrain resume ", run.path().string(), " --set KEY=VALUE");
-  if (kept)
-    message += str("; the file is put back by: cp ", kept->string(), " ", run.config().string());
+  message += str(". A setting is changed by: lmtrain resume ", shell_quoted(run.path().string()),
+                 " --set KEY=VALUE");
+  if (kept) message += str("; the file is put back by: ", put_back(*kept, run));
   throw Error(ErrorKind::kCheckpoint, message);
 }
 
@@ -104,11 +108,9 @@ RunConfig read_run_config(const RunFolder& run) {
     return {parse_config(text, run.config().string(), {}, InitFrom::kSkip), seal == Seal::kGood};
   } catch (const Error& error) {
     const std::optional<fs::path> kept = last_kept(run);
-    throw Error(
-        ErrorKind::kCheckpoint,
-        str(error.what(), "\nthis is the config of a run, and damaged",
-            kept ? str("; it is put back by: cp ", kept->string(), " ", run.config().string())
-                 : ""));
+    throw Error(ErrorKind::kCheckpoint,
+                str(error.what(), "\nthis is the config of a run, and damaged",
+                    kept ? str("; it is put back by: ", put_back(*kept, run)) : ""));
   }
 }
 
@@ -122,27 +124,6 @@ void write_run_config(const RunFolder& run, const Config& config, int64_t step) 
   if (run.holds_run() && kept_configs(run).empty()) keep(run, read_file(run.config()), 0);
   keep(run, text, step);
   write_file_atomic(run.config(), text);
-}
-
-std::vector<SettingChange> changed_settings(const Config& before, const Config& after) {
-  Config old_config = before;  // a table binds to what it could change
-  Config new_config = after;
-  const SettingTable old_settings = config_settings(old_config);
-  const SettingTable settings = config_settings(new_config);
-  std::vector<SettingChange> changes;
-  for (const Setting& setting : settings.settings()) {
-    SettingChange change{setting.key, setting_value(*old_settings.find(setting.key)),
-                         setting_value(setting), why_unused(setting, settings)};
-    if (change.is != change.was) changes.push_back(std::move(change));
-  }
-  return changes;
-}
-
-Json changes_json(const std::vector<SettingChange>& changes) {
-  Json list = Json::array();
-  for (const SettingChange& change : changes)
-    list.push_back({{"key", change.key}, {"was", change.was}, {"is", change.is}});
-  return list;
 }
 
 }  // namespace lmtrain

@@ -6,7 +6,6 @@
 // came into force.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -29,15 +28,5 @@ Config read_run_config(const RunFolder& run, const std::vector<std::string>& ove
 
 // Writes the config that is in force from `step` on, and keeps it. The folder's lock must be held.
 void write_run_config(const RunFolder& run, const Config& config, int64_t step);
-
-struct SettingChange {
-  std::string key;
-  nlohmann::ordered_json was, is;
-  std::string unused;  // why it has no effect; empty when it has
-};
-// In the order of the table of settings.
-std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
-// The same as the field "changed" of an event: [{"key", "was", "is"}].
-nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);
 
 }  // namespace lmtrain

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/json_number.h"
 
 namespace lmtrain {
 namespace {
@@ -11,14 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kStateVersion = 3;
-
-Json optional_number(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-std::optional<double> read_optional(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
-}
 
 Json length_json(const RunLength& length) {
   return {{"steps", length.steps}, {"tokens", length.tokens}, {"epochs", length.epochs}};
@@ -96,8 +89,8 @@ std::string state_to_text(const TrainingState& state) {
                      {"batch", state.batch},
                      {"tokens", state.tokens},
                      {"elapsed", state.elapsed},
-                     {"loss", optional_number(state.loss)},
-                     {"eval_loss", optional_number(state.eval_loss)},
+                     {"loss", finite_or_null(state.loss)},
+                     {"eval_loss", finite_or_null(state.eval_loss)},
                      {"eval_step", state.eval_step ? Json(*state.eval_step) : Json(nullptr)},
                      {"eval_pending", state.eval_pending},
                      {"fingerprint", state.fingerprint},
@@ -125,8 +118,8 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
     state.batch = json.at("batch").get<int64_t>();
     state.tokens = json.at("tokens").get<int64_t>();
     state.elapsed = json.at("elapsed").get<double>();
-    state.loss = read_optional(json.at("loss"));
-    state.eval_loss = read_optional(json.at("eval_loss"));
+    state.loss = number_if_any(json.at("loss"));
+    state.eval_loss = number_if_any(json.at("eval_loss"));
     if (const Json& step = json.at("eval_step"); !step.is_null())
       state.eval_step = step.get<int64_t>();
     state.eval_pending = json.at("eval_pending").get<bool>();

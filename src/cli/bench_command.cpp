@@ -13,6 +13,7 @@
 #include "cli/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
+#include "formats/json_number.h"
 #include "tools/bench.h"
 #include "train/resolve.h"
 
@@ -52,7 +53,7 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
                        {"flops_per_token", length.flops_per_token},
                        {"flops_per_second", length.flops_per_second},
                        {"of_matmul_rate", length.flops_per_second / result.matmul_rate},
-                       {"mfu", length.mfu ? Json(*length.mfu) : Json(nullptr)},
+                       {"mfu", finite_or_null(length.mfu)},
                        {"peak_memory", length.peak_memory},
                        {"planned_memory", length.planned_memory}});
   }
@@ -72,8 +73,7 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
           {"batch_tokens", config.batch.tokens},
           {"steps", options.steps},
           {"matmul_flops_per_second", result.matmul_rate},
-          {"data_sheet_flops_per_second",
-           result.data_sheet_rate ? Json(*result.data_sheet_rate) : Json(nullptr)},
+          {"data_sheet_flops_per_second", finite_or_null(result.data_sheet_rate)},
           {"lengths", std::move(lengths)}};
 }
 

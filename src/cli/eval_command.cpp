@@ -8,12 +8,11 @@
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "corpus/prepare.h"
+#include "run/eval_data.h"
 #include "tools/loaded_model.h"
-#include "train/eval_share.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
 
@@ -33,13 +32,9 @@ struct Options {
   bool json = false;
 };
 
-// How to read --data: as said, else as the run's own text; a run on token ids has none.
+// How to read --data: as said, else as the run's own text.
 DataConfig format_of(const Options& options, const ModelLocation& target) {
-  DataConfig format;
-  if (target.run) {
-    format = read_run_config(RunFolder(*target.run)).config.data;
-    if (format.format == DataFormat::kTokens) format.format = DataConfig().format;
-  }
+  DataConfig format = text_reading_of(target);
   if (!options.format.empty()) format.format = value_named<DataFormat>(options.format).value();
   if (!options.text_field.empty()) format.text_field = options.text_field;
   return format;
@@ -69,21 +64,10 @@ int evaluate_model(const Options& options) {
     const DataConfig format = format_of(options, target);
     tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
                    loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
-  } else if (target.run) {
-    Config config = read_run_config(RunFolder(*target.run)).config;
-    const PreparedData data = prepare_data(config, loaded.num_threads());
-    if (!data.eval_shard) {
-      throw Error(ErrorKind::kUsage,
-                  "the run has no held-out text; give documents with --data PATH");
-    }
-    require_same_data(target.folder, data.fingerprint);
-    shard_path = *data.eval_shard;
-    resolve_eval_tokens(config, data);
-    eval.token_budget = *config.eval.tokens;
   } else {
-    throw Error(
-        ErrorKind::kUsage,
-        str(options.target, " has no held-out text of its own; give documents with --data PATH"));
+    const EvalData held_out = eval_data_of(target, loaded.num_threads());
+    shard_path = held_out.shard;
+    eval.token_budget = held_out.tokens;
   }
   const TokenShard shard(shard_path, /*verify_tokens=*/false);
   const auto result = evaluate(loaded.model(), shard, eval, [] { return stop_signal() == 0; });

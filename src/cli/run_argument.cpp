@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 
 namespace lmtrain {
 namespace {
@@ -50,13 +50,14 @@ RunFolder run_of_argument(const std::string& typed) {
   if (is_run_folder(path)) return RunFolder(path);
   std::string cure;
   if (const std::optional<fs::path> run = run_around(path)) {
-    cure = str("; it belongs to a run, which goes on with: lmtrain resume ", run->string());
+    cure = str("; it belongs to a run, which goes on with: lmtrain resume ",
+               shell_quoted(run->string()));
   } else if (is_checkpoint_folder(path) || is_model_folder(path)) {
     cure = str("; a new run takes its weights with: lmtrain train CONFIG.json --set init_from=",
-               path.string());
+               shell_quoted(path.string()));
   } else {
     cure = "; a run is started with: lmtrain train CONFIG.json";
-    if (is_folder(path)) cure += " --run-dir " + path.string();
+    if (is_folder(path)) cure += " --run-dir " + shell_quoted(path.string());
   }
   throw Error(ErrorKind::kUsage, str(path.string(), " ", what_it_is(path), cure));
 }

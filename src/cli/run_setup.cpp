@@ -1,6 +1,5 @@
 #include "cli/run_setup.h"
 
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -8,10 +7,11 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/branch.h"
+#include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
+#include "checkpoint/state.h"
 #include "cli/length_picture.h"
-#include "config/parse.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
@@ -24,32 +24,6 @@
 
 namespace lmtrain {
 namespace {
-
-// Settings that the weights, the order of data or the meaning of the optimizer's state rest on.
-std::vector<std::string> changed_for_good(const Config& before, const Config& after) {
-  std::vector<std::string> changed;
-  const auto compare = [&](const char* key, const auto& old_value, const auto& new_value) {
-    if (!(old_value == new_value)) changed.emplace_back(key);
-  };
-  DataConfig data = after.data;
-  data.cache_dir = before.data.cache_dir;
-  compare("seed", before.seed, after.seed);
-  compare("init_from", before.init_from, after.init_from);
-  compare("tokenizer", before.tokenizer, after.tokenizer);
-  compare("data", before.data, data);
-  compare("sequence", before.sequence, after.sequence);
-  compare("model", before.model, after.model);
-  compare("batch.tokens", before.batch.tokens, after.batch.tokens);
-  compare("optimizer.type", before.optimizer.type, after.optimizer.type);
-  if (before.optimizer.type == OptimizerType::kSoap) {  // which sides have a preconditioner
-    compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
-            after.optimizer.max_precond_dim);
-  }
-  compare("restart.seeds", before.restart.seeds, after.restart.seeds);
-  compare("restart.tokens", before.restart.tokens, after.restart.tokens);
-  compare("restart.vary", before.restart.vary, after.restart.vary);
-  return changed;
-}
 
 // Says what is otherwise from here on.
 void announce(const std::vector<SettingChange>& changes) {
@@ -76,41 +50,6 @@ void warn_of_rate(const Config& before, const Config& after, const RestartableRu
   if (rise) log_warning(*rise);
 }
 
-// Trials are compared with each other: what their losses rest on stays until the best goes on.
-void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after) {
-  if (before.restart.seeds == 1 || !is_there(run.trials()) || !run.checkpoint_steps().empty()) {
-    return;
-  }
-  std::vector<std::string> unlike;
-  for (const SettingChange& change : changed_settings(before, after)) {
-    if (!change.unused.empty()) continue;
-    const std::string section = change.key.substr(0, change.key.find('.'));
-    const bool counts = section == "optimizer" || section == "lr_schedule" || section == "clip" ||
-                        section == "loss" || section == "precision" ||
-                        change.key == "eval.tokens" ||
-                        (section == "train" && change.key != "train.max_time");
-    if (counts) unlike.push_back(change.key);
-  }
-  if (unlike.empty()) return;
-  throw Error(
-      ErrorKind::kConfig,
-      str("the trials of random restart would not be alike after a change of ", join(unlike, ", "),
-          "; resume without it, and again with it once the best goes on"));
-}
-
-Config changed_config(const RunFolder& run, const Config& before,
-                      const std::vector<std::string>& overrides) {
-  Config config = read_run_config(run, overrides);
-  make_paths_absolute(config);
-  const std::vector<std::string> changed = changed_for_good(before, config);
-  if (!changed.empty()) {
-    throw Error(ErrorKind::kConfig,
-                str("a run cannot change ", join(changed, ", "),
-                    " on resume; start a new run, with init_from to keep the weights"));
-  }
-  return config;
-}
-
 void log_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) log_warning(warning);
 }
@@ -123,8 +62,8 @@ int with_the_run_there(const RunFolder& run, const Work& work) {
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     if (failure.kind != ErrorKind::kIo) throw;
-    throw Error(ErrorKind::kIo,
-                str(failure.message, "; then go on with: lmtrain resume ", run.path().string()));
+    throw Error(ErrorKind::kIo, str(failure.message, "; then go on with: lmtrain resume ",
+                                    shell_quoted(run.path().string())));
   }
 }
 
@@ -214,44 +153,26 @@ int branch_run(const RunFolder& from, const Branch& branch,
                const std::vector<std::string>& overrides, bool json) {
   const RunFolder run(branch.run_dir);
   require_new_run(run);
-  const std::vector<int64_t> steps = from.checkpoint_steps();
-  if (branch.step && std::find(steps.begin(), steps.end(), *branch.step) == steps.end()) {
-    std::vector<std::string> known;
-    for (const int64_t step : steps) known.push_back(std::to_string(step));
-    throw Error(ErrorKind::kUsage,
-                str(from.path().string(), " has no checkpoint of step ", *branch.step,
-                    known.empty() ? "" : str("; it has those of ", join(known, ", "))));
-  }
-  const std::optional<int64_t> step =
-      branch.step ? branch.step : newest_valid_checkpoint(from, /*skip_training_state=*/false);
-  if (!step) {
-    throw Error(ErrorKind::kUsage,
-                str("there is no checkpoint in ", from.path().string(), " to branch from"));
-  }
-  verify_checkpoint_files(from.checkpoint(*step), /*skip_training_state=*/false);
+  const int64_t step = checkpoint_of_branch(from, branch.step);
   const Config before = read_run_config(from).config;
   Config config = changed_config(from, before, overrides);
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
-  const std::filesystem::path file = from.checkpoint(*step) / kStateFile;
+  const std::filesystem::path file = from.checkpoint(step) / kStateFile;
   const TrainingState state = parse_state(read_file(file), file.string());
-  // Of random restart's trials only the one that the checkpoint comes from is in the branch.
-  config = config_of_seed(config, state.seed);
-  config.restart = {};
-  config.name = run.path().filename().string();
-  config.run_dir = run.path().string();
+  config = config_of_branch(config, state.seed, run);
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
   const FileLock lock = lock_run(run);
   require_new_run(run);  // begun by another process since
-  copy_checkpoint(from, *step, run);
-  write_run_config(run, config, *step);
+  copy_checkpoint(from, step, run);
+  write_run_config(run, config, step);
   return with_the_run_there(run, [&] {
     RestartableRun training = make_run(config, run);
-    write_run_config(run, config, *step);  // with what was auto made concrete
+    write_run_config(run, config, step);  // with what was auto made concrete
     warn_of_rate(before, config, training);
     RunLog(run, state, /*tensorboard=*/false)
-        .event("start", state, str("branch of ", from.checkpoint(*step).string()),
+        .event("start", state, str("branch of ", from.checkpoint(step).string()),
                {{"version", LMTRAIN_VERSION},
                 {"device", config.device},
                 {"precision", name_of(config.precision)},

@@ -80,13 +80,6 @@ inline CLI::Validator format_of_text() {
                    return format && *format != DataFormat::kTokens;
                  });
 }
-inline CLI::Validator device_name() {
-  return allowed("auto, cpu, cuda or cuda:N", [](const std::string& text) {
-    if (text == "auto" || text == "cpu" || text == "cuda") return true;
-    const std::string index = text.substr(std::min<size_t>(text.size(), 5));
-    return text.starts_with("cuda:") && !index.empty() && index.size() <= 3 &&
-           index.find_first_not_of("0123456789") == std::string::npos;
-  });
-}
+inline CLI::Validator device_name() { return allowed("auto, cpu, cuda or cuda:N", is_device_name); }
 
 }  // namespace lmtrain

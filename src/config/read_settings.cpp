@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <utility>
 
 #include "base/text.h"
-#include "base/utf8.h"
+#include "base/variables.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -23,12 +23,6 @@ void store(const SettingSlot& slot, const T& value) {
         }
       },
       slot);
-}
-
-bool is_device(const std::string& text) {
-  if (text == "auto" || text == "cpu" || text == "cuda") return true;
-  return text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
-         std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 bool is_name(const std::string& text) {
@@ -49,30 +43,19 @@ std::vector<std::string> quoted(std::vector<std::string> words) {
 }  // namespace
 
 std::optional<std::string> expand_variables(const std::string& text, std::string* problem) {
-  std::string out;
-  size_t at = 0;
-  while (true) {
-    const size_t open = text.find("${", at);
-    out += text.substr(at, open - at);
-    if (open == std::string::npos) return out;
-    const size_t close = text.find('}', open);
-    if (close == std::string::npos) {
-      *problem = "has a ${ without }";
-      return std::nullopt;
-    }
-    const std::string name = text.substr(open + 2, close - open - 2);
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) {
-      *problem = "names the environment variable " + printable(name) + ", which is not set";
-      return std::nullopt;
-    }
-    if (!is_utf8(value)) {
-      *problem = "names the environment variable " + printable(name) + ", whose value is not UTF-8";
-      return std::nullopt;
-    }
-    out += value;
-    at = close + 1;
+  ReplacedVariables replaced = replace_variables(text);
+  if (replaced.not_utf8) {
+    *problem = "names the environment variable " + printable(*replaced.not_utf8) +
+               ", whose value is not UTF-8";
+  } else if (replaced.unset) {
+    *problem =
+        "names the environment variable " + printable(*replaced.unset) + ", which is not set";
+  } else if (!replaced.is_closed) {
+    *problem = "has a ${ without }";
+  } else {
+    return std::move(replaced.text);
   }
+  return std::nullopt;
 }
 
 void SettingReader::problem(const std::string& where, const std::string& pointer,
@@ -230,7 +213,7 @@ void SettingReader::read_text(const JsonNode& node, const Setting& setting,
                               const std::string& pointer) {
   if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not text");
   std::string text = node.text;
-  if (setting.kind == SettingKind::kDevice && !is_device(text)) {
+  if (setting.kind == SettingKind::kDevice && !is_device_name(text)) {
     return wrong(node, setting, pointer, "is not a device",
                  quoted({nearest_choice(text, {"auto", "cpu", "cuda", "cuda:0"})}));
   }

@@ -349,6 +349,12 @@ std::string nearest_choice(const std::string& word, const std::vector<std::strin
   return nearest_word(lower, choices);
 }
 
+bool is_device_name(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  return text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
+         std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 std::string pointer_of(const std::string& key) {
   std::string pointer = "/" + key;
   std::replace(pointer.begin(), pointer.end(), '.', '/');

@@ -64,21 +64,21 @@ enum class SettingKind {
   kInteger,
   kNumber,
   kText,
-  kName,            // text that can be a folder's name
-  kPath,            // ${VAR} expanded
-  kChoice,          // the name of an enum's value
-  kDevice,          // auto | cpu | cuda | cuda:N
-  kTokens,          // integer or "10B"
-  kBytes,           // integer or "100MB"
-  kDuration,        // seconds or "90s"
-  kTrainingDuration,        // a number in `bare_unit`, or text in one of `units`
-  kNumbers,         // list of numbers
-  kIntegers,        // list of integers
-  kTrainingDurations,       // list of durations
-  kSources,         // list of data sources
-  kGroups,          // list of optimizer groups
-  kRopeScaling,     // transformers' rope_scaling
-  kRopeParameters,  // transformers 5: rope_theta and rope_scaling in one object
+  kName,               // text that can be a folder's name
+  kPath,               // ${VAR} expanded
+  kChoice,             // the name of an enum's value
+  kDevice,             // auto | cpu | cuda | cuda:N
+  kTokens,             // integer or "10B"
+  kBytes,              // integer or "100MB"
+  kDuration,           // seconds or "90s"
+  kTrainingDuration,   // a number in `bare_unit`, or text in one of `units`
+  kNumbers,            // list of numbers
+  kIntegers,           // list of integers
+  kTrainingDurations,  // list of durations
+  kSources,            // list of data sources
+  kGroups,             // list of optimizer groups
+  kRopeScaling,        // transformers' rope_scaling
+  kRopeParameters,     // transformers 5: rope_theta and rope_scaling in one object
   kAccepted,  // no effect; the value must be one of `choices` (as JSON), any if there are none
 };
 
@@ -181,6 +181,8 @@ std::string nearest_key(const std::string& unknown, const std::string& section,
 // The choice a person probably meant, by another program's name for it ("float16" is "fp16") or by
 // its spelling; empty when there is none.
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
+// auto, cpu, cuda, or cuda:N of at most three digits.
+bool is_device_name(const std::string& text);
 // "optimizer.lr" -> "/optimizer/lr".
 std::string pointer_of(const std::string& key);
 

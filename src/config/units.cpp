@@ -99,12 +99,6 @@ std::string shortest(double value) {
   return {buffer.data(), end.ptr};
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
 template <size_t kCount>
 void add_names(const std::array<UnitName, kCount>& units, std::vector<std::string>& names) {
   for (const UnitName& unit : units) {

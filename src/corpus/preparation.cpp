@@ -8,6 +8,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/shards/encode.h"
+#include "corpus/sources/sources.h"
 
 namespace lmtrain {
 namespace {
@@ -145,7 +146,7 @@ void Preparation::scan() {
       save_when_due);
   const CorpusCounts& counts = state_.train.counts;
   if (counts.documents == 0) {
-    throw Error(ErrorKind::kData, str("/data/train: the ", request_.train.files.size(),
+    throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request_.train.files.size(),
                                       " file(s) hold no document; check data.format and the "
                                       "paths"));
   }
@@ -217,7 +218,7 @@ std::string Preparation::train_on_sample() const {
         }
       });
     }
-    if (content.digest() != state_.train.content) fail_changed("/data/train");
+    if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
     log_progress("training the tokenizer", /*keep=*/false);
   });
 }
@@ -284,7 +285,7 @@ FileTally Preparation::count_documents() const {
       tally.begin_document(place.file, documents++);
     }
   });
-  if (content.digest() != state_.train.content) fail_changed("/data/train");
+  if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
   return tally;
 }
 
@@ -321,7 +322,7 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
     if (content.digest() != scanned.content) fail_changed(pointer);
   };
   if (!progress.in_eval)
-    pass(request_.train, *state_.held_out, "tokenizing", state_.train, "/data/train");
+    pass(request_.train, *state_.held_out, "tokenizing", state_.train, kTrainPointer);
   if (!request_.eval) return;
   if (!progress.in_eval) {
     progress.in_eval = true;

@@ -43,7 +43,7 @@ PreparationRequest make_request(const Config& config) {
     request.given_tokenizer->require_special_ids(config.tokenizer.add_bos,
                                                  config.tokenizer.add_eos);
   }
-  request.train = make_corpus(config.data, config.data.train, "/data/train", Role::kTrain);
+  request.train = make_corpus(config.data, config.data.train, kTrainPointer, Role::kTrain);
   if (config.data.eval) {
     request.eval = make_corpus(config.data, *config.data.eval, "/data/eval", Role::kHeldOut);
   } else {
@@ -106,7 +106,7 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
       const auto decide = [](Corpus& corpus, const std::string& pointer) {
         decide_formats(corpus.files, corpus.format, corpus.text_field, pointer);
       };
-      decide(request.train, "/data/train");
+      decide(request.train, kTrainPointer);
       if (request.eval) decide(*request.eval, "/data/eval");
       Journal journal(cache.journal_path(key), options);
       Preparation preparation(request, cache, journal, num_threads);

@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "corpus/shards/overlap.h"
+#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

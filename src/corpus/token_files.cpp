@@ -11,6 +11,7 @@
 #include "corpus/shards/source_runs.h"
 #include "corpus/shards/token_parts.h"
 #include "corpus/sources/glob.h"
+#include "corpus/sources/sources.h"
 #include "formats/token_file.h"
 
 namespace lmtrain {
@@ -53,7 +54,7 @@ Request make_request(const Config& config) {
                                        " does not exist; give a sentencepiece .model file"));
   }
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
-  request.train = list_token_files(config.data.train, "/data/train", Role::kTrain);
+  request.train = list_token_files(config.data.train, kTrainPointer, Role::kTrain);
   request.has_eval = config.data.eval.has_value();
   if (request.has_eval) {
     request.eval = list_token_files(*config.data.eval, "/data/eval", Role::kHeldOut);
@@ -141,7 +142,7 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   if (request.has_eval)
     eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
   if (train.documents.empty()) {
-    throw Error(ErrorKind::kData, str("/data/train: the ", request.train.size(),
+    throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request.train.size(),
                                       " token file(s) hold no document; check the paths"));
   }
   if (request.has_eval && eval.documents.empty())

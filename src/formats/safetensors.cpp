@@ -270,6 +270,14 @@ void check_no_holes(const std::string& origin, std::string_view data,
 std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
 size_t dtype_size(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size; }
 
+std::optional<uint64_t> safetensors_header_size(std::string_view head) {
+  if (head.size() < kSafetensorsLengthBytes + 2 || head[kSafetensorsLengthBytes] != '{')
+    return std::nullopt;
+  uint64_t size = 0;
+  std::memcpy(&size, head.data(), sizeof size);
+  return size;
+}
+
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata) {

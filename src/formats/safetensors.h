@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ namespace lmtrain {
 inline constexpr size_t kSafetensorsLengthBytes = 8;  // of the header size in front
 inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
+
+// The header size that stands in front, of bytes that begin as a safetensors file does: with it and
+// a JSON object.
+std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
 // In the order of the format, which sorts tensors by it so that larger elements come first.
 enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };

@@ -112,10 +112,4 @@ class TokenShard {
   std::optional<TokenReference> reference_;  // where the tokens are not in this file
 };
 
-// From this document of a shard on, up to the next run, documents are of this entry of data.train.
-struct SourceRun {
-  int64_t first_document = 0;
-  int32_t source = 0;
-};
-
 }  // namespace lmtrain

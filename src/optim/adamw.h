@@ -6,31 +6,35 @@
 // State: exp_avg (m), exp_avg_sq (v).
 #pragma once
 
-#include "optim/flat_moments.h"
-#include "optim/hyperparameters.h"
-#include "optim/update_constants.h"
+#include "optim/elementwise_rule.h"
 
 namespace lmtrain {
 
-class AdamW : public Optimizer, private CapturableUpdate {
+struct AdamWKernel {
+  using Constants = AdamWConstants;
+  static constexpr size_t kNumMoments = 2;
+
+  template <class T>
+  static auto cpu() {
+    return cpu_kernels<T>().adamw;
+  }
+  template <class... Args>
+  static void launch(const Args&... args) {
+    cuda::adamw(args...);
+  }
+};
+
+class AdamW : public ElementwiseRule<AdamWKernel> {
  public:
   // For the tensors that `takes` says: Muon leaves it the others.
   AdamW(const OptimizerConfig& config, Parameters& parameters,
         const ParameterFilter& takes = every_parameter);
-  void update(const UpdateStep& step, const at::Tensor& grad) override;
-  CapturableUpdate* capturable() override;
-  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  void set_constants(const UpdateStep& step) override;
-  void apply(const at::Tensor& grad) override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad);
+  Constants numbers(const UpdateStep& step) const override;
+  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
 
-  Hyperparameters hyperparameters_;
   double eps_;
-  Parameters& parameters_;
-  FlatMoments moments_;
-  UpdateConstants<AdamWConstants> constants_;
 };
 
 }  // namespace lmtrain

@@ -8,17 +8,14 @@
 namespace lmtrain {
 
 AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
-    : hyperparameters_(config),
+    : ElementwiseRule(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}),
       beta1_(config.betas.at(0)),
       beta2_(config.betas.at(1)),
       beta3_(config.betas.at(2)),
       eps_(config.eps),
       alpha_(config.alpha),
       alpha_warmup_(config.alpha_warmup),
-      beta3_warmup_(config.beta3_warmup),
-      parameters_(parameters),
-      moments_(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, every_parameter),
-      constants_(moments_.ranges().size(), parameters.master().device()) {}
+      beta3_warmup_(config.beta3_warmup) {}
 
 double AdEMAMix::alpha_at(const RunClock& run) const {
   return linear_warmup(0, alpha_, run.done(), run.resolve(alpha_warmup_));
@@ -28,15 +25,7 @@ double AdEMAMix::beta3_at(const RunClock& run) const {
   return half_life_warmup(beta1_, beta3_, run.done(), run.resolve(beta3_warmup_));
 }
 
-CapturableUpdate* AdEMAMix::capturable() { return has_fused_update(parameters_) ? this : nullptr; }
-
-void AdEMAMix::update(const UpdateStep& step, const at::Tensor& grad) {
-  if (!has_fused_update(parameters_)) return update_aten(step, grad);
-  set_constants(step);
-  apply(grad);
-}
-
-void AdEMAMix::set_constants(const UpdateStep& step) {
+AdEMAMixConstants AdEMAMix::numbers(const UpdateStep& step) const {
   const auto t = static_cast<double>(step.number);
   AdEMAMixConstants constants{};
   constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
@@ -47,32 +36,7 @@ void AdEMAMix::set_constants(const UpdateStep& step) {
   constants.eps = static_cast<float>(eps_);
   constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
   constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
-  constants.grad_scale = static_cast<float>(step.grad_scale);
-  constants_.set(constants, moments_.ranges(), hyperparameters_, step);
-}
-
-void AdEMAMix::apply(const at::Tensor& grad) {
-  for (size_t i = 0; i < moments_.ranges().size(); ++i) {
-    const FlatRange& range = moments_.ranges()[i];
-    const AdEMAMixConstants* constants = constants_.of(i);
-    on_cpu(parameters_.working(), [&]<class T>(T) {
-      for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
-        cpu_kernels<T>().ademamix(elements<float>(parameters_.master()) + place,
-                                  elements<float>(moments_.moment(0)) + moment,
-                                  elements<float>(moments_.moment(1)) + moment,
-                                  elements<float>(moments_.moment(2)) + moment,
-                                  elements<float>(grad) + place,
-                                  elements<T>(parameters_.working()) + place, count, *constants);
-      });
-    });
-    on_cuda(parameters_.working(), [&](const auto& call) {
-      cuda::ademamix(call, elements<float>(range.of(parameters_.master())),
-                     elements<float>(moments_.moment(0, range)),
-                     elements<float>(moments_.moment(1, range)),
-                     elements<float>(moments_.moment(2, range)), elements<float>(range.of(grad)),
-                     range.of(parameters_.working()).data_ptr(), range.size, constants);
-    });
-  }
+  return constants;
 }
 
 void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
@@ -80,12 +44,12 @@ void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   const auto t = static_cast<double>(step.number);
   const double alpha = alpha_at(step.run);
   const double beta3 = beta3_at(step.run);
-  for (const FlatRange& range : moments_.ranges()) {
+  for (const FlatRange& range : moments().ranges()) {
     const double lr = step.lr * range.group.lr_ratio;
-    const at::Tensor w = range.of(parameters_.master());
-    const at::Tensor fast = moments_.moment(0, range);
-    const at::Tensor slow = moments_.moment(1, range);
-    const at::Tensor square = moments_.moment(2, range);
+    const at::Tensor w = range.of(parameters().master());
+    const at::Tensor fast = moments().moment(0, range);
+    const at::Tensor slow = moments().moment(1, range);
+    const at::Tensor square = moments().moment(2, range);
     const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
     fast.lerp_(g, 1 - beta1_);
@@ -93,8 +57,8 @@ void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
     const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
     const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
-    w.mul_(1 - lr * hyperparameters_.weight_decay(range.group, step.run)).addcdiv_(mix, root, -lr);
-    parameters_.refresh_working(range.first, range.size);
+    w.mul_(1 - lr * hyperparameters().weight_decay(range.group, step.run)).addcdiv_(mix, root, -lr);
+    parameters().refresh_working(range.first, range.size);
   }
 }
 

@@ -7,32 +7,36 @@
 // (schedule/warmup.h). State: exp_avg (m1), exp_avg_slow (m2), exp_avg_sq (v).
 #pragma once
 
-#include "optim/flat_moments.h"
-#include "optim/hyperparameters.h"
-#include "optim/update_constants.h"
+#include "optim/elementwise_rule.h"
 
 namespace lmtrain {
 
-class AdEMAMix : public Optimizer, private CapturableUpdate {
+struct AdEMAMixKernel {
+  using Constants = AdEMAMixConstants;
+  static constexpr size_t kNumMoments = 3;
+
+  template <class T>
+  static auto cpu() {
+    return cpu_kernels<T>().ademamix;
+  }
+  template <class... Args>
+  static void launch(const Args&... args) {
+    cuda::ademamix(args...);
+  }
+};
+
+class AdEMAMix : public ElementwiseRule<AdEMAMixKernel> {
  public:
   AdEMAMix(const OptimizerConfig& config, Parameters& parameters);
-  void update(const UpdateStep& step, const at::Tensor& grad) override;
-  CapturableUpdate* capturable() override;
-  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
   double alpha_at(const RunClock& run) const;
   double beta3_at(const RunClock& run) const;
-  void set_constants(const UpdateStep& step) override;
-  void apply(const at::Tensor& grad) override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad);
+  Constants numbers(const UpdateStep& step) const override;
+  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
 
-  Hyperparameters hyperparameters_;
   double beta1_, beta2_, beta3_, eps_, alpha_;
   TrainingDuration alpha_warmup_, beta3_warmup_;
-  Parameters& parameters_;
-  FlatMoments moments_;
-  UpdateConstants<AdEMAMixConstants> constants_;
 };
 
 }  // namespace lmtrain

@@ -7,28 +7,31 @@
 // larger. State: exp_avg (m).
 #pragma once
 
-#include "optim/flat_moments.h"
-#include "optim/hyperparameters.h"
-#include "optim/update_constants.h"
+#include "optim/elementwise_rule.h"
 
 namespace lmtrain {
 
-class Lion : public Optimizer, private CapturableUpdate {
+struct LionKernel {
+  using Constants = LionConstants;
+  static constexpr size_t kNumMoments = 1;
+
+  template <class T>
+  static auto cpu() {
+    return cpu_kernels<T>().lion;
+  }
+  template <class... Args>
+  static void launch(const Args&... args) {
+    cuda::lion(args...);
+  }
+};
+
+class Lion : public ElementwiseRule<LionKernel> {
  public:
   Lion(const OptimizerConfig& config, Parameters& parameters);
-  void update(const UpdateStep& step, const at::Tensor& grad) override;
-  CapturableUpdate* capturable() override;
-  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  private:
-  void set_constants(const UpdateStep& step) override;
-  void apply(const at::Tensor& grad) override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad);
-
-  Hyperparameters hyperparameters_;
-  Parameters& parameters_;
-  FlatMoments moments_;
-  UpdateConstants<LionConstants> constants_;
+  Constants numbers(const UpdateStep& step) const override;
+  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
 };
 
 }  // namespace lmtrain

@@ -21,10 +21,11 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Those of `common`, with the learning rate and weight decay of each range. Queues the copy;
-  // whatever is launched later reads the new ones.
+  // Those of `common`, with the factor of the gradient and each range's learning rate and weight
+  // decay. Queues the copy; whatever is launched later reads the new ones.
   void set(Constants common, const std::vector<FlatRange>& ranges,
            const Hyperparameters& hyperparameters, const UpdateStep& step) {
+    common.grad_scale = static_cast<float>(step.grad_scale);
     std::vector<Constants> of_ranges;
     for (const FlatRange& range : ranges) {
       common.lr = static_cast<float>(step.lr * range.group.lr_ratio);

@@ -7,6 +7,7 @@
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/tokenizer.h"

@@ -3,20 +3,15 @@
 #include <unistd.h>
 
 #include <array>
-#include <cmath>
 
 #include "base/files/examine.h"
 #include "base/text.h"
+#include "formats/json_number.h"
 
 namespace lmtrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json finite_or_null(const std::optional<double>& value) {
-  return value ? finite_or_null(*value) : Json(nullptr);
-}
 
 // JSON of text that may hold bytes that are no UTF-8 (file names do): they are replaced, never
 // thrown at.

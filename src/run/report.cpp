@@ -1,26 +1,12 @@
 #include "run/report.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
 
 namespace lmtrain {
 namespace {
-
-// The path as a shell takes it.
-std::string quoted(const std::filesystem::path& path) {
-  const std::string text = path.string();
-  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("/._-+,=:@%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 std::string twice(const TrainConfig& train) {
   if (train.steps) return str("train.steps=", 2 * *train.steps);
@@ -62,7 +48,7 @@ std::string end_summary(const EndReport& report) {
 }
 
 std::string next_commands(const std::filesystem::path& folder, const Config& config) {
-  const std::string run = quoted(folder);
+  const std::string run = shell_quoted(folder.string());
   const std::string more =
       config.lr_schedule.type == LrScheduleType::kConstant
           ? str("lmtrain resume ", run, " --set ", twice(config.train))

@@ -7,8 +7,9 @@
 #include "base/signal.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 #include "formats/json_lines.h"
+#include "formats/json_number.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/start_checks.h"
@@ -39,17 +40,7 @@ int64_t seed_of_checkpoint(const fs::path& checkpoint) {
   return parse_state(read_file(file), file.string()).seed;
 }
 
-nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
 }  // namespace
-
-Config config_of_seed(Config config, int64_t seed) {
-  if (config.restart.vary == RestartVary::kInit) config.data.seed = config.data_seed();
-  config.seed = seed;
-  return config;
-}
 
 RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run)
     : config_(std::move(config)),
@@ -249,7 +240,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
           stop_signal() != 0 ? str("signal ", stop_signal()) : std::string("max_time");
       log.event("end", none, reason);
       log_note(str("stopped by ", reason, " in the trial of seed ", result.seed,
-                   "; go on with: lmtrain resume ", run_.path().string()));
+                   "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
       return RunOutcome{outcome.exit_code, write_status(run_, "stopped", none, outcome.exit_code)};
     }
   } catch (const Error& error) {
@@ -269,7 +260,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
              {"seed", result.seed},
              {"trial_step", result.step},
              {"trial_tokens", result.tokens},
-             {"eval_loss", number_or_null(result.loss)}});
+             {"eval_loss", finite_or_null(result.loss)}});
   trainer_.reset();
   record(result);
   return std::nullopt;

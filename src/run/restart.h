@@ -16,13 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/trial.h"
 #include "run/trainer.h"
-#include "run/trial.h"
 
 namespace lmtrain {
-
-// The config of the run that `seed` alone would be: under vary "init" the order of data stays.
-Config config_of_seed(Config config, int64_t seed);
 
 class RestartableRun {
  public:

@@ -100,12 +100,14 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
 void learning_rate(const Config& config, const RunClock& run, Warnings& warnings) {
   const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
   if (schedule.warmup() >= run.total) {
-    warnings.push_back(str("lr_schedule.warmup ", write_training_duration(config.lr_schedule.warmup),
+    warnings.push_back(str("lr_schedule.warmup ",
+                           write_training_duration(config.lr_schedule.warmup),
                            " is as long as the run (", length_setting(config.train),
                            ") or longer: the rate ends on its way up; lower it"));
     return;
   }
-  if (config.lr_schedule.type != LrScheduleType::kWsd || config.lr_schedule.decay.value <= 0) return;
+  if (config.lr_schedule.type != LrScheduleType::kWsd || config.lr_schedule.decay.value <= 0)
+    return;
   const double decay = run.resolve(config.lr_schedule.decay);
   if (schedule.warmup() + decay > run.total * (1 + 1e-9)) {
     warnings.push_back(str("lr_schedule.decay ", write_training_duration(config.lr_schedule.decay),

@@ -50,9 +50,10 @@ uint64_t checkpoint_bytes(const Config& config) {
 
 void require_new_run(const RunFolder& run) {
   if (run.holds_run()) {
-    throw Error(ErrorKind::kUsage,
-                str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
-                    run.path().string(), "; or choose another folder with --run-dir"));
+    throw Error(
+        ErrorKind::kUsage,
+        str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
+            shell_quoted(run.path().string()), "; or choose another folder with --run-dir"));
   }
   require_writable(run.path());
 }

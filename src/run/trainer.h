@@ -59,7 +59,7 @@ class Trainer {
   const BatchOrder& order() const { return *order_; }
 
   // Settings that this process has changed, for the event `resume`: changes_json of
-  // checkpoint/run_config.h.
+  // checkpoint/changed_settings.h.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
   // For tests of the guard: called with a batch, its loss and its gradient between backward and

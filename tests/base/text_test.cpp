@@ -19,6 +19,14 @@ TEST(Text, Join) {
   EXPECT_EQ(join({"a", "", "c"}, ", "), "a, , c");
 }
 
+TEST(Text, LowerCase) { EXPECT_EQ(lower_case("AbZ z\xC3\x84-9"), "abz z\xC3\x84-9"); }
+
+TEST(Text, ShellQuoted) {
+  EXPECT_EQ(shell_quoted("/runs/a-1_b.c,d=e:f@g%+"), "/runs/a-1_b.c,d=e:f@g%+");
+  EXPECT_EQ(shell_quoted("/my runs/$a"), "'/my runs/$a'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+}
+
 TEST(Text, NearestWord) {
   const std::vector<std::string> words = {"lr", "betas", "weight_decay", "min_ratio"};
   EXPECT_EQ(nearest_word("weigth_decay", words), "weight_decay");

@@ -19,8 +19,8 @@ TEST(Settings, EachIsDocumentedOnceAndItsDefaultIsAllowed) {
     EXPECT_TRUE(setting.meaning.ends_with('.')) << entry.key;
     EXPECT_FALSE(describe_allowed(setting).empty()) << entry.key;
     EXPECT_FALSE(describe_default(setting).empty()) << entry.key;
-    EXPECT_EQ(setting.units.empty(),
-              setting.kind != SettingKind::kTrainingDuration && setting.kind != SettingKind::kTrainingDurations)
+    EXPECT_EQ(setting.units.empty(), setting.kind != SettingKind::kTrainingDuration &&
+                                         setting.kind != SettingKind::kTrainingDurations)
         << entry.key;
     if (setting.kind == SettingKind::kChoice) {
       EXPECT_NE(std::find(setting.choices.begin(), setting.choices.end(), value_text(setting)),

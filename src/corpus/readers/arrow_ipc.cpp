@@ -40,9 +40,11 @@ class Batches {
   virtual Batch next() = 0;  // null at the end
 };
 
-class FileBatches : public Batches {
+// What both have: a reader that is opened again where it is to read one column alone.
+template <class Reader>
+class BatchesOf : public Batches {
  public:
-  explicit FileBatches(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {
+  explicit BatchesOf(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {
     open(read_options());
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
@@ -51,59 +53,58 @@ class FileBatches : public Batches {
     options.included_fields = {column};
     open(options);
   }
-  Batch next() override {
-    if (next_ == reader_->num_record_batches()) return nullptr;
-    return checked(reader_->ReadRecordBatch(next_++));
-  }
+
+ protected:
+  arrow::io::ReadableFile& file() const { return *file_; }
+  Reader& reader() const { return *reader_; }
 
  private:
   void open(const arrow::ipc::IpcReadOptions& options) {
-    reader_ = checked(arrow::ipc::RecordBatchFileReader::Open(file_.get(), options));
+    // A stream begins where the file stands.
+    if (const arrow::Status status = file_->Seek(0); !status.ok())
+      throw std::runtime_error(status.message());
+    reader_ = checked(Reader::Open(file_.get(), options));
   }
   std::shared_ptr<arrow::io::ReadableFile> file_;
-  std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
+  std::shared_ptr<Reader> reader_;
+};
+
+class FileBatches : public BatchesOf<arrow::ipc::RecordBatchFileReader> {
+ public:
+  using BatchesOf::BatchesOf;
+  Batch next() override {
+    if (next_ == reader().num_record_batches()) return nullptr;
+    return checked(reader().ReadRecordBatch(next_++));
+  }
+
+ private:
   int next_ = 0;
 };
 
-class StreamBatches : public Batches {
+class StreamBatches : public BatchesOf<arrow::ipc::RecordBatchStreamReader> {
  public:
-  explicit StreamBatches(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {
-    open(read_options());
-  }
-  std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
-  void select(int column) override {
-    arrow::ipc::IpcReadOptions options = read_options();
-    options.included_fields = {column};
-    open(options);
-  }
+  using BatchesOf::BatchesOf;
   Batch next() override {
     Batch batch;
-    const arrow::Status status = reader_->ReadNext(&batch);
+    const arrow::Status status = reader().ReadNext(&batch);
     if (!status.ok()) throw std::runtime_error(status.message());
     if (batch == nullptr) require_end();
     return batch;
   }
 
  private:
-  void open(const arrow::ipc::IpcReadOptions& options) {
-    if (const arrow::Status status = file_->Seek(0); !status.ok())
-      throw std::runtime_error(status.message());
-    reader_ = checked(arrow::ipc::RecordBatchStreamReader::Open(file_.get(), options));
-  }
   // A stream that was cut between two batches reads like a shorter one, and what follows an end is
   // not read: only this mark, at the very end of the file, says that all was there.
   void require_end() const {
     constexpr std::array<unsigned char, 8> kEnd = {0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0};
-    const int64_t size = checked(file_->GetSize());
-    const int64_t read = checked(file_->Tell());
+    const int64_t size = checked(file().GetSize());
+    const int64_t read = checked(file().Tell());
     if (read < size) throw std::runtime_error(str("the stream ends at byte ", read, " of ", size));
     std::array<unsigned char, 8> end{};
-    const int64_t got = checked(file_->ReadAt(size - 8, 8, end.data()));
+    const int64_t got = checked(file().ReadAt(size - 8, 8, end.data()));
     if (got != 8 || end != kEnd)
       throw std::runtime_error(str("no end-of-stream mark at the end, byte ", size));
   }
-  std::shared_ptr<arrow::io::ReadableFile> file_;
-  std::shared_ptr<arrow::ipc::RecordBatchStreamReader> reader_;
 };
 
 class ArrowReader : public DocumentReader {

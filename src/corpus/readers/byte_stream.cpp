@@ -29,21 +29,31 @@ class PlainStream : public ByteStream {
   uint64_t offset_ = 0;
 };
 
+Compression compression_named(std::string_view extension) {
+  if (extension == ".gz") return Compression::kGzip;
+  if (extension == ".zst" || extension == ".zstd") return Compression::kZstd;
+  if (extension == ".bz2") return Compression::kBzip2;
+  return Compression::kNone;
+}
+
 }  // namespace
 
 Compression compression_of(const fs::path& path) {
   constexpr std::array<std::string_view, 8> kRefused = {".xz", ".lzma", ".lz4", ".zip",
                                                         ".7z", ".rar",  ".br",  ".tar"};
   const std::string extension = path.extension().native();
-  if (extension == ".gz") return Compression::kGzip;
-  if (extension == ".zst" || extension == ".zstd") return Compression::kZstd;
-  if (extension == ".bz2") return Compression::kBzip2;
+  if (const Compression known = compression_named(extension); known != Compression::kNone)
+    return known;
   if (std::find(kRefused.begin(), kRefused.end(), extension) != kRefused.end()) {
     throw Error(ErrorKind::kConfig,
                 str(path.string(), ": ", extension,
                     " files are not read; unpack it, or compress it as .gz, .zst or .bz2"));
   }
   return Compression::kNone;
+}
+
+fs::path without_compression(const fs::path& name) {
+  return compression_named(name.extension().native()) == Compression::kNone ? name : name.stem();
 }
 
 std::unique_ptr<ByteStream> open_bytes(const fs::path& path) {

@@ -16,6 +16,9 @@ enum class Compression { kNone, kGzip, kZstd, kBzip2 };
 // By the last extension. Error(kConfig) for .xz, .lz4, .zip and their like, which are not read.
 Compression compression_of(const std::filesystem::path& path);
 
+// A name without the ending of its compression, if it has one.
+std::filesystem::path without_compression(const std::filesystem::path& name);
+
 class ByteStream {
  public:
   virtual ~ByteStream() = default;

@@ -6,7 +6,7 @@
 
 #include "corpus/readers/source_file.h"
 #include "corpus/shards/document_files.h"
-#include "formats/token_shard.h"
+#include "formats/source_run.h"
 
 namespace lmtrain {
 

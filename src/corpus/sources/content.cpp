@@ -11,6 +11,7 @@
 #include "corpus/readers/json_line.h"
 #include "corpus/readers/json_scanner.h"
 #include "formats/quote.h"
+#include "formats/safetensors.h"
 
 namespace lmtrain {
 namespace {
@@ -90,9 +91,9 @@ bool is_arrow_stream(std::string_view head) {
 }
 
 bool is_safetensors(std::string_view head) {
-  if (head.size() < 10 || head[8] != '{') return false;
-  const uint64_t size = little_endian(head, 0, 8);
-  return size >= 2 && size <= 100'000'000 && (head[9] == '"' || head[9] == '}');
+  const std::optional<uint64_t> header = safetensors_header_size(head);
+  return header && *header >= 2 && *header <= kSafetensorsLargestHeader &&
+         (head[9] == '"' || head[9] == '}');
 }
 
 bool is_pickle(std::string_view head) {

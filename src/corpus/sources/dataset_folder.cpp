@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "corpus/readers/byte_stream.h"
 #include "formats/quote.h"
 #include "formats/strict_json.h"
 
@@ -157,9 +158,9 @@ class Selection {
  private:
   // Names that only data sets have, whatever lies beside them.
   static bool is_table_name(const fs::path& file) {
-    const bool is_compressed = file.extension() == ".gz" || file.extension() == ".zst" ||
-                               file.extension() == ".zstd" || file.extension() == ".bz2";
-    const fs::path extension = (is_compressed ? file.stem() : file).extension();
+    const fs::path name = without_compression(file.filename());
+    const bool is_compressed = name != file.filename();
+    const fs::path extension = name.extension();
     if (extension == ".json")
       return is_compressed || file.filename().native().find("-of-") != std::string::npos;
     return extension == ".jsonl" || extension == ".ndjson" || extension == ".parquet" ||

@@ -3,15 +3,16 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include <cstdlib>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/variables.h"
 
 namespace lmtrain {
 namespace {
@@ -143,25 +144,13 @@ class Walker {
 }  // namespace
 
 std::string expand_variables(std::string_view path, std::string_view place) {
-  std::string expanded;
-  for (size_t i = 0; i < path.size();) {
-    const size_t end =
-        path.substr(i).starts_with("${") ? path.find('}', i) : std::string_view::npos;
-    if (end == std::string_view::npos) {
-      expanded.push_back(path[i++]);
-      continue;
-    }
-    const std::string name(path.substr(i + 2, end - i - 2));
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) {
-      throw Error(ErrorKind::kUsage,
-                  str(place, "\"", path, "\" uses the environment variable ", name,
-                      ", which is not set; export it or write the path out"));
-    }
-    expanded += value;
-    i = end + 1;
+  ReplacedVariables replaced = replace_variables(path);
+  if (replaced.unset) {
+    throw Error(ErrorKind::kUsage,
+                str(place, "\"", path, "\" uses the environment variable ", *replaced.unset,
+                    ", which is not set; export it or write the path out"));
   }
-  return expanded;
+  return std::move(replaced.text);
 }
 
 bool has_wildcard(std::string_view pattern) {

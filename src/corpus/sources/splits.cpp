@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "corpus/readers/byte_stream.h"
 
 namespace lmtrain {
 namespace {
@@ -14,21 +15,6 @@ namespace fs = std::filesystem;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-fs::path without_compression(const fs::path& name) {
-  const fs::path extension = name.extension();
-  const bool is_compressed =
-      extension == ".gz" || extension == ".zst" || extension == ".zstd" || extension == ".bz2";
-  return is_compressed ? name.stem() : name;
-}
 
 // "SPLIT-00000-of-00002", as `datasets` names the files of a split: SPLIT, else nothing.
 std::string_view sharded_name(std::string_view stem) {

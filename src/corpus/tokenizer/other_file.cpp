@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/utf8.h"
+#include "formats/safetensors.h"
 
 namespace lmtrain {
 namespace {
@@ -38,13 +40,10 @@ bool is_tiktoken(std::string_view text) {
          in(line.substr(space + 1), "0123456789\r");
 }
 
-// Eight bytes of length, then a JSON object of that length.
+// A header, and all of it.
 bool is_safetensors(std::string_view bytes) {
-  if (bytes.size() < 10 || bytes[8] != '{') return false;
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i)
-    length = length << 8 | static_cast<unsigned char>(bytes[static_cast<size_t>(i)]);
-  return length <= bytes.size() - 8;
+  const std::optional<uint64_t> header = safetensors_header_size(bytes);
+  return header && *header <= bytes.size() - kSafetensorsLengthBytes;
 }
 
 }  // namespace

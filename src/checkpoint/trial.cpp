@@ -1,4 +1,4 @@
-#include "run/trial.h"
+#include "checkpoint/trial.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/json_number.h"
 
 namespace lmtrain {
 namespace {
@@ -16,14 +17,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kTrialFile = "trial.json";
-
-Json optional_number(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-std::optional<double> read_optional(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
-}
 
 std::string trial_name(int64_t seed) { return str("seed_", seed); }
 
@@ -44,8 +37,8 @@ TrialResult read_trial(const fs::path& file) {
     result.reason = json.at("reason").get<std::string>();
     result.step = json.at("step").get<int64_t>();
     result.tokens = json.at("tokens").get<int64_t>();
-    result.first_loss = read_optional(json.at("first_eval_loss"));
-    result.loss = read_optional(json.at("eval_loss"));
+    result.first_loss = number_if_any(json.at("first_eval_loss"));
+    result.loss = number_if_any(json.at("eval_loss"));
     const bool counts = result.attempt >= 0 && result.attempt <= kMostAttempts &&
                         result.seed >= 0 && result.step >= 0 && result.tokens >= 0;
     if (!counts) throw no_result("a number is out of range");
@@ -77,6 +70,12 @@ bool TrialResult::converged() const {
   return loss && (!first_loss || *loss < *first_loss);
 }
 
+Config config_of_seed(Config config, int64_t seed) {
+  if (config.restart.vary == RestartVary::kInit) config.data.seed = config.data_seed();
+  config.seed = seed;
+  return config;
+}
+
 RunFolder trial_folder(const RunFolder& run, int64_t seed) {
   return RunFolder(run.trials() / trial_name(seed));
 }
@@ -101,8 +100,8 @@ void write_trial(const RunFolder& run, const TrialResult& result) {
                      {"reason", result.reason},
                      {"step", result.step},
                      {"tokens", result.tokens},
-                     {"first_eval_loss", optional_number(result.first_loss)},
-                     {"eval_loss", optional_number(result.loss)}};
+                     {"first_eval_loss", finite_or_null(result.first_loss)},
+                     {"eval_loss", finite_or_null(result.loss)}};
   const fs::path folder = trial_folder(run, result.seed).path();
   lmtrain::create_directories(folder);
   write_file_atomic(folder / kTrialFile,

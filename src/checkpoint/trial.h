@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/run_folder.h"
+#include "config/config.h"
 
 namespace lmtrain {
 
@@ -26,6 +27,9 @@ struct TrialResult {
   // It has not diverged and its held-out loss, if there is one, is below that of step 0.
   bool converged() const;
 };
+
+// The config of the run that `seed` alone would be: under vary "init" the order of data stays.
+Config config_of_seed(Config config, int64_t seed);
 
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
 // In the order of attempt and seed. Error(kCheckpoint) for a trial.json that is none.

@@ -1,0 +1,99 @@
+#include "checkpoint/changed_settings.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/run_config.h"
+#include "config/parse.h"
+#include "config/settings.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Whether the losses of trials rest on a setting that a run may change.
+bool moves_losses(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  return section == "optimizer" || section == "lr_schedule" || section == "clip" ||
+         section == "loss" || section == "precision" || key == "eval.tokens" ||
+         (section == "train" && key != "train.max_time");
+}
+
+}  // namespace
+
+std::vector<SettingChange> changed_settings(const Config& before, const Config& after) {
+  Config old_config = before;  // a table binds to what it could change
+  Config new_config = after;
+  const SettingTable old_settings = config_settings(old_config);
+  const SettingTable settings = config_settings(new_config);
+  std::vector<SettingChange> changes;
+  for (const Setting& setting : settings.settings()) {
+    SettingChange change{setting.key, setting_value(*old_settings.find(setting.key)),
+                         setting_value(setting), why_unused(setting, settings)};
+    if (change.is != change.was) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+Json changes_json(const std::vector<SettingChange>& changes) {
+  Json list = Json::array();
+  for (const SettingChange& change : changes)
+    list.push_back({{"key", change.key}, {"was", change.was}, {"is", change.is}});
+  return list;
+}
+
+std::vector<std::string> changed_for_good(const Config& before, const Config& after) {
+  std::vector<std::string> changed;
+  const auto compare = [&](const char* key, const auto& old_value, const auto& new_value) {
+    if (!(old_value == new_value)) changed.emplace_back(key);
+  };
+  DataConfig data = after.data;
+  data.cache_dir = before.data.cache_dir;
+  compare("seed", before.seed, after.seed);
+  compare("init_from", before.init_from, after.init_from);
+  compare("tokenizer", before.tokenizer, after.tokenizer);
+  compare("data", before.data, data);
+  compare("sequence", before.sequence, after.sequence);
+  compare("model", before.model, after.model);
+  compare("batch.tokens", before.batch.tokens, after.batch.tokens);
+  compare("optimizer.type", before.optimizer.type, after.optimizer.type);
+  if (before.optimizer.type == OptimizerType::kSoap) {  // which sides have a preconditioner
+    compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
+            after.optimizer.max_precond_dim);
+  }
+  compare("restart.seeds", before.restart.seeds, after.restart.seeds);
+  compare("restart.tokens", before.restart.tokens, after.restart.tokens);
+  compare("restart.vary", before.restart.vary, after.restart.vary);
+  return changed;
+}
+
+Config changed_config(const RunFolder& run, const Config& before,
+                      const std::vector<std::string>& overrides) {
+  Config config = read_run_config(run, overrides);
+  make_paths_absolute(config);
+  const std::vector<std::string> changed = changed_for_good(before, config);
+  if (!changed.empty()) {
+    throw Error(ErrorKind::kConfig,
+                str("a run cannot change ", join(changed, ", "),
+                    " on resume; start a new run, with init_from to keep the weights"));
+  }
+  return config;
+}
+
+void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after) {
+  if (before.restart.seeds == 1 || !is_there(run.trials()) || !run.checkpoint_steps().empty()) {
+    return;
+  }
+  std::vector<std::string> unlike;
+  for (const SettingChange& change : changed_settings(before, after)) {
+    if (!change.unused.empty()) continue;
+    if (moves_losses(change.key)) unlike.push_back(change.key);
+  }
+  if (unlike.empty()) return;
+  throw Error(
+      ErrorKind::kConfig,
+      str("the trials of random restart would not be alike after a change of ", join(unlike, ", "),
+          "; resume without it, and again with it once the best goes on"));
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,35 @@
+#include "run/eval_data.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_config.h"
+#include "corpus/prepare.h"
+#include "train/eval_share.h"
+
+namespace lmtrain {
+
+EvalData eval_data_of(const ModelLocation& location, int num_threads) {
+  if (!location.run) {
+    throw Error(ErrorKind::kUsage,
+                str(location.folder.string(),
+                    " has no held-out text of its own; give documents with --data PATH"));
+  }
+  Config config = read_run_config(RunFolder(*location.run)).config;
+  const PreparedData data = prepare_data(config, num_threads);
+  if (!data.eval_shard) {
+    throw Error(ErrorKind::kUsage, "the run has no held-out text; give documents with --data PATH");
+  }
+  require_same_data(location.folder, data.fingerprint);
+  resolve_eval_tokens(config, data);
+  return {*data.eval_shard, *config.eval.tokens};
+}
+
+DataConfig text_reading_of(const ModelLocation& location) {
+  if (!location.run) return {};
+  DataConfig reading = read_run_config(RunFolder(*location.run)).config.data;
+  if (reading.format == DataFormat::kTokens) reading.format = DataConfig().format;
+  return reading;
+}
+
+}  // namespace lmtrain

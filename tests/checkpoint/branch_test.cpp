@@ -1,0 +1,68 @@
+#include "checkpoint/branch.h"
+
+#include "base/support.h"
+#include "config/parse.h"
+#include "formats/manifest.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::replace_file;
+using testing::TemporaryFolder;
+
+class BranchTest : public ::testing::Test {
+ protected:
+  BranchTest() : run_(folder_ / "run") {}
+
+  // A checkpoint of one file.
+  void add_checkpoint(int64_t step) const {
+    const fs::path folder = run_.checkpoint(step);
+    fs::create_directories(folder);
+    replace_file(folder / kStateFile, "{}");
+    const FileSum sum = sum_file(folder / kStateFile);
+    write_manifest(folder, {step, "", "", {{kStateFile, {sum.size, sum.crc}}}});
+  }
+
+ private:
+  TemporaryFolder folder_;
+
+ protected:
+  RunFolder run_;
+};
+
+TEST_F(BranchTest, BeginsAtTheNewestCheckpoint) {
+  error_of(ErrorKind::kUsage, [&] { checkpoint_of_branch(run_, std::nullopt); });
+  add_checkpoint(10);
+  add_checkpoint(20);
+  EXPECT_EQ(checkpoint_of_branch(run_, std::nullopt), 20);
+  replace_file(run_.checkpoint(20) / kStateFile, "[]");
+  EXPECT_EQ(checkpoint_of_branch(run_, std::nullopt), 10);
+}
+
+TEST_F(BranchTest, BeginsAtTheStepAskedForAlone) {
+  add_checkpoint(10);
+  add_checkpoint(20);
+  EXPECT_EQ(checkpoint_of_branch(run_, 10), 10);
+  const std::string message = error_of(ErrorKind::kUsage, [&] { checkpoint_of_branch(run_, 15); });
+  EXPECT_EQ(message,
+            run_.path().string() + " has no checkpoint of step 15; it has those of 20, 10");
+  replace_file(run_.checkpoint(10) / kStateFile, "[]");
+  error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run_, 10); });
+}
+
+TEST_F(BranchTest, IsARunOfItsOwnOfOneSeed) {
+  const Config config = parse_config(
+      R"({"name": "run", "run_dir": "/runs/run", "seed": 5, "data": {"train": ["/corpus"]}})",
+      "run.json", {"restart.seeds=4", "restart.vary=init"});
+  const Config branch = config_of_branch(config, 7, RunFolder("/runs/other"));
+  EXPECT_EQ(branch.name, "other");
+  EXPECT_EQ(branch.run_dir, "/runs/other");
+  EXPECT_EQ(branch.seed, 7);
+  EXPECT_EQ(branch.data_seed(), 5);  // the order of data is that of all trials
+  EXPECT_EQ(branch.restart, RestartConfig());
+}
+
+}  // namespace
+}  // namespace lmtrain

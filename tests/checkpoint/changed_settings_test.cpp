@@ -1,0 +1,115 @@
+#include "checkpoint/changed_settings.h"
+
+#include "base/support.h"
+#include "checkpoint/run_config.h"
+#include "config/parse.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::TemporaryFolder;
+using Keys = std::vector<std::string>;
+
+Config config_with(const std::vector<std::string>& overrides = {}) {
+  return parse_config(R"({"name": "x", "data": {"train": ["/corpus"]}})", "x.json", overrides);
+}
+
+TEST(ChangedSettings, NameOldAndNewValues) {
+  const std::vector<SettingChange> changes = changed_settings(
+      config_with(),
+      config_with({"train.steps=5", "optimizer.betas=[0.9,0.99]", "optimizer.momentum=0.5"}));
+  ASSERT_EQ(changes.size(), 4U);
+  EXPECT_EQ(changes_json(changes).dump(),
+            R"([{"key":"optimizer.betas","was":[0.9,0.95],"is":[0.9,0.99]},)"
+            R"({"key":"optimizer.momentum","was":0.95,"is":0.5},)"
+            R"({"key":"train.steps","was":null,"is":5},)"
+            R"({"key":"train.tokens","was":20000000,"is":null}])");
+  EXPECT_EQ(changes[0].unused, "");
+  EXPECT_EQ(changes[1].unused, "optimizer.type is adamw");
+  EXPECT_TRUE(changed_settings(config_with(), config_with()).empty());
+}
+
+TEST(ChangedSettings, WhatTheWeightsRestOnIsChangedForGood) {
+  const Config before = config_with();
+  EXPECT_EQ(changed_for_good(before, before), Keys());
+  Config after = before;
+  after.seed = 2;
+  after.data.text_field = "content";
+  after.sequence.max_length *= 2;
+  after.batch.tokens *= 2;
+  after.restart.seeds = 3;
+  EXPECT_EQ(changed_for_good(before, after),
+            (Keys{"seed", "data", "sequence", "batch.tokens", "restart.seeds"}));
+}
+
+TEST(ChangedSettings, WhatOnlyTheNextStepsRestOnMayChange) {
+  const Config before = config_with();
+  Config after = config_with({"train.steps=5", "optimizer.lr=0.01", "clip.max=0.5"});
+  after.data.cache_dir = "/elsewhere";
+  after.name = "y";
+  EXPECT_EQ(changed_for_good(before, after), Keys());
+}
+
+// The largest side that has a preconditioner says what SOAP's state is; no other rule knows it.
+TEST(ChangedSettings, SidesWithAPreconditionerStay) {
+  Config before = config_with();
+  Config after = before;
+  after.optimizer.max_precond_dim *= 2;
+  EXPECT_EQ(changed_for_good(before, after), Keys());
+  before = config_with({"optimizer.type=soap"});
+  after = before;
+  after.optimizer.max_precond_dim *= 2;
+  EXPECT_EQ(changed_for_good(before, after), Keys{"optimizer.max_precond_dim"});
+}
+
+class ChangedConfigTest : public ::testing::Test {
+ protected:
+  ChangedConfigTest() : run_(folder_ / "run") { fs::create_directories(run_.path()); }
+
+ private:
+  TemporaryFolder folder_;
+
+ protected:
+  RunFolder run_;
+};
+
+TEST_F(ChangedConfigTest, TakesWhatMayChange) {
+  write_run_config(run_, config_with(), 0);
+  const Config before = read_run_config(run_).config;
+  EXPECT_EQ(changed_config(run_, before, {"optimizer.lr=0.01"}).optimizer.lr, 0.01);
+  const std::string message = error_of(ErrorKind::kConfig, [&] {
+    changed_config(run_, before, {"seed=5", "batch.tokens=4096"});
+  });
+  EXPECT_EQ(message,
+            "a run cannot change seed, batch.tokens on resume; start a new run, with init_from to "
+            "keep the weights");
+}
+
+TEST_F(ChangedConfigTest, TrialsStayAlikeUntilTheBestGoesOn) {
+  Config before = config_with();
+  before.restart.seeds = 2;
+  Config faster = before;
+  faster.optimizer.lr *= 2;
+  refuse_unlike_trials(run_, before, faster);  // there is no trial yet
+  fs::create_directories(run_.trials());
+  const std::string message =
+      error_of(ErrorKind::kConfig, [&] { refuse_unlike_trials(run_, before, faster); });
+  EXPECT_NE(message.find("after a change of optimizer.lr; resume without it"), std::string::npos)
+      << message;
+
+  Config harmless = before;
+  harmless.train.max_time = 60;
+  harmless.optimizer.momentum = 0.5;  // AdamW has none
+  harmless.checkpoint.keep += 1;
+  refuse_unlike_trials(run_, before, harmless);
+  before.restart.seeds = 1;  // no trials are compared
+  refuse_unlike_trials(run_, before, faster);
+  before.restart.seeds = 2;
+  fs::create_directories(run_.checkpoint(10));  // the best goes on
+  refuse_unlike_trials(run_, before, faster);
+}
+
+}  // namespace
+}  // namespace lmtrain
