@@ -1,0 +1,88 @@
+#include "train/engine.h"
+
+#include "optim/clip.h"
+#include "support/tensors.h"
+#include "train/graph_training.h"
+#include "train/step.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::graph_batch;
+using testing::graph_model_config;
+using testing::kTinyLength;
+using testing::kTinyVocabulary;
+using testing::same_bits;
+
+Config engine_config() {
+  Config config;
+  config.threads = 1;
+  config.device = "cpu";
+  config.precision = PrecisionSetting::kFp32;
+  config.compile = CompileMode::kScript;
+  config.model = graph_model_config();
+  config.sequence.max_length = kTinyLength;
+  config.optimizer.betas = {0.9, 0.95};
+  config.clip.max = 0.5;
+  return config;
+}
+
+// The engine does what its parts do when they are put together by hand.
+TEST(Engine, AStepIsThatOfItsParts) {
+  const testing::Threads one_thread{1};
+  const Config config = engine_config();
+  Engine engine(config);
+  engine.initialize(/*seed=*/7);
+
+  Parameters parameters(ParameterLayout(config.model, kTinyVocabulary), at::kFloat, at::kCPU);
+  parameters.initialize(/*seed=*/7, config.model.initializer_range);
+  Llama model(config.model, parameters, kTinyLength, config.compile);
+  const auto optimizer = make_optimizer(config.optimizer, parameters);
+  for (const OptimizerBuffer& buffer : optimizer->buffers()) buffer.values.zero_();
+  const at::Tensor grad = at::zeros_like(parameters.master());
+
+  for (int64_t step = 0; step < 4; ++step) {
+    const Batch batch = graph_batch(step, /*packed=*/false);
+    const double loss = engine.forward_backward(batch, 2);
+    EXPECT_EQ(loss, accumulate_batch(model, batch, 2 * batch.length, grad));
+    EXPECT_TRUE(same_bits(engine.gradient(), grad));
+    const double norm = engine.grad_norm();
+    EXPECT_EQ(norm, gradient_norm(grad));
+    const double factor = engine.clip(norm);
+    EXPECT_EQ(factor, clip_gradient(config.clip, grad, norm));
+    const UpdateStep update{
+        step + 1, 1e-2, factor, {.total = 4, .steps = static_cast<double>(step + 1)}};
+    engine.update(update);
+    optimizer->update(update, grad);
+    EXPECT_TRUE(same_bits(engine.parameters().master(), parameters.master())) << step;
+  }
+}
+
+// A second beginning forgets all of the first: weights and moments.
+TEST(Engine, InitializeBeginsAnew) {
+  const testing::Threads one_thread{1};
+  Engine engine(engine_config());
+  std::vector<at::Tensor> weights;
+  for (int time = 0; time < 2; ++time) {
+    engine.initialize(/*seed=*/7);
+    for (int64_t step = 0; step < 3; ++step) {
+      engine.forward_backward(graph_batch(step, /*packed=*/false), 4);
+      engine.update({step + 1, 1e-2, engine.clip(engine.grad_norm()),
+                     {.total = 3, .steps = static_cast<double>(step + 1)}});
+    }
+    weights.push_back(engine.parameters().master().clone());
+  }
+  EXPECT_TRUE(same_bits(weights[0], weights[1]));
+}
+
+TEST(Engine, EvaluationsComputeInFp32) {
+  Config config = engine_config();
+  Engine fp32(config);
+  EXPECT_EQ(&fp32.fp32_model(), &fp32.model());
+  Engine bf16(config, {at::kBFloat16}, at::kCPU, {});
+  EXPECT_NE(&bf16.fp32_model(), &bf16.model());
+  EXPECT_EQ(&bf16.fp32_model(), &bf16.fp32_model());
+}
+
+}  // namespace
+}  // namespace lmtrain
