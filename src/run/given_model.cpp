@@ -11,6 +11,9 @@
 #include "checkpoint/model_location.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/tokenizer.h"
+#include "formats/manifest.h"
+#include "formats/tensor_files.h"
+#include "model/hf_folder.h"
 
 namespace lmtrain {
 namespace {
