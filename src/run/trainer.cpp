@@ -170,7 +170,7 @@ RunOutcome Trainer::run() {
                {"waited_seconds", seconds_waited_}});
   if (!done && !trial_end_) {
     log_note(str("stopped by ", reason, " after step ", state_.step,
-                 "; go on with: lmtrain resume ", run_.path().string()));
+                 "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
   }
   return {code, write_status(run_, done ? "done" : "stopped", state_, code)};
 }

@@ -7,9 +7,10 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/checkpoint.h"
 #include "corpus/shards/document_files.h"
 #include "device/torch_headers.h"
+#include "formats/json_number.h"
 #include "run/trainer.h"
 
 namespace lmtrain {
@@ -55,8 +56,6 @@ Json files_of(const std::filesystem::path& table, const std::set<int64_t>& docum
     return nullptr;
   }
 }
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
 

@@ -24,10 +24,9 @@ GuardState seen() {
 }
 
 TEST(AnomalyPolicy, AGoodStepIsApplied) {
-  for (const GuardPolicy policy : {GuardPolicy::kOff, GuardPolicy::kSkip, GuardPolicy::kRollback,
-                                   GuardPolicy::kStop}) {
-    const StepDecision decision =
-        decide_step(guard(policy, policy), seen(), nullptr, 16, 1.0, 1.0);
+  for (const GuardPolicy policy :
+       {GuardPolicy::kOff, GuardPolicy::kSkip, GuardPolicy::kRollback, GuardPolicy::kStop}) {
+    const StepDecision decision = decide_step(guard(policy, policy), seen(), nullptr, 16, 1.0, 1.0);
     EXPECT_EQ(decision.action, StepAction::kApply);
     EXPECT_EQ(decision.anomaly, Anomaly::kNone);
   }
@@ -38,10 +37,10 @@ TEST(AnomalyPolicy, EachPolicyHasItsAction) {
     GuardPolicy policy;
     StepAction action;
   };
-  for (const Case& c : {Case{GuardPolicy::kSkip, StepAction::kSkip},
-                        Case{GuardPolicy::kRollback, StepAction::kRollback},
-                        Case{GuardPolicy::kStop, StepAction::kStop},
-                        Case{GuardPolicy::kOff, StepAction::kApply}}) {
+  for (const Case& c :
+       {Case{GuardPolicy::kSkip, StepAction::kSkip},
+        Case{GuardPolicy::kRollback, StepAction::kRollback},
+        Case{GuardPolicy::kStop, StepAction::kStop}, Case{GuardPolicy::kOff, StepAction::kApply}}) {
     EXPECT_EQ(decide_step(guard(c.policy), {}, nullptr, 16, NAN, 1).action, c.action);
     EXPECT_EQ(decide_step(guard(c.policy), {}, nullptr, 16, 1, INFINITY).action, c.action);
     const StepDecision spike =

@@ -67,7 +67,9 @@ TEST(Engine, InitializeBeginsAnew) {
     engine.initialize(/*seed=*/7);
     for (int64_t step = 0; step < 3; ++step) {
       engine.forward_backward(graph_batch(step, /*packed=*/false), 4);
-      engine.update({step + 1, 1e-2, engine.clip(engine.grad_norm()),
+      engine.update({step + 1,
+                     1e-2,
+                     engine.clip(engine.grad_norm()),
                      {.total = 3, .steps = static_cast<double>(step + 1)}});
     }
     weights.push_back(engine.parameters().master().clone());
