@@ -1,5 +1,7 @@
 #include "checkpoint/changed_settings.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
@@ -33,6 +35,17 @@ std::vector<SettingChange> changed_settings(const Config& before, const Config& 
     if (change.is != change.was) changes.push_back(std::move(change));
   }
   return changes;
+}
+
+std::vector<SettingChange> overlooked_settings(const Config& run, const Config& given) {
+  std::vector<SettingChange> overlooked = changed_settings(run, given);
+  Config defaults;
+  const SettingTable table = config_settings(defaults);
+  std::erase_if(overlooked, [&](const SettingChange& change) {
+    return change.key == "name" || change.key == "run_dir" || !change.unused.empty() ||
+           change.is == setting_value(*table.find(change.key));
+  });
+  return overlooked;
 }
 
 Json changes_json(const std::vector<SettingChange>& changes) {
@@ -73,9 +86,13 @@ Config changed_config(const RunFolder& run, const Config& before,
   make_paths_absolute(config);
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
+    const auto has = [&](const char* key) {
+      return std::find(changed.begin(), changed.end(), key) != changed.end();
+    };
+    const bool fits_weights = !has("model") && !has("tokenizer");
     throw Error(ErrorKind::kConfig,
-                str("a run cannot change ", join(changed, ", "),
-                    " on resume; start a new run, with init_from to keep the weights"));
+                str("a run cannot change ", join(changed, ", "), " on resume; start a new run",
+                    fits_weights ? ", with init_from to keep the weights" : ""));
   }
   return config;
 }

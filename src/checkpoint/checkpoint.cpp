@@ -68,7 +68,8 @@ void prune(const RunFolder& run, int64_t newest, int64_t keep) {
 // All files of a checkpoint, synced, the manifest last.
 void write_files(const fs::path& folder, const CheckpointTexts& texts,
                  const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
-  require_free_space(folder, snapshot_bytes(snapshot), "a checkpoint");
+  require_free_space(folder, texts.tokenizer_model.size() + snapshot_bytes(snapshot),
+                     "a checkpoint");
 
   const TrainingState& state = snapshot.state;
   Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};

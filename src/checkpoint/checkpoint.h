@@ -43,8 +43,8 @@ struct CheckpointSnapshot {
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
                                  const Optimizer& optimizer);
 
-// Room for what a checkpoint holds beside weights and optimizer buffers.
-inline constexpr uint64_t kSmallFilesOfCheckpoint = 16 << 20;
+// Room for what a checkpoint holds beside weights, optimizer buffers and the tokenizer.
+inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Writes and publishes checkpoints/step_N, then removes all but the newest `keep` and those whose
 // state says that they are kept. Error(kIo) when the system refuses: no older checkpoint is touched

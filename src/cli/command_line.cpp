@@ -73,8 +73,12 @@ std::string no_such_option(const CLI::App& app, const std::string& word, const s
   if (!nearest.empty()) {
     cure = str("did you mean \"", nearest, "\"?");
   } else if (!setting.key.empty()) {
+    // "--batch-size 8" counts rows in other tools, and batch.* tokens.
+    const bool other_unit = setting.key.starts_with("batch.") && !setting.exact;
     cure = str("settings are given with --set: --set ", setting.key, "=",
-               value.empty() ? "VALUE" : value);
+               other_unit      ? "TOKENS"
+               : value.empty() ? "VALUE"
+                               : value);
   } else {
     cure = str("its options are ", join(options, ", "));
   }

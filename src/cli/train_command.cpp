@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
@@ -23,6 +24,20 @@ struct Options {
   bool json = false;
 };
 
+// The run goes on with its own config, whatever has been written into the file since.
+void warn_of_overlooked(const Config& given, const RunFolder& run,
+                        const std::vector<std::string>& overrides) {
+  std::vector<std::string> settings;
+  for (const SettingChange& change : overlooked_settings(read_run_config(run, overrides), given))
+    settings.push_back(
+        str(change.key, " ", change.is.dump(), " (the run: ", change.was.dump(), ")"));
+  if (settings.empty()) return;
+  log_warning(str(
+      "the run in ", run.path().string(),
+      " goes on with its own settings; these of the config are not taken: ", join(settings, ", "),
+      "; to change one: lmtrain resume ", shell_quoted(run.path().string()), " --set KEY=VALUE"));
+}
+
 int train(const Options& options) {
   Config config = load_new_config(options.config, options.overrides);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
@@ -30,6 +45,7 @@ int train(const Options& options) {
   make_paths_absolute(config);
   const RunFolder run(*config.run_dir);
   if (run.holds_run() && options.go_on) {
+    warn_of_overlooked(config, run, options.overrides);
     if (!options.dry_run) return resume_run(run, options.overrides, options.json);
     std::cout << "would go on with the run in " << run.path().string() << std::endl;
     return 0;

@@ -16,7 +16,15 @@ EvalData eval_data_of(const ModelLocation& location, int num_threads) {
                     " has no held-out text of its own; give documents with --data PATH"));
   }
   Config config = read_run_config(RunFolder(*location.run)).config;
-  const PreparedData data = prepare_data(config, num_threads);
+  const PreparedData data = [&] {
+    try {
+      return prepare_data(config, num_threads);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUsage && error.kind() != ErrorKind::kData) throw;
+      throw Error(error.kind(), str("the text of the run: ", error.what(),
+                                    "; or give other documents with --data PATH"));
+    }
+  }();
   if (!data.eval_shard) {
     throw Error(ErrorKind::kUsage, "the run has no held-out text; give documents with --data PATH");
   }

@@ -1,10 +1,12 @@
 #include "run/given_model.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/files/read_file.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -58,6 +60,39 @@ std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
   }
 }
 
+// The pieces of a Hugging Face tokenizer.json by id; empty where its form is another.
+std::vector<std::string> pieces_of_json(const fs::path& file) {
+  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  const auto json =
+      nlohmann::json::parse(read_file(file, kMostBytes), nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> pieces;
+  if (!json.is_object() || !json.contains("model") || !json["model"].is_object()) return pieces;
+  const nlohmann::json vocabulary = json["model"].value("vocab", nlohmann::json());
+  if (vocabulary.is_array()) {  // of a unigram model: [piece, score] by id
+    for (const nlohmann::json& entry : vocabulary) {
+      if (!entry.is_array() || entry.empty() || !entry[0].is_string()) return {};
+      pieces.push_back(entry[0].get<std::string>());
+    }
+  } else if (vocabulary.is_object()) {  // of the others: piece to id
+    pieces.resize(vocabulary.size());
+    for (const auto& [piece, id] : vocabulary.items()) {
+      if (!id.is_number_unsigned() || id.get<uint64_t>() >= pieces.size()) return {};
+      pieces[id.get<size_t>()] = piece;
+    }
+  }
+  return pieces;
+}
+
+// Where the pieces of a sentencepiece model are others than these; empty when they are the same.
+std::string difference(const SentencePieceModel& given, const std::vector<std::string>& theirs) {
+  for (size_t id = 0; id < std::min(given.pieces.size(), theirs.size()); ++id) {
+    if (given.pieces[id].text != theirs[id])
+      return str("id ", id, " is \"", given.pieces[id].text, "\" and \"", theirs[id],
+                 "\" in that of the weights");
+  }
+  return "";
+}
+
 void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
   const fs::path folder = *config.init_from;
   if (!config.tokenizer.model) {
@@ -83,19 +118,18 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
                            " rows: is it the tokenizer of these weights?"));
   std::error_code error;
   if (fs::equivalent(*config.tokenizer.model, folder / "tokenizer.model", error)) return;
-  const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder);
-  if (!theirs) {
-    log_note(str("init_from: ", folder.string(),
-                 " has no sentencepiece model to compare tokenizer.model with; it must be the one "
-                 "that the weights were trained with"));
+  const std::optional<TokenizerDifference> differs = difference_from_weights(given, folder);
+  if (!differs) {
+    warnings.push_back(
+        str("init_from: ", folder.string(),
+            " has no tokenizer to compare tokenizer.model with; it must be the one that the "
+            "weights were trained with"));
     return;
   }
-  const std::string differs =
-      difference(read_model(given.model_bytes()), read_model(theirs->model_bytes()));
-  if (differs.empty()) return;
+  if (differs->what.empty()) return;
   const std::string what =
       str("tokenizer.model ", *config.tokenizer.model, " is not the tokenizer of the weights, ",
-          (folder / "tokenizer.model").string(), ": ", differs);
+          differs->theirs.string(), ": ", differs->what);
   if (!config.tokenizer.allow_mismatch) {
     throw Error(ErrorKind::kConfig, str(what,
                                         "; leave tokenizer.model out, or set "
@@ -121,6 +155,20 @@ void check_length(const Config& config, std::vector<std::string>& warnings) {
 }
 
 }  // namespace
+
+std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
+                                                           const fs::path& folder) {
+  const SentencePieceModel model = read_model(given.model_bytes());
+  if (const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder)) {
+    return TokenizerDifference{folder / "tokenizer.model",
+                               difference(model, read_model(theirs->model_bytes()))};
+  }
+  const fs::path json = folder / "tokenizer.json";
+  if (!is_file(json)) return std::nullopt;
+  const std::vector<std::string> pieces = pieces_of_json(json);
+  if (pieces.empty()) return std::nullopt;
+  return TokenizerDifference{json, difference(model, pieces)};
+}
 
 fs::path newest_checkpoint_of(const fs::path& run) {
   const RunFolder folder(run);

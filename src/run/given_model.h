@@ -4,13 +4,26 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "corpus/tokenizer/tokenizer.h"
 #include "model/parameters.h"
 
 namespace lmtrain {
+
+// In what a tokenizer differs from the one that lies beside weights.
+struct TokenizerDifference {
+  std::filesystem::path theirs;  // the file of the one beside the weights
+  std::string what;              // for people; empty when they give the same ids
+};
+// Compares with tokenizer.model of the folder or, where that is missing or no sentencepiece model,
+// with the vocabulary of its tokenizer.json. Nothing when there is neither. Error(kIo) when a file
+// cannot be read.
+std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
+                                                           const std::filesystem::path& folder);
 
 // The newest valid checkpoint of a run, for `init_from`; a note says which. Error(kUsage) when the
 // run has none, Error(kCheckpoint) when all are damaged.

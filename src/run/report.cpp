@@ -47,13 +47,15 @@ std::string end_summary(const EndReport& report) {
   return text;
 }
 
-std::string next_commands(const std::filesystem::path& folder, const Config& config) {
+std::string next_commands(const std::filesystem::path& folder, const Config& config,
+                          bool has_held_out) {
   const std::string run = shell_quoted(folder.string());
   const std::string more =
       config.lr_schedule.type == LrScheduleType::kConstant
           ? str("lmtrain resume ", run, " --set ", twice(config.train))
           : str("lmtrain train CONFIG.json --run-dir NEW --set init_from=", run);
-  return str("next       lmtrain eval ", run, "\n           lmtrain generate ", run,
+  const std::string eval = has_held_out ? str("lmtrain eval ", run, "\n           ") : "";
+  return str("next       ", eval, "lmtrain generate ", run,
              " --prompt \"Once upon a time\"\n           ", more);
 }
 

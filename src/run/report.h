@@ -42,8 +42,10 @@ struct EndReport {
 
 // Some lines: steps, tokens and time; losses; the checkpoint.
 std::string end_summary(const EndReport& report);
-// The commands that a person may want next with the finished run in `folder`. A longer run is among
+// The commands that a person may want next with the finished run in `folder`, `eval` among them
+// where there is held-out text. A longer run is among
 // them where its rate does not jump: a schedule that has decayed would begin anew.
-std::string next_commands(const std::filesystem::path& folder, const Config& config);
+std::string next_commands(const std::filesystem::path& folder, const Config& config,
+                          bool has_held_out);
 
 }  // namespace lmtrain

@@ -43,7 +43,9 @@ void require_writable(const fs::path& folder) {
 
 uint64_t checkpoint_bytes(const Config& config) {
   const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
-  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer);
+  constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
+  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer +
+                                                         kBytesOfPiece * *config.model.vocab_size);
 }
 
 }  // namespace
@@ -82,7 +84,11 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
   };
   ask([&] { require_new_run(run); });
   ask([&] { require_text_for_trials(config, data); });
-  ask([&] { require_memory(config, available_memory(device_of(config))); });
+  const at::Device device = device_of(config);
+  ask([&] {
+    require_memory(config, available_memory(device));
+    if (device.is_cpu()) require_longest_row(config, available_memory(device));
+  });
   ask([&] { require_room_for_checkpoint(config, run); });
   return obstacles;
 }

@@ -22,8 +22,8 @@ void require_text_for_trials(const Config& config, const PreparedData& data);
 // Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 
-// All that the above, and require_memory (train/micro_batch_limits.h), say of a run. Empty: it can
-// begin.
+// All that the above, and require_memory and require_longest_row (train/micro_batch_limits.h), say
+// of a run. Empty: it can begin.
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
                                          const RunFolder& run);
 

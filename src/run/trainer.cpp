@@ -11,6 +11,7 @@
 #include "device/torch_headers.h"
 #include "run/given_model.h"
 #include "run/metrics_check.h"
+#include "run/report.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
 #include "train/resolve.h"
@@ -182,6 +183,7 @@ std::optional<RunOutcome> Trainer::already_done() {
   if (!said && state_.eval_step != state_.step) return std::nullopt;
   log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
                state_.tokens, " tokens"));
+  log_note(next_commands(run_.path(), config_, eval_shard_.has_value()));
   run_.remove_unfinished();
   if (!changed_settings.empty()) {
     RunLog(run_, state_, /*tensorboard=*/false)

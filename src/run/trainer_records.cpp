@@ -148,7 +148,7 @@ void Trainer::report_end() const {
   report.elapsed = elapsed.count();
   if (saved_step_) report.saved = run_.checkpoint(*saved_step_);
   log_note(end_summary(report));
-  if (finished()) log_note(next_commands(run_.path(), config_));
+  if (finished()) log_note(next_commands(run_.path(), config_, eval_shard_.has_value()));
 }
 
 void Trainer::report_reduction(const MicroBatchReduction& lowered) {

@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
+#include "run/given_model.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -29,6 +31,7 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
                                       " pieces, the model in ", location.folder.string(), " only ",
                                       vocab_size, "; they do not belong together"));
   }
+  if (!options.tokenizer_path.empty()) warn_of_other_tokenizer(location.folder);
   if (location.run) {
     const Config config = read_run_config(RunFolder(*location.run)).config;
     add_bos_ = config.tokenizer.add_bos;
@@ -41,6 +44,14 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   const int64_t max_length =
       options.max_length > 0 ? options.max_length : located_max_length(location);
   model_ = std::make_unique<Llama>(model, *parameters_, max_length, CompileMode::kScript);
+}
+
+void LoadedModel::warn_of_other_tokenizer(const std::filesystem::path& folder) const {
+  const auto differs = difference_from_weights(*tokenizer_, folder);
+  if (!differs || differs->what.empty()) return;
+  log_warning(str(tokenizer_path_.string(), " is not the tokenizer of the model, ",
+                  differs->theirs.string(), ": ", differs->what,
+                  "; its ids mean something else to the weights"));
 }
 
 }  // namespace lmtrain

@@ -32,6 +32,8 @@ class LoadedModel {
   bool add_eos() const { return add_eos_; }
 
  private:
+  void warn_of_other_tokenizer(const std::filesystem::path& folder) const;
+
   int num_threads_;
   std::filesystem::path tokenizer_path_;
   std::unique_ptr<Tokenizer> tokenizer_;

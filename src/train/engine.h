@@ -12,6 +12,7 @@
 #include "batching/batch.h"
 #include "config/config.h"
 #include "device/captured_graph.h"
+#include "device/device.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
 #include "train/step_graphs.h"

@@ -167,6 +167,17 @@ void require_memory(const Config& config, std::optional<uint64_t> available) {
                   explain_memory(no_copy, config.sequence.max_length, 1)));
 }
 
+void require_longest_row(const Config& config, std::optional<uint64_t> available) {
+  if (!available) return;
+  const int64_t length = config.sequence.max_length;
+  const MemoryPlan plan = plan_of(config, length, 1);
+  const int64_t needed = plan.device_total() + plan.snapshot;
+  if (static_cast<uint64_t>(needed) <= *available) return;
+  throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: the run takes ",
+                                      size_text(needed), " with it, ", format_bytes(*available),
+                                      " of memory available; ", explain_memory(config, length, 1)));
+}
+
 void prepare_memory(const Config& config) {
   const at::Device device = device_of(config);
   require_memory(config, available_memory(device));

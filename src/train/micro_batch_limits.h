@@ -65,7 +65,10 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
 // Error(kMemory) when what a run holds from its beginning to its end is more than `available`
 // bytes.
 void require_memory(const Config& config, std::optional<uint64_t> available);
-// The same with what its device has, which then expects the run.
+// Error(kMemory) when one row of sequence.max_length is more than `available` bytes leave beside
+// that, by the plan. For what a CPU has before a run begins; fit_to_plan says it of a run that did.
+void require_longest_row(const Config& config, std::optional<uint64_t> available);
+// require_memory with what the device has, which then expects the run.
 void prepare_memory(const Config& config);
 
 // What a run holds when micro-batches of this length have this many rows, part by part, and the one

@@ -64,6 +64,19 @@ TEST(ChangedSettings, SidesWithAPreconditionerStay) {
   EXPECT_EQ(changed_for_good(before, after), Keys{"optimizer.max_precond_dim"});
 }
 
+TEST(OverlookedSettings, AreThoseThatAPersonHasWrittenAndTheRunHasNot) {
+  const Config run = config_with({"optimizer.lr=0.001", "threads=2"});
+  EXPECT_TRUE(overlooked_settings(run, run).empty());
+  // What was automatic when the run began is no difference.
+  EXPECT_TRUE(overlooked_settings(run, config_with({"optimizer.lr=0.001", "name=b"})).empty());
+  const std::vector<SettingChange> overlooked =
+      overlooked_settings(run, config_with({"optimizer.lr=0.09", "threads=2", "seed=5"}));
+  ASSERT_EQ(overlooked.size(), 2U);
+  EXPECT_EQ(overlooked[0].key, "seed");
+  EXPECT_EQ(overlooked[1].key, "optimizer.lr");
+  EXPECT_EQ(overlooked[1].is, 0.09);
+}
+
 class ChangedConfigTest : public ::testing::Test {
  protected:
   ChangedConfigTest() : run_(folder_ / "run") { fs::create_directories(run_.path()); }
@@ -85,6 +98,14 @@ TEST_F(ChangedConfigTest, TakesWhatMayChange) {
   EXPECT_EQ(message,
             "a run cannot change seed, batch.tokens on resume; start a new run, with init_from to "
             "keep the weights");
+}
+
+TEST_F(ChangedConfigTest, AdvisesInitFromOnlyWhereTheWeightsWouldFit) {
+  write_run_config(run_, config_with(), 0);
+  const Config before = read_run_config(run_).config;
+  EXPECT_EQ(
+      error_of(ErrorKind::kConfig, [&] { changed_config(run_, before, {"model.hidden_size=96"}); }),
+      "a run cannot change model on resume; start a new run");
 }
 
 TEST_F(ChangedConfigTest, TrialsStayAlikeUntilTheBestGoesOn) {

@@ -121,6 +121,34 @@ TEST(GivenModel, TheSameTokenizerByAnotherPathIsFine) {
   EXPECT_NE(unknown.err.find("to compare tokenizer.model with"), std::string::npos) << unknown;
 }
 
+// The vocabulary of tokenizer.json is compared where there is nothing else.
+TEST(GivenModel, ATokenizerJsonTellsAnotherTokenizer) {
+  const Workspace workspace;
+  const std::string folder = copy_of_hf(workspace);
+  fs::copy_file(kHf + "/tokenizer.model", workspace / "same.model");
+  fs::remove(folder + "/tokenizer.model");
+  workspace.write("hf/tokenizer.json",
+                  R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2}}})");
+  const Json given = {{"tokenizer", {{"model", (workspace / "same.model").string()}}}};
+  expect_refused(workspace, train_in(workspace, from(folder, given)), 2,
+                 {"is not the tokenizer of the weights", folder + "/tokenizer.json", "id 0 is",
+                  "allow_mismatch"});
+}
+
+// A tokenizer that is given for eval is compared likewise.
+TEST(GivenModel, EvalWarnsOfAnotherTokenizer) {
+  const Workspace workspace;
+  const std::string text = workspace.write("text.txt", "some text to evaluate on\n");
+  const ProcessResult result =
+      lmtrain({"eval", kHf, "--data", text, "--tokenizer", other_tokenizer(workspace)});
+  EXPECT_NE(result.err.find("is not the tokenizer of the model"), std::string::npos) << result;
+  fs::copy_file(kHf + "/tokenizer.model", workspace / "same.model");
+  const ProcessResult same =
+      lmtrain({"eval", kHf, "--data", text, "--tokenizer", (workspace / "same.model").string()});
+  EXPECT_EQ(same.exit_code, 0) << same;
+  EXPECT_EQ(same.err.find("is not the tokenizer"), std::string::npos) << same;
+}
+
 // A tokenizer of another kind is named by its kind, in our words.
 TEST(GivenModel, ATokenizerJsonIsNamed) {
   const Workspace workspace;

@@ -61,17 +61,24 @@ TEST(Report, NextCommandsAreWhatAShellTakes) {
   Config config;
   config.lr_schedule.type = LrScheduleType::kConstant;
   config.train.tokens = 5'000'000;
-  EXPECT_EQ(next_commands("/runs/a", config),
+  EXPECT_EQ(next_commands("/runs/a", config, /*has_held_out=*/true),
             "next       lmtrain eval /runs/a\n"
             "           lmtrain generate /runs/a --prompt \"Once upon a time\"\n"
             "           lmtrain resume /runs/a --set train.tokens=10000000");
   config.train.tokens.reset();
   config.train.epochs = 1.5;
-  EXPECT_NE(next_commands("/my runs/it's", config)
+  EXPECT_NE(next_commands("/my runs/it's", config, /*has_held_out=*/true)
                 .find("lmtrain resume '/my runs/it'\\''s' --set train.epochs=3"),
             std::string::npos);
   config.train.steps = 40;
-  EXPECT_NE(next_commands("a", config).find("train.steps=80"), std::string::npos);
+  EXPECT_NE(next_commands("a", config, /*has_held_out=*/true).find("train.steps=80"),
+            std::string::npos);
+}
+
+TEST(Report, WithoutHeldOutTextEvalIsNotAdvised) {
+  const std::string advice = next_commands("a", Config(), /*has_held_out=*/false);
+  EXPECT_EQ(advice.find("eval"), std::string::npos) << advice;
+  EXPECT_TRUE(advice.starts_with("next       lmtrain generate a ")) << advice;
 }
 
 // A longer run would begin the decay anew, at a rate far above that of its end.
@@ -79,7 +86,7 @@ TEST(Report, ADecayedRunIsNotAdvisedToResume) {
   for (const char* type : {"cosine", "linear", "sqrt", "wsd"}) {
     Config config;
     config.lr_schedule.type = value_named<LrScheduleType>(type).value();
-    const std::string advice = next_commands("/my runs/a", config);
+    const std::string advice = next_commands("/my runs/a", config, /*has_held_out=*/true);
     EXPECT_EQ(advice.find("resume"), std::string::npos) << type;
     EXPECT_NE(advice.find("lmtrain train CONFIG.json --run-dir NEW --set init_from='/my runs/a'"),
               std::string::npos)

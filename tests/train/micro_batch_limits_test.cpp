@@ -135,6 +135,15 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   const auto fixed = static_cast<uint64_t>(plan.weights + plan.gradient + plan.optimizer);
   require_memory(config, std::nullopt);
   require_memory(config, fixed);
+  // A row takes more than what is fixed, and that is said too before anything is made.
+  config.checkpoint.async = false;
+  const MemoryPlan row = plan_memory(config, {at::kFloat}, config.sequence.max_length);
+  const auto with_a_row = static_cast<uint64_t>(row.device_total());
+  require_longest_row(config, std::nullopt);
+  require_longest_row(config, with_a_row);
+  EXPECT_NE(error_of(ErrorKind::kMemory, [&] { require_longest_row(config, with_a_row - 1); })
+                .find(at::str("one row of length ", config.sequence.max_length)),
+            std::string::npos);
   const std::string message =
       error_of(ErrorKind::kMemory, [&] { require_memory(config, fixed - 1); });
   EXPECT_NE(message.find("lower model.hidden_size (now 16)"), std::string::npos) << message;

@@ -208,7 +208,8 @@ class Selection {
     log_note(str(place_, "\"", dict.string(), "\" holds the splits ", join(names, ", "), "; ",
                  split, " is taken and the others are not ",
                  role_ == Role::kTrain ? "trained on" : "evaluated",
-                 " (name the folder of another to take it)"));
+                 role_ == Role::kTrain ? " (name the folder of another in data.train or data.eval)"
+                                       : " (name the folder of another to take it)"));
   }
 
   void take_data_files(const fs::path& set) {

@@ -123,7 +123,9 @@ class Entry {
     };
     std::vector<std::string> advice;
     if (has(Oddity::Kind::kJson))
-      advice.emplace_back("write JSON as one object a line with the text in one field (.jsonl)");
+      advice.emplace_back(
+          "write JSON as one object a line with the text in one field (.jsonl), and name the field "
+          "in data.text_field where it is not \"text\"");
     if (has(Oddity::Kind::kTable)) advice.emplace_back("convert tables to Parquet or JSON lines");
     if (num_files_ > refused.size())
       advice.emplace_back("leave files out by a pattern for those to read, such as DIR/**/*.txt");
