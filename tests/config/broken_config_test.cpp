@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

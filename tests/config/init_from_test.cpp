@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/files/file.h"
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/files/file.h"
 #include "base/random.h"
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

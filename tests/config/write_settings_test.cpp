@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "config/config_text.h"
 #include "config/settings.h"
-#include "config_text.h"
 
 namespace lmtrain {
 namespace {

@@ -33,7 +33,8 @@ Training train(LlamaCase& golden, CompileMode compile) {
       value_named<WarmupShape>(schedule.at("warmup_shape").get<std::string>()).value();
   lr_config.warmup_start = schedule.at("warmup_start");
   lr_config.min_ratio = schedule.at("min_ratio");
-  const LrSchedule lr(lr_config, settings.at("lr_peak"), schedule.at("steps"), true, 1);
+  const LrSchedule lr(lr_config, settings.at("lr_peak"),
+                      {.total = schedule.at("steps").get<double>()});
 
   Llama llama = golden.llama(compile);
   const auto optimizer = make_optimizer(optimizer_config, golden.parameters);

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     ids.data_ptr<int64_t>()[i] =
         static_cast<int64_t>(bits % static_cast<uint64_t>(*loaded.config.vocab_size));
   }
-  const at::Tensor logits = loaded.llama(CompileMode::kScript).logits(ids).contiguous();
+  const at::Tensor logits = loaded.llama(lmtrain::CompileMode::kScript).logits(ids).contiguous();
   lmtrain::FileWriter writer(argv[2]);
   lmtrain::write_safetensors(
       writer,

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config_text.h"
+#include "config/config_text.h"
 
 namespace lmtrain {
 namespace {

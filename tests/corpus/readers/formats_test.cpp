@@ -59,7 +59,7 @@ class Formats : public ::testing::Test {
       std::snprintf(name, sizeof name, "files/%06zu.txt", i);
       folder_.write(name, texts[i]);
     }
-    prepare("text", "files", "text");
+    prepare("text", "files", DataFormat::kText);
   }
   void add_json(const Texts& texts) {
     std::string json;
@@ -88,7 +88,7 @@ class Formats : public ::testing::Test {
     folder_.write("set/data-00001-of-00002.arrow",
                   testing::arrow_stream_bytes(*table->Slice(half), 1000));
     folder_.write("set/dataset_info.json", "{}");
-    prepare("set", "set/data-*.arrow", "auto");
+    prepare("set", "set/data-*.arrow", DataFormat::kAuto);
   }
 
   Folder folder_;

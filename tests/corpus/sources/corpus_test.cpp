@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "corpus/folder.h"
+#include "corpus/sources/sources.h"
 
 namespace lmtrain {
 namespace {

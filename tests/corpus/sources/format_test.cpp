@@ -4,6 +4,7 @@
 
 #include "corpus/folder.h"
 #include "corpus/readers/arrow_files.h"
+#include "corpus/sources/sources.h"
 
 namespace lmtrain {
 namespace {
