@@ -96,7 +96,7 @@ TEST_P(OnGpu, UpdatesWriteTheWorkingWeights) {
       Outcome cuda(reference, dtype, *device);
       const at::Tensor before = cuda.parameters.master().clone();
       make_optimizer(config, cuda.parameters)
-          ->update({1, 1e-2, 1, {1, 10, true, 1}}, cpu.gradient.to(*device));
+          ->update({1, 1e-2, 1, {.total = 10, .steps = 1}}, cpu.gradient.to(*device));
       EXPECT_FALSE(testing::same_bits(before.cpu(), cuda.parameters.master().cpu()));
       EXPECT_TRUE(testing::same_bits(cuda.parameters.working().cpu(),
                                      cuda.parameters.master().to(dtype).cpu()));

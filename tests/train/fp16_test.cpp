@@ -1,4 +1,5 @@
 // fp16 working weights with dynamic loss scaling, on a CPU.
+#include "run/given_model.h"
 #include "support/tensors.h"
 #include "train/step.h"
 #include "train/tiny_model.h"
