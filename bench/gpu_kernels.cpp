@@ -169,7 +169,7 @@ Json updates(const at::Device& device) {
   return {compare(
               device, "adamw", 30 * size,
               [&] {
-                adamw->update({1, 1e-3, 1, {1, 10, true, 1}}, grad);
+                adamw->update({1, 1e-3, 1, {.total = 10, .steps = 1}}, grad);
               },
               [&] {
                 at::_fused_adamw_({master}, {grad}, {first}, {second}, {}, {count}, 1e-3, 0.9, 0.95,

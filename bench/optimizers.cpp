@@ -79,7 +79,7 @@ class Ours : public Contestant {
     for (const OptimizerBuffer& buffer : optimizer_->buffers()) bytes_ += buffer.values.nbytes();
   }
   void update(int64_t number) override {
-    optimizer_->update({number, 1e-3, 1, {static_cast<double>(number), 1e4, true, 1}}, grad_);
+    optimizer_->update({number, 1e-3, 1, {.total = 1e4, .steps = static_cast<double>(number)}}, grad_);
   }
   size_t state_bytes() const { return bytes_; }
 
