@@ -74,7 +74,7 @@ TEST(Limits, DiskTooSmallForACheckpoint) {
       {"train", reference().config, "--run-dir", run.path(), "--set", "checkpoint.every=39"});
   ASSERT_TRUE(process.wait_until([&] { return fs::exists(run.folder() / "config.json"); }));
   process.send(SIGSTOP);
-  disk.fill("filler", 1 << 20);
+  disk.fill("filler", 1 << 18);
   process.send(SIGCONT);
   const ProcessResult result = process.wait();
   EXPECT_EQ(result.exit_code, 5) << result;

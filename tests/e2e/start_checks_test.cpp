@@ -63,7 +63,7 @@ TEST(StartChecks, AFolderThatCannotBeWrittenTo) {
 }
 
 TEST(StartChecks, ADiskWithoutRoomForACheckpoint) {
-  const SmallDisk disk("8m");
+  const SmallDisk disk("512k");
   if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
   const Workspace workspace;
   Told(workspace, disk / "run")
@@ -72,7 +72,7 @@ TEST(StartChecks, ADiskWithoutRoomForACheckpoint) {
 }
 
 TEST(StartChecks, ADiskWithoutRoomForAllCheckpoints) {
-  const SmallDisk disk("40m");
+  const SmallDisk disk("2m");
   if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
   const Workspace workspace;
   const Told told(workspace, disk / "run");
