@@ -105,7 +105,7 @@ TEST(NoFile, TypedIsNamedAndAConfigMayBeAPipe) {
   const ProcessResult substituted =
       shell("train <(cat " + config + ") --run-dir " + (workspace / "substituted").string());
   EXPECT_EQ(substituted.exit_code, 0) << substituted;
-  const ProcessResult piped = shell("config show /dev/stdin < <(cat " + config + ")");
+  const ProcessResult piped = shell("config show /proc/self/fd/0 < <(cat " + config + ")");
   EXPECT_EQ(piped.exit_code, 0) << piped;
   const ProcessResult endless = shell("config show /dev/zero");
   EXPECT_EQ(endless.exit_code, 3) << endless;

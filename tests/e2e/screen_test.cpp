@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "e2e/references.h"
+#include "e2e/terminal.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -40,6 +41,7 @@ std::vector<std::string> starting_with(const std::vector<std::string>& lines,
 bool is_status(const std::string& line) { return line.starts_with("{\"state\":\"done\""); }
 
 TEST(Screen, ALineOfAStepFitsTheTerminalAndSaysTheTimeLeft) {
+  if (!Terminal::available()) GTEST_SKIP() << "this system has no pseudo-terminals";
   const Reference& made = reference();
   for (const unsigned columns : {40U, 50U, 80U, 200U}) {
     const ProcessResult result =
@@ -84,6 +86,7 @@ TEST(Screen, InAFileTheLineIsWhole) {
 }
 
 TEST(Screen, TheEndIsASummaryAndJsonIsForPrograms) {
+  if (!Terminal::available()) GTEST_SKIP() << "this system has no pseudo-terminals";
   const Reference& made = reference();
   ProcessOptions terminal = on_terminal(100);
   terminal.out_terminal = terminal.err_terminal;
@@ -108,6 +111,7 @@ TEST(Screen, TheEndIsASummaryAndJsonIsForPrograms) {
 }
 
 TEST(Screen, TheLogKeepsWhatAPersonReads) {
+  if (!Terminal::available()) GTEST_SKIP() << "this system has no pseudo-terminals";
   const Reference& made = reference();
   const RunDir run(made.fresh("logged"));
   const ProcessResult result =

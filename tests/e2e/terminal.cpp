@@ -10,6 +10,13 @@
 
 namespace lmtrain::testing {
 
+bool Terminal::available() {
+  const int end = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (end < 0) return false;
+  ::close(end);
+  return true;
+}
+
 Terminal::Terminal(unsigned short columns)
     : own_end_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
   std::array<char, 128> name{};

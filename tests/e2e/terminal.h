@@ -10,6 +10,8 @@ namespace lmtrain::testing {
 
 class Terminal {
  public:
+  // Whether this system has pseudo-terminals: a root without /dev/ptmx has none.
+  static bool available();
   explicit Terminal(unsigned short columns);
   ~Terminal();
   Terminal(const Terminal&) = delete;
