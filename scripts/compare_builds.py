@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -81,7 +80,7 @@ def run(arguments, program, settings, folder):
 
     code, _, said = call("train", config, "--run-dir", run_dir, *options)
     if code != 0:
-        return {"error": f"exit {code}: {re.sub(r' *[0-9.]+ms|[0-9.]+s', '', said).splitlines()[-1] if said else ''}"}
+        return {"error": f"exit {code}: {said.splitlines()[-1] if said else ''}"}
     plan = json.loads(call("plan", config, "--json", *options)[1].replace(folder, "FOLDER"))
     found = {"plan": {key: value for key, value in plan.items() if key not in ROOM}}
     for root, _, names in os.walk(folder):

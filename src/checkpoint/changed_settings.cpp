@@ -42,7 +42,13 @@ std::vector<SettingChange> overlooked_settings(const Config& run, const Config& 
   Config defaults;
   const SettingTable table = config_settings(defaults);
   std::erase_if(overlooked, [&](const SettingChange& change) {
-    return change.key == "name" || change.key == "run_dir" || !change.unused.empty() ||
+    // init_from has served its purpose, and its run may have a newer checkpoint since.
+    const bool is_past =
+        change.key == "name" || change.key == "run_dir" || change.key == "init_from";
+    // "cuda" became the GPU that it stood for.
+    const bool is_resolved = change.key == "device" && change.is == "cuda" &&
+                             change.was.get<std::string>().starts_with("cuda:");
+    return is_past || is_resolved || !change.unused.empty() ||
            change.is == setting_value(*table.find(change.key));
   });
   return overlooked;

@@ -21,7 +21,8 @@ struct SettingChange {
 // In the order of the table of settings.
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
 // The settings of a config that a run, whose own config is `run`, does not take although they are
-// neither its own nor defaults: a person may have edited the file and think that they hold.
+// neither its own nor defaults: a person may have edited the file and think that they hold. Names,
+// init_from and a device that has become "cuda:0" from "cuda" are not among them.
 std::vector<SettingChange> overlooked_settings(const Config& run, const Config& given);
 // The same as the field "changed" of an event: [{"key", "was", "is"}].
 nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);

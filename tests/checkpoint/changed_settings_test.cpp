@@ -75,6 +75,15 @@ TEST(OverlookedSettings, AreThoseThatAPersonHasWrittenAndTheRunHasNot) {
   EXPECT_EQ(overlooked[0].key, "seed");
   EXPECT_EQ(overlooked[1].key, "optimizer.lr");
   EXPECT_EQ(overlooked[1].is, 0.09);
+  // "cuda" was resolved when the run began, and init_from has served its purpose.
+  Config on_gpu = run, again = run;
+  on_gpu.device = "cuda:0";
+  on_gpu.init_from = "/runs/a/checkpoints/step_00000010";
+  again.device = "cuda";
+  again.init_from = "/runs/a/checkpoints/step_00000020";
+  EXPECT_TRUE(overlooked_settings(on_gpu, again).empty());
+  again.device = "cuda:1";
+  EXPECT_EQ(overlooked_settings(on_gpu, again).size(), 1U);
 }
 
 class ChangedConfigTest : public ::testing::Test {
