@@ -20,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kModel =
-    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
-
 // The documents of a shard as text.
 std::vector<std::string> texts_of(const fs::path& path, const Tokenizer& tokenizer) {
   const TokenShard shard(path, true);
@@ -213,7 +210,7 @@ TEST_F(Prepare, ChangedTextOrSettingsGiveAnotherFingerprint) {
   EXPECT_EQ(std::unique(fingerprints.begin(), fingerprints.end()), fingerprints.end());
 }
 
-TEST_F(Prepare, TheFingerprintIsThatOfTheContentNotOfThePlace) {
+TEST_F(Prepare, TheFingerprintIsThatOfTheContentNotOfThePath) {
   const PreparedData first = prepare();
   fs::rename(folder_ / "corpus", folder_ / "moved");
   config_.data.train = {{folder_.str("moved/**/*.txt"), 1.0}};

@@ -15,9 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
 
-const std::string kModel =
-    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
-
 class TokenFiles : public ::testing::Test {
  protected:
   TokenFiles() {
