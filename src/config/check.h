@@ -1,5 +1,5 @@
 // Rules across settings, checked once each setting by itself is right. Each broken rule is one line
-// that names the keys and, as its place, the first of them that was given.
+// that names the keys and, as its origin, the first of them that was given.
 #pragma once
 
 #include <string>

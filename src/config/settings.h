@@ -1,4 +1,4 @@
-// The table of settings: every key of the run configuration once, with its place in Config,
+// The table of settings: every key of the run configuration once, with its field in Config,
 // meaning, default and range.
 //
 // `config_settings(config)` binds the table to one Config: read through it to parse, print, explain

@@ -2,7 +2,7 @@
 // or by the work itself, takes less of it, and none waits long for another.
 //
 // Pieces are numbered. Who takes which must change no bit of a result: no two pieces write to the
-// same place, and sums stay within a piece.
+// same address, and sums stay within a piece.
 #pragma once
 
 #include <ATen/Parallel.h>

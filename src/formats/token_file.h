@@ -1,6 +1,6 @@
 // A file of token ids that another program wrote, to be read where it lies
 // (docs/formats/token_files.md): nanoGPT and OLMo (ids and nothing else), numpy's .npy, llm.c, and
-// Megatron's .bin with its .idx. Error(kData) naming file and place for one that is cut short or
+// Megatron's .bin with its .idx. Error(kData) naming file and location for one that is cut short or
 // contradicts itself.
 #pragma once
 

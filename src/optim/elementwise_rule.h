@@ -66,10 +66,10 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
     const at::Tensor& master = parameters_.master();
     const at::Tensor& working = parameters_.working();
     on_cpu(working, [&]<class T>(T) {
-      for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
-        Kernel::template cpu<T>()(elements<float>(master) + place,
+      for_each_piece(range, [&](int64_t offset, int64_t moment, int64_t count) {
+        Kernel::template cpu<T>()(elements<float>(master) + offset,
                                   (elements<float>(moments_.moment(kMoment)) + moment)...,
-                                  elements<float>(grad) + place, elements<T>(working) + place,
+                                  elements<float>(grad) + offset, elements<T>(working) + offset,
                                   count, *constants);
       });
     });

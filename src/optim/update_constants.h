@@ -2,7 +2,7 @@
 // corrections, clipping factor. One struct (kernels/cpu/kernels.h) for each range of an
 // element-wise rule.
 //
-// They lie at the same place for the whole run, so that what is launched is the same in every
+// They lie at the same address for the whole run, so that what is launched is the same in every
 // update, and a captured graph of it takes the new numbers.
 #pragma once
 

@@ -20,13 +20,13 @@ namespace lmtrain {
 using ColumnPath = std::vector<int>;
 
 // A column that has the name asked for.
-struct NamedPlace {
-  ColumnPath place;
+struct NamedColumn {
+  ColumnPath path;
   size_t depth = 1;  // how many names it is made of: 1 for a field outside of structs
 };
 // The one of the fewest names. Error(kData) where there are two.
-const NamedPlace& outermost_place(const std::filesystem::path& path, const std::string& column,
-                                  const std::vector<NamedPlace>& found);
+const NamedColumn& outermost_column(const std::filesystem::path& path, const std::string& column,
+                                    const std::vector<NamedColumn>& found);
 
 // `column` is the name of a field, or a.b for field b of struct a (if no field has the whole name).
 // Error(kData) when it is missing, there twice, or not text.

@@ -1,8 +1,8 @@
 // From one file to its documents, one after the other, in bounded memory: one line, one page of a
 // column or one batch of rows, and only for the format `text` the file as a whole. One function a
 // format; docs/data.md has the table of what each does with odd input. A reader belongs to one
-// thread. Errors: Error(kData) with file and place for what is damaged or does not fit, Error(kIo)
-// when the operating system refuses.
+// thread. Errors: Error(kData) with file and location for what is damaged or does not fit,
+// Error(kIo) when the operating system refuses.
 #pragma once
 
 #include <cstdint>

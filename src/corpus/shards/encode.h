@@ -19,7 +19,7 @@ struct EncodedDocument {
   std::vector<int32_t> ids;
   Hash128 hash;  // of its text
   uint64_t bytes = 0;
-  DocumentPlace place;  // of the document in the corpus that it is, or is a part of
+  DocumentLocation location;  // of the document in the corpus that it is, or is a part of
   bool held_out = false;
   std::optional<Hash128> whole;  // hash of that document, with its last part
 };
@@ -34,7 +34,7 @@ struct DocumentEncoder {
   // `held_out` says.
   void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
               const std::function<void(const EncodedDocument&)>& sink,
-              const DocumentPlace& from = {}) const;
+              const DocumentLocation& from = {}) const;
 };
 
 }  // namespace lmtrain

@@ -15,7 +15,7 @@ namespace lmtrain {
 
 struct ScannedTokens {
   std::vector<ReferencedFile> files;
-  std::vector<ReferencedDocument> documents;  // in order of files, then places
+  std::vector<ReferencedDocument> documents;  // in order of files, then tokens
   std::vector<uint64_t> hashes;               // of each document's ids
   Hash128 content;                            // of all of them in order
   int64_t empty_documents = 0;                // of nothing but control ids

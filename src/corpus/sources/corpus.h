@@ -15,9 +15,9 @@
 
 namespace lmtrain {
 
-// Where a document is: in corpus.files[file], at this position (readers.h). Places ascend in the
+// Where a document is: in corpus.files[file], at this position (readers.h). Locations ascend in the
 // order of documents.
-struct DocumentPlace {
+struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
 };
@@ -28,17 +28,18 @@ struct Corpus {
   std::string text_field;
 
   uint64_t total_bytes() const;
-  // Every document in order, from `from` on; polls stop_signal(). Files before that place are not
+  // Every document in order, from `from` on; polls stop_signal(). Files before it are not
   // opened. Returns what it met that is no document.
   NoDocuments for_each(
       ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit,
-      const DocumentPlace& from = {}) const;
+      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,
+      const DocumentLocation& from = {}) const;
 
  private:
   NoDocuments read_file_documents(
       size_t index, int64_t first, ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit) const;
+      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit)
+      const;
 };
 
 // Counts for people.

@@ -15,7 +15,7 @@ namespace lmtrain {
 std::string model_problem(const SentencePieceModel& model);
 
 // The same for a precompiled_charsmap: the size of a trie in bytes, a double array of units
-// (github.com/s-yata/darts-clone) from texts to places in what follows it, the replacements, each
+// (github.com/s-yata/darts-clone) from texts to offsets in what follows it, the replacements, each
 // ended by a NUL.
 std::string table_problem(std::string_view table);
 

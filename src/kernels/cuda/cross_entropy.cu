@@ -48,9 +48,9 @@ __device__ SoftmaxSum block_softmax_sum(SoftmaxSum x) {
     }
     return y;
   };
-  const auto put = [&](unsigned place, const SoftmaxSum& y) {
-    largest[place] = y.largest;
-    sum[place] = y.sum;
+  const auto put = [&](unsigned slot, const SoftmaxSum& y) {
+    largest[slot] = y.largest;
+    sum[slot] = y.sum;
   };
   x = over_warp(x);
   if (threadIdx.x % kWarp == 0) put(threadIdx.x / kWarp, x);
