@@ -23,17 +23,20 @@ struct Document {
 class DocumentReader {
  public:
   virtual ~DocumentReader() = default;
+  // Stores the next document in `document`; false, with nothing stored, at the end of the file.
   virtual bool next(Document& document) = 0;
-  // Of the file, for progress; as exact as is cheap.
+  // About how many bytes of the file have been read, compressed where it is; for progress.
   virtual uint64_t bytes_read() const = 0;
+  // What was met so far and is no document.
   const NoDocuments& skipped() const { return skipped_; }
 
  protected:
   NoDocuments skipped_;
 };
 
-// `format` is decided (format.h). `first`: documents at positions below may be left out where that
-// saves work.
+// The reader of a file in `format`: "text", "lines", "jsonl", "parquet" or "arrow", never "auto".
+// `text_field` is the field or column that holds the text. The reader may leave out documents at
+// positions below `first` where that saves work; it need not, so the caller skips the others.
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
                                                const std::string& format,
                                                const std::string& text_field, int64_t first = 0);

@@ -27,9 +27,10 @@ struct Corpus {
   DataFormat format = DataFormat::kAuto;  // as configured: decides that of each file (format.h)
   std::string text_field;
 
-  uint64_t total_bytes() const;
-  // Every document in order, from `from` on; polls stop_signal(). Files before it are not
-  // opened. Returns what it met that is no document.
+  uint64_t total_bytes() const;  // of the files as they lie on disk
+  // Calls `visit` with the text of every document in order, from `from` on; files before it are not
+  // opened. Returns the counts of what it met that is no document. Throws StopRequested on a signal
+  // (progress_bar.h) and the errors of the readers (readers.h).
   NoDocuments for_each(
       ProgressBar& progress,
       const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,
@@ -58,9 +59,11 @@ struct CorpusCounts {
 // them may be cut.
 class Sample {
  public:
+  // Counts a document of `bytes` bytes of text; `hash` is its text_hash().
   void observe(uint64_t hash, uint64_t bytes);
-  // The limit for selects().
+  // Decides, once all documents were observed, which are selected: about `budget` bytes of text.
   void choose(uint64_t budget);
+  // Whether the document with this hash was selected. Before choose() none is.
   bool selects(uint64_t hash) const;
 
   const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes

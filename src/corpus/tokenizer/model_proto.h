@@ -54,7 +54,8 @@ struct SentencePieceModel {
   std::vector<ModelTable> tables;  // every one that is there, in what was read
   std::optional<size_t> damage;    // the first byte that was not understood
 };
-// Of bytes that may be anything.
+// Reads the model out of bytes that may be anything. Throws nothing: `damage` says where it
+// stopped.
 SentencePieceModel read_model(std::string_view bytes);
 
 }  // namespace lmtrain
