@@ -36,8 +36,9 @@ struct AttentionTask {
   int64_t size;         // of a head
   int64_t heads;        // query heads to this key/value head
   float scale;          // of the scores
-  // Of the angles by which q and k are rotated when read, and dq and dk back when written (RoPE,
-  // the two halves of a vector paired): two tables of [length][size / 2]. `size` is even.
+  // The rotary tables, fp32 [length][size / 2]: cosines and sines of the angles by which q and k
+  // are rotated when read, and dq and dk back when written (RoPE, the two halves of a vector
+  // paired). `size` is even.
   const float *cos, *sin;
   HeadVectors<const T> q, k, v;
   HeadVectors<T> y;  // forward writes it
@@ -49,10 +50,11 @@ struct AttentionTask {
 
 template <class T>
 struct CpuAttention {
-  // y and logsumexp of the queries. Meanwhile what `next` will read is fetched into the cache,
-  // unless that is null.
+  // Writes y and logsumexp of the queries [first, last). Meanwhile what the task `next` will read
+  // is fetched into the cache, unless that is null.
   void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // dq, dk, dv from y, logsumexp and dy.
+  // Writes dq, dk and dv of the whole segment, from y, logsumexp and dy; `first` and `last` are not
+  // read.
   void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
   // Floats of scratch, 64-byte aligned, that a call takes; `num_queries` is last - first.
   int64_t (*forward_scratch)(int64_t num_queries, int64_t size, int64_t heads);
