@@ -35,8 +35,8 @@ inline Mask before(int64_t limit, int64_t column) {
 
 inline Vector& vector_at(float* x) { return *reinterpret_cast<Vector*>(x); }
 
-// What the softmax of kLanes rows has come to: maxima, lane by lane a part of the sums, and y
-// before it is divided by them.
+// The state of the softmax of kLanes rows: the maxima, a part of each sum in every lane, and y
+// before it is divided by the sums.
 struct SoftmaxRows {
   float* maximum;  // [kLanes]
   float* sums;     // [kLanes][kLanes]
@@ -59,9 +59,9 @@ template <bool kWhole, class F>
   }
 }
 
-// Of kLanes rows of scores, the first `limit` columns, of each row `step` more, become
-// exp(scale * score - maximum), the others 0; the rows' maxima, sums and y follow (Milakov &
-// Gimelshein, 1805.02867).
+// Turns kLanes rows of scores into exp(scale * score - maximum), in the first `limit` columns of
+// the first row and in `step` more of each next row; the other columns become 0. The rows' maxima,
+// sums and y are brought up to date (Milakov & Gimelshein, 1805.02867).
 template <bool kWhole>
 void online_softmax(float* scores, int64_t limit, int64_t step, float scale, SoftmaxRows rows,
                     bool first) {

@@ -1,4 +1,4 @@
-// What attention on a CPU fetches beside its products. Compiled per instruction set
+// The memory that attention on a CPU fetches beside its products. Compiled per instruction set
 // (kernels/cpu/vectors.h).
 #pragma once
 

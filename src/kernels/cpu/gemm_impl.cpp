@@ -131,7 +131,7 @@ struct ByRow {
   }
 };
 
-// Of a transposed operand columns are contiguous: a unit of all rows of a tile, then the next unit.
+// A transposed operand has contiguous columns: a unit of all rows of a tile, then the next unit.
 struct ByUnit {
   static constexpr int64_t kUnit = kTileRows;
   static int64_t row(int64_t) { return 1; }
@@ -175,7 +175,7 @@ struct ByUnit {
   }
 };
 
-// What is done beside each unit of a product: nothing,
+// Work beside each unit of a product: none,
 struct Nothing {
   void start() const {}
   void beside(int64_t) const {}

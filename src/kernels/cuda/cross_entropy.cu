@@ -12,7 +12,7 @@ struct SoftmaxSum {
   float largest = -INFINITY;
   float sum = 0;
 
-  // What to subtract: with nothing but -inf so far, 0 instead, as -inf - -inf is NaN.
+  // The number to subtract. With nothing but -inf so far it is 0, as -inf - -inf is NaN.
   __device__ static float shift_of(float largest) { return largest == -INFINITY ? 0 : largest; }
 
   template <int W>

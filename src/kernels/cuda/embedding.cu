@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kBlock = 128;
 constexpr int64_t kChunk = 32;
-// What a chunk leaves: the part of an id that came in from the chunk before, and of one that goes
-// on into the next. An id that does both is the first kind.
+// The parts that a chunk leaves: the part of an id that came in from the chunk before, and of one
+// that goes on into the next. An id that does both is the first kind.
 enum Part : int64_t { kCameIn, kGoesOn, kNumParts };
 
 template <int W>
