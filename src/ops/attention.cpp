@@ -26,7 +26,7 @@ constexpr int64_t kLeastQueries = 256;
 constexpr int64_t kMostQueries = 2048;
 constexpr int64_t kPiecesOfThread = 16;
 
-// Of one query head; whole blocks.
+// How many queries of one query head a piece of work has; whole blocks.
 int64_t queries_at_once(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE) {
   const auto blocks = [&](int64_t queries) {
     const int64_t of_head = queries * k_BKTE.size(1) / q_BHTE.size(1);
@@ -100,7 +100,7 @@ const float* angles_of(const at::Tensor& table_PR, int64_t position) {
   return elements<float>(table_PR) + position % table_PR.size(0) * table_PR.size(1);
 }
 
-// What forward and backward share.
+// The fields of a task that forward and backward share.
 template <class T>
 AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
                          const at::Tensor& y, const at::Tensor& logsumexp_BHT) {
@@ -125,7 +125,7 @@ AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
   return task;
 }
 
-// Of y_BHTE: [B, H, T], fp32.
+// An empty logsumexp for y_BHTE: [B, H, T], fp32.
 at::Tensor empty_logsumexp(const at::Tensor& y) {
   return at::empty({y.size(0), y.size(1), y.size(2)}, y.options().dtype(at::kFloat));
 }
