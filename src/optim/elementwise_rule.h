@@ -1,4 +1,5 @@
-// What the element-wise rules share: their moments, and an update that is one fused kernel a range.
+// The base of the element-wise rules: their moments, and an update that is one fused kernel a
+// range.
 //
 // `Kernel` names the kernels of a rule:
 //   Constants     the numbers of an update that they read
