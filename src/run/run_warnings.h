@@ -1,4 +1,4 @@
-// What a run would do that is seldom meant, though nothing forbids it: many passes over little
+// Warnings of settings that are seldom meant, though nothing forbids them: many passes over little
 // text, a warm-up longer than the run, a rate that rises when a run is made longer. Each rule is
 // one function; `train`, `train --dry-run`, `resume` and `plan` print what they find as warnings.
 #pragma once

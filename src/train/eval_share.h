@@ -27,7 +27,7 @@ void resolve_eval_tokens(Config& config, const PreparedData& data);
 double count_evaluations(const Config& config, const PreparedData& data);
 // The part of the run that evaluations of `targets` each are: 0.1.
 double evaluation_share(const Config& config, const PreparedData& data, int64_t targets);
-// What one costs in tokens of training.
+// The cost of an evaluation of `targets`, in tokens of training.
 double evaluation_cost(const Config& config, int64_t targets);
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// What a run would do, worked out from its config and prepared data without training anything: what
-// `lmtrain plan` shows.
+// The plan of a run, which `lmtrain plan` shows: worked out from config and prepared data, without
+// training anything.
 #pragma once
 
 #include <optional>
