@@ -25,8 +25,8 @@ std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_
 // sub-cycles.
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
-// What one of `num_cycles` cycles has of counts[i] batches of length i; over all cycles they add
-// up.
+// How many of counts[i] batches of length i one of `num_cycles` cycles has; over all cycles they
+// add up.
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 

@@ -28,7 +28,8 @@ struct PreparationRequest {
   double eval_fraction = 0;  // 0 when `eval` is given
 };
 
-// What stands for the request without reading any text.
+// A key of the request that needs no text to be read: a hash of its settings and of the path, size
+// and time of each file.
 std::string index_key(const PreparationRequest& request);
 
 class Preparation {

@@ -1,4 +1,4 @@
-// What lies at a path, and what is in a folder.
+// Questions to the file system: the kind of thing at a path, and the names in a folder.
 //
 // Missing is an answer. A file system that refuses to say (an input/output error, a stale handle,
 // no permission, too many open files) is Error(kIo) with the path: a caller that took it for

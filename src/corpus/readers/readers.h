@@ -27,7 +27,7 @@ class DocumentReader {
   virtual bool next(Document& document) = 0;
   // About how many bytes of the file have been read, compressed where it is; for progress.
   virtual uint64_t bytes_read() const = 0;
-  // What was met so far and is no document.
+  // Counts of what was met so far and is no document.
   const NoDocuments& skipped() const { return skipped_; }
 
  protected:

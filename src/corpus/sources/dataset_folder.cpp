@@ -115,7 +115,7 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
-  // What describes a data set, beside its files or at the root above them.
+  // Leaves out the files that describe a data set, beside its files or at the root above them.
   void leave_out_cards() {
     constexpr std::array<std::string_view, 7> kCards = {
         "README.md",   "README",  "LICENSE",           "LICENSE.md",
@@ -227,7 +227,8 @@ class Selection {
     leave_out(set, "Arrow file", [&](const fs::path& file) { return !is_listed(file); });
   }
 
-  // What map(), filter() and shuffle() have left: the rows of other files again, or their numbers.
+  // Leaves out what map(), filter() and shuffle() have written: the rows of other files again, or
+  // their numbers.
   void leave_out_results(const fs::path& cache) {
     leave_out(cache, "cached result", [](const fs::path& file) {
       return file.filename().native().starts_with("cache-") && file.extension() == ".arrow";

@@ -12,7 +12,7 @@
 
 namespace lmtrain {
 
-// What the files of a list are for.
+// The purpose of the files of a list.
 enum class Role : uint8_t { kTrain, kHeldOut };
 
 enum class SplitKind : uint8_t { kNone, kTrain, kValidation, kTest, kOther };

@@ -35,8 +35,8 @@ size_t chunk_size(std::string_view rest) {
   return size;
 }
 
-// What sentencepiece calls sentences: chunks of documents that keep their newlines, so that pieces
-// of newlines are learned.
+// Chunks of documents, which sentencepiece calls sentences. They keep their newlines, so that
+// pieces of newlines are learned.
 class ChunkIterator : public sentencepiece::SentenceIterator {
  public:
   explicit ChunkIterator(const std::vector<std::string>& chunks) : chunks_(chunks) {}
