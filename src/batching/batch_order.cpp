@@ -196,10 +196,10 @@ Batch BatchOrder::Impl::batch(int64_t k) const {
     parts.clear();
     bool apart = false;
     if (i < slot.num_rows) {
-      const RowStream::SourceRow found = reader.at(slot.first_row + i);
-      const Rows& of_group = *rows[found.source];
+      const RowStream::Place place = reader.at(slot.first_row + i);
+      const Rows& of_group = *rows[place.source];
       const size_t begin = static_cast<size_t>(i) * length;
-      batch.num_targets += of_group.fill(*group_rows[slot.index][found.source].index, found.row,
+      batch.num_targets += of_group.fill(*group_rows[slot.index][place.source].index, place.row,
                                          std::span(batch.inputs).subspan(begin, length),
                                          std::span(batch.targets).subspan(begin, length), parts);
       apart = of_group.parts_are_apart();

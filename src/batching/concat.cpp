@@ -14,8 +14,8 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
   ends_.reserve(num_documents);
   int64_t end = 0;
   int64_t num_targets = 0;
-  for (size_t index = 0; index < num_documents; ++index) {
-    const int64_t size = shard.document_size(document_at(index));
+  for (size_t place = 0; place < num_documents; ++place) {
+    const int64_t size = shard.document_size(document_at(place));
     if (size >= 2) {
       end += size;
       num_targets += size - 1;
@@ -36,13 +36,13 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
       {max_length, (num_inputs + max_length - 1) / max_length, num_pieces, num_targets});
 }
 
-int64_t ConcatRows::document_at(size_t index) const {
-  return documents_[static_cast<int64_t>(order_ ? (*order_)(index) : index)];
+int64_t ConcatRows::document_at(size_t place) const {
+  return documents_[static_cast<int64_t>(order_ ? (*order_)(place) : place)];
 }
 
 int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
                          std::span<int32_t> targets, std::vector<RowPart>& parts) const {
-  // Positions count from the start of the stream. The target of the input at p is the next token.
+  // Positions are places in the stream; the target of the input at p is the token at p + 1.
   const auto length = static_cast<int64_t>(inputs.size());
   const int64_t begin = row * length;
   const int64_t end = std::min(begin + length, ends_.back() - 1);
@@ -51,13 +51,13 @@ int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> input
                        out.subspan(0, static_cast<size_t>(std::max<int64_t>(0, to - from))));
   };
 
-  auto index =
+  auto place =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
   int64_t num_targets = 0;
-  for (int64_t first = index == 0 ? 0 : ends_[index - 1]; first < end; first = ends_[index++]) {
-    const int64_t last = ends_[index];
+  for (int64_t first = place == 0 ? 0 : ends_[place - 1]; first < end; first = ends_[place++]) {
+    const int64_t last = ends_[place];
     if (last == first) continue;  // a document that is left out
-    const int64_t document = document_at(index);
+    const int64_t document = document_at(place);
     const int64_t shift = shard_.document_begin(document) - first;
     const int64_t input = std::max(first, begin);
     parts.push_back({input - begin, document});

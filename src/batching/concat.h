@@ -27,13 +27,12 @@ class ConcatRows : public Rows {
   bool parts_are_apart() const override { return false; }
 
  private:
-  int64_t document_at(size_t index) const;
+  int64_t document_at(size_t place) const;
 
   const TokenShard& shard_;
   DocumentList documents_;
   std::optional<Permutation> order_;
-  // Where the documents end in the stream, in tokens, in the order of the stream.
-  std::vector<int64_t> ends_;
+  std::vector<int64_t> ends_;  // by place in the stream: where that document ends in it
 };
 
 }  // namespace lmtrain

@@ -43,8 +43,8 @@ CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length,
     if (remaining < min_length) return min_length;
     if (remaining < max_length) return floor_power(remaining);
     if (!balanced) return max_length;
-    const uint64_t index = hash_combine(as_unsigned(document), as_unsigned(offset));
-    return draw_length(random_bits(fingerprint, RandomStream::kCut, index), min_length, max_length);
+    const uint64_t place = hash_combine(as_unsigned(document), as_unsigned(offset));
+    return draw_length(random_bits(fingerprint, RandomStream::kCut, place), min_length, max_length);
   };
   return {length, min_length, true};
 }
@@ -144,17 +144,17 @@ std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) cons
 
 int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
-  size_t position = 0;
+  size_t place = 0;
   for (const Piece piece : rows_[index].pieces_of(row)) {
     const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
     const int64_t remaining = shard_.document_end(piece.document) - 1 - begin;
-    const size_t size = std::min(inputs.size() - position, static_cast<size_t>(remaining));
-    shard_.read_tokens(begin, inputs.subspan(position, size));
-    shard_.read_tokens(begin + 1, targets.subspan(position, size));
-    parts.push_back({static_cast<int64_t>(position), piece.document});
-    position += size;
+    const size_t size = std::min(inputs.size() - place, static_cast<size_t>(remaining));
+    shard_.read_tokens(begin, inputs.subspan(place, size));
+    shard_.read_tokens(begin + 1, targets.subspan(place, size));
+    parts.push_back({static_cast<int64_t>(place), piece.document});
+    place += size;
   }
-  return static_cast<int64_t>(position);
+  return static_cast<int64_t>(place);
 }
 
 }  // namespace lmtrain

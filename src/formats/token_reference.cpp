@@ -205,9 +205,9 @@ void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
     const uint64_t left = entry(document, 0) - token;
     const auto count = static_cast<size_t>(std::min<uint64_t>(left, out.size()));
     const OpenFile& source = files_[entry(document, 3)];
-    const uint64_t index = entry(document, 2) + (token - document_begin);
+    const uint64_t place = entry(document, 2) + (token - document_begin);
     copy_token_ids(
-        source.bytes.bytes().data() + source.file.begin + index * source.file.bytes_per_token,
+        source.bytes.bytes().data() + source.file.begin + place * source.file.bytes_per_token,
         source.file.bytes_per_token, out.first(count));
     out = out.subspan(count);
     token += count;

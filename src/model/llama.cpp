@@ -37,7 +37,7 @@ class ModelResolver : public torch::jit::Resolver {
 
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
       const std::string& name, torch::jit::GraphFunction& method,
-      const torch::jit::SourceRange& range) override {
+      const torch::jit::SourceRange& place) override {
     if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
     if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
     if (const auto linear = linears_.find(name); linear != linears_.end()) {
@@ -46,7 +46,7 @@ class ModelResolver : public torch::jit::Resolver {
     }
     if (const auto constant = constants_.find(name); constant != constants_.end()) {
       return std::make_shared<torch::jit::SimpleValue>(
-          method.graph()->insertConstant(constant->second, range));
+          method.graph()->insertConstant(constant->second, place));
     }
     return nullptr;
   }
@@ -115,7 +115,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
 
 Llama::~Llama() = default;
 
-std::vector<c10::IValue> Llama::attention_arguments(const MicroBatch& micro) {
+std::vector<c10::IValue> Llama::places(const MicroBatch& micro) {
   const int64_t length = micro.ids.size(1);
   if (length > max_length_) {
     throw Error(ErrorKind::kInternal,
@@ -134,13 +134,13 @@ at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments)
 }
 
 at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
-  const std::vector<c10::IValue> attention = attention_arguments(micro);
+  const std::vector<c10::IValue> place = places(micro);
   at::Tensor x = call("embed", {micro.ids, weights_});
   for (const c10::IValue& weights : layers_.toListRef()) {
     std::vector<at::Tensor> leaves;
     for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
-    const LayerFunction layer = [this, weights, attention](const at::Tensor& input) {
-      return call("whole_layer", {input, weights, attention[0], attention[1], attention[2]});
+    const LayerFunction layer = [this, weights, place](const at::Tensor& input) {
+      return call("whole_layer", {input, weights, place[0], place[1], place[2]});
     };
     x = checkpointed(layer, x, leaves);
   }
@@ -149,14 +149,14 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
 
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
-  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
-  return call("logits", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
+  const std::vector<c10::IValue> place = places({ids, {}, {}, {}, {}});
+  return call("logits", {ids, weights_, layers_, place[0], place[1], place[2]});
 }
 
 at::Tensor Llama::whole_loss(const MicroBatch& micro) {
-  const std::vector<c10::IValue> attention = attention_arguments(micro);
-  return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
-                       attention[1], attention[2]});
+  const std::vector<c10::IValue> place = places(micro);
+  return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, place[0], place[1],
+                       place[2]});
 }
 
 at::Tensor Llama::loss(const MicroBatch& micro) {

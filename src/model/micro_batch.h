@@ -18,7 +18,7 @@ struct MicroBatch {
   at::Tensor scale;    // fp64 []: what the sum of nats, and so its gradient, is multiplied by
   // Both undefined where every row is one segment.
   at::Tensor bounds;     // int32 [S + 1]: the places where the S segments begin, then B x T
-  at::Tensor positions;  // int64 [B x T]: the position of each token in its segment
+  at::Tensor positions;  // int64 [B x T]: of each place in its segment
 
   MicroBatch to(const at::Device& device) const;
 };

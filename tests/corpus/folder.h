@@ -16,7 +16,7 @@ namespace lmtrain {
 using testing::error_of;
 
 // A BPE tokenizer of 384 pieces (tests/reference/README.md).
-inline const std::string kModel =
+inline const std::string kTokenizerModel =
     (std::filesystem::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model")
         .native();
 

@@ -31,7 +31,7 @@ class Split : public ::testing::Test {
   Split() {
     config_.data.train = {{folder_.str("corpus"), 1.0}};
     config_.data.cache_dir = folder_.str("cache");
-    config_.tokenizer.model = kModel;
+    config_.tokenizer.model = kTokenizerModel;
   }
 
   // Lines that are all different.
@@ -95,7 +95,7 @@ class Split : public ::testing::Test {
   std::mt19937_64 random_{1};
   Folder folder_;
   Config config_;
-  Tokenizer tokenizer_ = Tokenizer::load(kModel);
+  Tokenizer tokenizer_ = Tokenizer::load(kTokenizerModel);
   std::map<std::string, std::string> texts_;
 };
 

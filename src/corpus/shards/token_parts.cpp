@@ -10,7 +10,7 @@ namespace lmtrain {
 namespace {
 
 struct Block {
-  uint64_t hash = 0;  // its position in the document included
+  uint64_t hash = 0;  // its place in the document included
   uint64_t tokens = 0;
   uint64_t raw_bytes = 0;
 };

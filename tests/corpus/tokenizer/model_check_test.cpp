@@ -242,7 +242,7 @@ TEST_P(DamagedModel, ATableAsModelsHaveIt) {
 TEST(ModelProblem, TheTablesOfTheLibraryAreSound) {
   for (const char* name : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"})
     EXPECT_EQ(model_problem(read_model(trained("unigram", name))), "") << name;
-  const std::string reference = read_file(kModel);
+  const std::string reference = read_file(kTokenizerModel);
   EXPECT_EQ(model_problem(read_model(reference)), "");
 }
 

@@ -37,7 +37,7 @@ TEST(OtherFile, IsNamedByItsContent) {
 }
 
 TEST(OtherFile, AModelAndUnknownBytesAreLeftToItsReader) {
-  EXPECT_EQ(other_than_sentencepiece(read_file(kModel)), "");
+  EXPECT_EQ(other_than_sentencepiece(read_file(kTokenizerModel)), "");
   EXPECT_EQ(other_than_sentencepiece("\x0A\x01\x02"s), "");
 }
 
