@@ -10,7 +10,8 @@ namespace lmtrain {
 
 // Rules of a whole configuration, the model's among them. Problems go into `reader`.
 void check_config(const Config& config, SettingReader& reader);
-// `prefix`: of the model's keys, "model." or empty.
+// The rules of the model alone. `prefix` stands before its keys, "model." or empty, in the problems
+// that go into `reader`.
 void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader);
 
 }  // namespace lmtrain
