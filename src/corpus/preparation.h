@@ -34,8 +34,11 @@ std::string index_key(const PreparationRequest& request);
 
 class Preparation {
  public:
+  // `request`, `cache` and `journal` must outlive the preparation.
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
+  // Makes all passes that the cache does not spare. Error(kData) for text that is empty or changes
+  // meanwhile; throws StopRequested on a signal. Call it once.
   PreparedData run();
   // After run(): the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }

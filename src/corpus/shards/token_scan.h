@@ -25,6 +25,9 @@ struct ScannedTokens {
 // the tokenizer normalised it.
 std::vector<uint32_t> bytes_of_pieces(const Tokenizer& tokenizer);
 
+// Reads all files, checks every id against the tokenizer's vocabulary and finds the documents.
+// `action` names the pass in the progress line. Error(kData) with file and token; throws
+// StopRequested on a signal.
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const std::string& action);
 

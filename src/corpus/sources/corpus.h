@@ -82,8 +82,9 @@ struct CorpusScan {
   CorpusCounts counts;
 };
 
-// Reads from `scan.next_file` on. `observe` gets each document's hash, size and file; `after_file`
-// is called when a file is done and `scan` counts it.
+// Reads the files from `scan.next_file` on and brings `scan` up to date. Calls `observe` with the
+// text_hash, the size in bytes and the file of each document, and `after_file` when a file is done
+// and `scan` counts it. `action` names the pass in the progress line.
 void scan_corpus(
     const Corpus& corpus, const std::string& action, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
