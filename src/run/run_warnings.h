@@ -23,8 +23,9 @@ struct ResumePoint {
   int64_t step = 0;
   int64_t tokens = 0;
 };
-// The share of optimizer.lr that the next step has under `after` is above the one it had under
-// `before` (a decay that had begun and begins anew). Nothing where it is not. `order`: of `after`.
+// A warning where the next step's share of optimizer.lr under `after` is more than 5 % above its
+// share under `before`, as when a decay that had begun begins anew; else nothing. `order` is that
+// of `after`.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position);
 
