@@ -237,9 +237,9 @@ void check(Case<T>& c, const CpuAttention<T>& kernels) {
       }
       for (int64_t s = 0; s <= t; ++s) {
         const double weight = weights[static_cast<size_t>(s)] / sum;
-        double slope = 0;
-        for (int64_t i = 0; i < size; ++i) slope += c.dy.at(head, t, i) * c.v.at(0, s, i);
-        const double ds = weight * (slope - delta) * static_cast<double>(c.scale());
+        double dp = 0;
+        for (int64_t i = 0; i < size; ++i) dp += c.dy.at(head, t, i) * c.v.at(0, s, i);
+        const double ds = weight * (dp - delta) * static_cast<double>(c.scale());
         for (int64_t i = 0; i < size; ++i) {
           const auto position = static_cast<size_t>(s), number = static_cast<size_t>(i);
           dq[number] += ds * keys[position][number];
