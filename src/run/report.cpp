@@ -4,6 +4,11 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "device/device.h"
+#include "model/parameters.h"
+#include "ops/flash_attention.h"
+#include "train/eval_share.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -15,6 +20,48 @@ std::string twice(const TrainConfig& train) {
 }
 
 }  // namespace
+
+std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
+                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder) {
+  const ModelConfig& model = config.model;
+  const at::Device device = device_of(config);
+  std::string attention;
+  if (device.is_cuda()) {
+    attention = str(", attention by ",
+                    attention_backend(device, precision_of(config).dtype, model.num_attention_heads,
+                                      model.num_key_value_heads, model.resolved_head_dim(),
+                                      config.sequence.max_length));
+  }
+  std::vector<std::string> batches;
+  for (const LengthSummary& length : order.lengths()) {
+    batches.push_back(str(length.batches, " of length ", length.length));
+  }
+  std::string evaluations;
+  if (eval_targets) {
+    evaluations =
+        str("\nevaluation about ", count_evaluations(config, data), " times on ",
+            format_count(static_cast<double>(*eval_targets)), " held-out tokens, together about ",
+            printed("%.0f %%", 100 * evaluation_share(config, data, *eval_targets)), " of the run");
+  }
+  std::string sources;
+  for (const SourceSummary& source : order.sources()) {
+    if (order.sources().size() == 1) break;
+    sources +=
+        str("\nsource     ", config.data.train[static_cast<size_t>(source.source)].path, ": ",
+            counted(source.documents, "document"), ", ", printed("%.2f", source.epochs), " times ",
+            format_count(static_cast<double>(source.targets)), " tokens");
+  }
+  const ParameterLayout layout(model, *model.vocab_size);
+  return str("model      ", format_count(static_cast<double>(layout.num_parameters())),
+             " parameters, ", counted(model.num_hidden_layers, "layer"), ", hidden size ",
+             model.hidden_size, ", vocabulary ", *model.vocab_size, "\ncompute    ",
+             device_description(device, static_cast<int>(*config.threads)), ", ",
+             name_of(config.precision), ", ", name_of(config.compile), attention,
+             "\nbatches    of ", config.batch.tokens, " tokens: ", join(batches, ", "), sources,
+             "\nrun        about ", order.num_batches(), " steps, ",
+             format_count(static_cast<double>(order.num_targets())), " tokens, into ",
+             folder.string(), evaluations);
+}
 
 std::vector<LinePart> step_line(const StepReport& report) {
   return {{str("step ", report.step, "/", std::max(report.step, report.steps)), 0},

@@ -1,4 +1,4 @@
-// What a person reads of a run: the line of a step, and how it ended. Pure functions.
+// Texts about a run for people: what it will do, the line of a step, how it ended. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "base/terminal/progress_line.h"
+#include "batching/batch_order.h"
 #include "config/config.h"
+#include "corpus/prepare.h"
 
 namespace lmtrain {
+
+// Some lines before a run: model, device, data, lengths, steps, evaluations. `config` is resolved,
+// `order` its plan over `data`. `eval_targets`: the targets of an evaluation; none: there is no
+// held-out text. `folder`: the run's.
+std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
+                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder);
 
 struct StepReport {
   int64_t step = 0;

@@ -1,43 +1,25 @@
 #include "run/trainer.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "base/signal.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "device/device.h"
+#include "checkpoint/checkpoint.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "run/given_model.h"
-#include "run/metrics_check.h"
 #include "run/report.h"
-#include "train/eval_share.h"
+#include "run/run_warnings.h"
+#include "train/evaluate.h"
 #include "train/failure.h"
+#include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// The line of status.json if it says that the run is done at `step`, with its checkpoint in this
-// folder. Empty when it says anything else (a run that was copied or moved names the folder it came
-// from), is missing, damaged or no file: it is written again then.
-std::string done_status(const RunFolder& run, int64_t step) {
-  if (!is_file(run.status())) return "";
-  const std::string text = read_file(run.status());
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto says = [&](const char* key, const nlohmann::json& value) {
-    return json.is_object() && json.contains(key) && json[key] == value;
-  };
-  const bool said = says("state", "done") && says("step", step) &&
-                    says("checkpoint", run.checkpoint(step).string());
-  return said ? text.substr(0, text.find('\n')) : "";
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 bool same_length(const RunLength& a, const RunLength& b) {
@@ -54,27 +36,17 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
       engine_(config_),
-      peak_flops_(known_peak_flops(engine_.device(), engine_.parameters().working().scalar_type())),
-      started_(Clock::now()),
-      status_written_(started_),
-      lap_begin_(started_) {
+      started_(std::chrono::steady_clock::now()) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   restore(checkpoint_);
-  eval_every_ = Cadence(config_.eval.every);
-  log_every_ = Cadence(config_.log.every);
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
-  saves_ = SaveSchedule(config_, *lr_schedule_);
-  if (trial) trial_end_ = now.resolve(*trial);
-  const auto flops_per_token = [layout = engine_.layout()](int64_t length) {
-    return layout.causal_flops_per_token(length);
-  };
-  if (eval_shard_) eval_targets_ = evaluation_targets(*eval_shard_, *config_.eval.tokens);
-  time_left_.emplace(
-      [=, tokens_per_step = now.tokens_per_step](int64_t length) {
-        return tokens_per_step * flops_per_token(length);
-      },
-      evaluation_cost(config_, eval_targets_) * flops_per_token(config_.sequence.max_length));
+  rules_.log = Cadence(config_.log.every);
+  rules_.evaluate = Cadence(config_.eval.every);
+  rules_.save = SaveSchedule(config_, *lr_schedule_);
+  if (trial) rules_.trial_end = now.resolve(*trial);
+  rules_.max_seconds = config_.train.max_time;
+  recorder_.emplace(config_, run_, eval_targets(), started_);
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
 
@@ -116,6 +88,7 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
                                                        .batch_tokens = config_.batch.tokens,
                                                        .run = state_.planned,
                                                        .replans = state_.replans});
+  if (config_.train.epochs) rules_.num_batches = order_->num_batches();
   if (config_.precision != PrecisionSetting::kFp16) {
     state_.loss_scale.reset();
   } else if (!state_.loss_scale) {
@@ -128,20 +101,35 @@ RunClock Trainer::clock() const {
       .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens), state_.elapsed);
 }
 
-bool Trainer::finished() const {
-  if (config_.train.epochs) return state_.batch >= order_->num_batches();
-  const RunClock now = clock();
-  return now.done() >= now.total;
+Due Trainer::due_since(const RunClock& before) const {
+  return due_after(rules_, before,
+                   {.clock = clock(),
+                    .next_batch = state_.batch,
+                    .seconds = seconds_since(started_),
+                    .signalled = stop_signal() != 0});
 }
 
-bool Trainer::at_end() const { return finished() || (trial_end_ && clock().done() >= *trial_end_); }
+std::optional<int64_t> Trainer::eval_targets() const {
+  if (!eval_shard_) return std::nullopt;
+  return evaluation_targets(*eval_shard_, *config_.eval.tokens);
+}
+
+std::string Trainer::summary() const {
+  return run_summary(config_, data_, *order_, eval_targets(), run_.path());
+}
+
+std::vector<std::string> Trainer::warnings() const {
+  return run_warnings(config_, *order_, eval_shard_.has_value());
+}
 
 RunOutcome Trainer::run() {
-  if (finished() && !trial_end_) {
+  const bool trial = rules_.trial_end.has_value();
+  Stop why = stop();
+  if (why == Stop::kFinished && !trial) {
     if (std::optional<RunOutcome> outcome = already_done()) return *outcome;
   }
   try {
-    train();
+    why = train();
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     log_progress_done();
@@ -151,121 +139,88 @@ RunOutcome Trainer::run() {
     } catch (const std::exception& second) {
       log_warning(describe_failure(second).message);
     }
-    try {
-      if (log_) log_->event("end", state_, failure.message);
-      const bool diverged = failure.kind == ErrorKind::kNumeric;
-      failed_status_ =
-          write_status(run_, diverged ? "diverged" : "failed", state_, exit_code(failure.kind));
-    } catch (const Error& second) {
-      log_warning(second.what());
-    }
+    failed_status_ = recorder_->failed(state_, failure);
     throw;
   }
-  if (!trial_end_) report_end();
-  const bool done = at_end() && state_.eval_step == state_.step;
+  if (!trial) recorder_->summarize(state_, saved_step_, why == Stop::kFinished);
+  const bool done = has_all_steps(why) && state_.eval_step == state_.step;
   const int signal = stop_signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
-  log_->event("end", state_, reason,
-              {{"trained_seconds", state_.elapsed - elapsed_at_start_},
-               {"waited_seconds", seconds_waited_}});
-  if (!done && !trial_end_) {
-    log_note(str("stopped by ", reason, " after step ", state_.step,
-                 "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
-  }
-  return {code, write_status(run_, done ? "done" : "stopped", state_, code)};
+  return {code, recorder_->ended(state_, {done, reason, code, trial})};
 }
 
 std::optional<RunOutcome> Trainer::already_done() {
-  const std::string status = done_status(run_, state_.step);
-  const bool said = !status.empty();
+  const std::string status = recorder_->done_status(state_);
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
-  if (!said && state_.eval_step != state_.step) return std::nullopt;
-  log_note(str("the run in ", run_.path().string(), " is finished: ", state_.step, " steps, ",
-               state_.tokens, " tokens"));
-  log_note(next_commands(run_.path(), config_, eval_shard_.has_value()));
+  if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
+  recorder_->note_finished(state_);
   run_.remove_unfinished();
-  if (!changed_settings.empty()) {
-    RunLog(run_, state_, /*tensorboard=*/false)
-        .event("resume", state_, "the run is finished", {{"changed", changed_settings}});
-  }
-  // A run that was killed in its last moment has not said that it is done.
-  return RunOutcome{0, said ? status : write_status(run_, "done", state_, 0)};
+  return RunOutcome{0, recorder_->finished_before(state_, status, changed_settings)};
 }
 
-void Trainer::train() {
+Stop Trainer::train() {
   const bool resumed = checkpoint_.has_value();
   run_.remove_unfinished();
   lmtrain::create_directories(run_.checkpoints());
-  const std::string begins_again = resumed ? "" : put_metrics_aside(run_);
-  if (!begins_again.empty()) log_warning(begins_again);
+  const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
   begin_from_state();
   saver_ = std::make_unique<CheckpointSaver>(
       run_, config_.checkpoint, texts_, engine_.layout(),
-      [this](const TrainingState& saved, double seconds) {
-        log_->event("save", saved, "",
-                    {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
-        if (config_.checkpoint.async) time_left_->set_writing(seconds);
-      },
+      [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
       });
-  nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},
-                                   {"device", config_.device},
-                                   {"precision", name_of(config_.precision)}};
-  if (!changed_settings.empty()) fields["changed"] = changed_settings;
-  log_->event(resumed ? "resume" : "start", state_, begins_again, fields);
-  if (resumed) log_note(str("resuming after step ", state_.step));
-  write_running_status();
-  if (!at_end()) {
+  recorder_->started(state_, resumed, left_behind, changed_settings);
+  if (!has_all_steps(stop())) {
     fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
-               [this](const MicroBatchReduction& lowered) { report_reduction(lowered); });
+               [this](const MicroBatchReduction& lowered) {
+                 recorder_->reduced_micro_batch(state_, lowered);
+               });
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
-  lap();
-  while (!at_end() && stop_signal() == 0) {
-    if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
+  recorder_->begin_lap();
+  // Asked anew before each step: a signal may have come during the evaluation or the save.
+  while (stop() == Stop::kNone) {
     if (state_.guard.excludes(state_.batch)) {
       loader_->next();
       ++state_.batch;
       continue;
     }
     const RunClock before = clock();
-    train_batch();
-    if (eval_every_.due(before, clock()) && !finished()) evaluate_now();
-    state_.kept = saves_.kept(before, clock());
-    if (saves_.due(before, clock()) && !finished()) save_checkpoint();
+    const std::optional<AppliedStep> step = train_batch();
+    const Due due = due_since(before);
+    if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
+    if (due.evaluate) evaluate_now();
+    state_.kept = due.keep;
+    if (due.save) save_checkpoint();
     saver_->poll();
-    if (seconds_since(status_written_) > 10) write_running_status();
+    recorder_->refresh_status(state_);
   }
   log_progress_done();
   ending_ = true;
-  if (finished()) {
+  const Stop why = stop();
+  if (why == Stop::kFinished) {
     evaluate_now();
-    require_finite_end();
+    require_finite_end(config_, engine_.parameters(), state_);
   }
-  if (stop_signal() != 0) log_->event("signal", state_, str("signal ", stop_signal()));
+  if (stop_signal() != 0) recorder_->signalled(state_, stop_signal());
   save_checkpoint();
-  lap();
+  recorder_->begin_lap();
   saver_->wait();
-  time_left_->add_save(lap());
+  recorder_->add_save();
   // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
-  if (at_end() && stop_signal() == 0) evaluate_now();
+  if (has_all_steps(why) && stop_signal() == 0) evaluate_now();
+  return why;
 }
 
 void Trainer::begin_from_state() {
-  log_.reset();
-  const MetricsDamage damage = mend_metrics(run_.metrics(), state_);
-  log_.emplace(run_, state_, config_.log.tensorboard);
-  report_damage(damage, run_, state_, *log_);
+  recorder_->begin(state_);
   saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1);
-  tokens_at_start_ = state_.tokens;
-  elapsed_at_start_ = state_.elapsed;
-  seconds_waited_ = 0;
 }
 
 double Trainer::forward_and_backward(const Batch& batch) {
@@ -276,18 +231,19 @@ double Trainer::forward_and_backward(const Batch& batch) {
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
-      report_reduction(reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
+      recorder_->reduced_micro_batch(
+          state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
       reset_peak_memory(engine_.device());
     }
   }
 }
 
-void Trainer::train_batch() {
-  const Clock::time_point begin = Clock::now();
+std::optional<AppliedStep> Trainer::train_batch() {
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const RunClock before = clock();
   // 1. Sample.
   const Batch batch = loader_->next();
-  seconds_waited_ += seconds_since(begin);
+  recorder_->add_wait(seconds_since(begin));
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
   if (after_backward) after_backward(batch, loss, engine_.gradient());
@@ -299,8 +255,10 @@ void Trainer::train_batch() {
                   batch.length, loss, grad_norm);
   if (decision.action != StepAction::kApply) {
     state_.elapsed += seconds_since(begin);
-    refuse_step(batch, loss, grad_norm, decision);
-    return;
+    refuse_step(describe_incident(batch, loss, grad_norm, engine_.layout(), engine_.gradient(),
+                                  data_.document_files),
+                decision);
+    return std::nullopt;
   }
   const double grad_scale = engine_.clip(grad_norm);
   // 4. Update.
@@ -316,13 +274,102 @@ void Trainer::train_batch() {
   state_.loss = loss;
   note_update(config_.guard, state_.guard, batch.length, loss, grad_norm);
   if (state_.loss_scale) state_.loss_scale->on_update();
-  const double tokens_per_second = static_cast<double>(batch.num_targets) / seconds;
-  std::optional<double> mfu;
-  if (peak_flops_)
-    mfu = tokens_per_second * engine_.layout().flops_per_token(batch.length) / *peak_flops_;
-  report_update({state_.step, state_.tokens, loss, grad_norm, lr, batch.length, tokens_per_second,
-                 mfu, state_.elapsed},
-                before);
+  return AppliedStep{loss, grad_norm, lr, batch.length, batch.num_targets, seconds};
+}
+
+void Trainer::refuse_step(Incident incident, const StepDecision& decision) {
+  if (decision.overflow) {
+    incident.loss_scale = state_.loss_scale->scale;
+    state_.loss_scale->on_overflow();
+  }
+  const bool spike = decision.anomaly == Anomaly::kSpike;
+  if (spike) recorder_->spike(state_, incident, decision.reason);
+  if (decision.action == StepAction::kRollback) {
+    roll_back(incident, decision.reason);
+    return;
+  }
+  if (decision.action == StepAction::kSkip || !spike)
+    recorder_->skipped(state_, incident, decision.reason);
+  if (decision.action == StepAction::kStop) throw stopped_by_guard(state_.step, incident, decision);
+  if (decision.counts_as_skip && ++state_.guard.skips_in_a_row >= config_.guard.max_skips) {
+    throw diverged(str(state_.guard.skips_in_a_row,
+                       " batches in a row could not be applied (guard.max_skips)"));
+  }
+}
+
+void Trainer::roll_back(const Incident& incident, const std::string& reason) {
+  GuardState guard = state_.guard;
+  MicroBatchLimits micro = state_.micro;
+  const int64_t from_step = state_.step;
+  saver_->wait();
+  checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
+  loader_.reset();  // it reads the order that is replaced
+  restore(checkpoint_);
+  const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
+  guard.windows = std::move(state_.guard.windows);
+  guard.skips_in_a_row = state_.guard.skips_in_a_row;
+  guard.excluded_batches.push_back(incident.batch);
+  guard.rollback_step = state_.step;
+  guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
+  state_.guard = std::move(guard);
+  state_.micro = std::move(micro);
+  begin_from_state();
+  recorder_->rolled_back(state_, incident, reason, from_step,
+                         checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
+  if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
+    throw diverged(str("gone back to step ", state_.step, " ", state_.guard.rollbacks_in_a_row,
+                       " times (guard.max_skips)"));
+  }
+  if (state_.step == 0 || state_.eval_pending) evaluate_now();
+}
+
+void Trainer::evaluate_now() {
+  if (!eval_shard_) {
+    if (!state_.eval_step) recorder_->no_held_out_text();
+    state_.eval_step = state_.step;
+    return;
+  }
+  if (state_.eval_step == state_.step) return;
+  const int64_t length = config_.sequence.max_length;
+  EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
+                      *config_.eval.tokens};
+  // Micro-batches are fitted to the precision of the run, and this is in fp32.
+  options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
+  recorder_->begin_lap();
+  const auto result =
+      evaluate(engine_.fp32_model(), *eval_shard_, options, [] { return stop_signal() == 0; });
+  state_.eval_pending = !result;
+  if (!result) return;
+  state_.eval_step = state_.step;
+  state_.eval_loss = result->loss();
+  recorder_->evaluated(state_, *result);
+  if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
+                                 has_all_steps(stop())))
+    recorder_->eval_loss_not_finite(state_);
+}
+
+void Trainer::save_checkpoint() {
+  if (saved_step_ == state_.step) return;
+  require_finite_weights(config_, engine_.parameters(), state_.step);
+  recorder_->begin_lap();
+  recorder_->sync();
+  saver_->save(take_snapshot(state_, engine_.parameters(), engine_.optimizer()));
+  recorder_->add_save();
+  saved_step_ = state_.step;
+  recorder_->running(state_);
+}
+
+void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    // Without its last checkpoint a run has not ended well, whatever was asked for.
+    const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
+                      (ending_ && lost.step == state_.step);
+    recorder_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
+    if (ends) throw;
+    if (saved_step_ == lost.step) saved_step_.reset();
+  }
 }
 
 }  // namespace lmtrain

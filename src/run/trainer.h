@@ -1,9 +1,11 @@
 // A run from its first batch, or from a checkpoint, to its end: the loop, and what happens around
 // it.
 //
-// The trainer owns everything a run needs. Everything that decides a bit of the result is in the
-// config, the prepared data and the checkpoint; nothing depends on time except when something is
-// saved or printed. What becomes of a batch that must not be applied is trainer_guard.cpp's.
+// The trainer owns everything a run needs, keeps the order in which things happen, and saves. What
+// is due after a step is decided by schedule/due.h, what becomes of a step by run/anomaly_policy.h,
+// and run/recorder.h says it. Everything that decides a bit of the result is in the config, the
+// prepared data and the checkpoint; nothing depends on time except when something is saved or
+// printed.
 #pragma once
 
 #include <chrono>
@@ -19,14 +21,11 @@
 #include "corpus/prepare.h"
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
-#include "run/metrics.h"
-#include "run/time_left.h"
-#include "schedule/cadence.h"
+#include "run/recorder.h"
+#include "schedule/due.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
-#include "schedule/save_schedule.h"
 #include "train/engine.h"
-#include "train/evaluate.h"
 #include "train/plan.h"
 
 namespace lmtrain {
@@ -67,46 +66,32 @@ class Trainer {
   std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;
 
  private:
-  void train();
+  // Trains from where the state stands until no step follows; returns why, with all saved.
+  Stop train();
   // The outcome of a run whose every step and evaluation is there already; nothing when there is
   // something left to do.
   std::optional<RunOutcome> already_done();
   // Weights, optimizer, state and order of data as of a checkpoint, or of the beginning.
   void restore(std::optional<int64_t> checkpoint);
-  // Opens the logs where the state stands, and what was due there is made.
+  // Logs and loader begin where the state stands.
   void begin_from_state();
+  // The figures of the update; nothing when the step was refused.
+  std::optional<AppliedStep> train_batch();
   // Forward and backward of a batch, in smaller micro-batches where memory does not hold them after
   // all.
   double forward_and_backward(const Batch& batch);
-  void report_reduction(const MicroBatchReduction& lowered);
-  void train_batch();
   // Does what was decided of a step that must not be applied.
-  void refuse_step(const Batch& batch, double loss, double grad_norm, const StepDecision& decision);
-  void skip_batch(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
-  void count_skip();
-  void roll_back(const Batch& batch, const std::string& reason, nlohmann::ordered_json fields);
-  nlohmann::ordered_json incident_fields(const Batch& batch, double loss, double grad_norm) const;
-  // Error(kNumeric) for weights, or a last loss, that are not finite: nothing good comes of them.
-  void require_finite_weights() const;
-  void require_finite_end() const;
-  void judge_evaluation(double loss) const;
+  void refuse_step(Incident incident, const StepDecision& decision);
+  void roll_back(const Incident& incident, const std::string& reason);
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
-  void report_update(const UpdateMetrics& metrics, const RunClock& before);
-  // How much of the run is to be done by this Trainer, in the unit of the run.
-  double end() const { return trial_end_.value_or(clock().total); }
-  // Batches to come, as far as known.
-  int64_t batches_left() const;
-  // After a step, of the progress before it.
-  double seconds_left(const RunClock& before) const;
-  // Seconds since the last call, which begins the next lap.
-  double lap();
-  void report_end() const;
-  bool finished() const;
-  bool at_end() const;     // likewise, of a trial too
   RunClock clock() const;  // as of the state
-  void write_running_status();
+  // What is due now, of the step that began at `before`.
+  Due due_since(const RunClock& before) const;
+  Stop stop() const { return due_since(clock()).stop; }
+  // Targets of an evaluation; none: there is no held-out text.
+  std::optional<int64_t> eval_targets() const;
 
   Config config_;
   PreparedData data_;
@@ -119,24 +104,14 @@ class Trainer {
   std::unique_ptr<BatchOrder> order_;
   Engine engine_;
   std::optional<LrSchedule> lr_schedule_;
-  std::optional<double> trial_end_;  // in the unit of the run
-  Cadence eval_every_, log_every_;
-  SaveSchedule saves_;
-  std::optional<double> peak_flops_;
+  DueRules rules_;
 
+  std::chrono::steady_clock::time_point started_;
+  std::optional<Recorder> recorder_;
   CheckpointTexts texts_;
-  std::optional<RunLog> log_;
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;
-  std::chrono::steady_clock::time_point started_;
-  std::chrono::steady_clock::time_point status_written_;
-  std::chrono::steady_clock::time_point lap_begin_;
-  int64_t eval_targets_ = 0;  // of an evaluation
-  std::optional<TimeLeft> time_left_;
-  int64_t tokens_at_start_ = 0;
-  double elapsed_at_start_ = 0;
-  double seconds_waited_ = 0;  // for data, since elapsed_at_start_
   std::optional<int64_t> saved_step_;
   bool ending_ = false;  // no step follows
 };

@@ -5,7 +5,7 @@
 // values, of the loss or of the gradient norm. Each sequence length has a window of its own (loss
 // depends on the length) and judges nothing until it is half full. Values that were not applied
 // never enter it. The windows are plain data in state.json, so a resumed run judges alike. What is
-// done about it is run/trainer_guard.cpp's.
+// done about it is run/anomaly_policy.h's.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,308 @@
+#include "run/recorder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "device/device.h"
+#include "formats/json_lines.h"
+#include "run/metrics_check.h"
+#include "run/report.h"
+#include "train/eval_share.h"
+#include "train/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+TimeLeft time_left(const Config& config, const ParameterLayout& layout, int64_t eval_targets) {
+  const auto flops_per_token = [layout](int64_t length) {
+    return layout.causal_flops_per_token(length);
+  };
+  const auto tokens_per_step = static_cast<double>(config.batch.tokens);
+  return TimeLeft(
+      [=](int64_t length) { return tokens_per_step * flops_per_token(length); },
+      evaluation_cost(config, eval_targets) * flops_per_token(config.sequence.max_length));
+}
+
+// Batches to come, as far as known.
+int64_t batches_left(const Config& config, const TrainingState& state, const RunAhead& ahead) {
+  const double end = ahead.rules.trial_end.value_or(ahead.now.total);
+  if (config.train.steps) return std::max<int64_t>(0, std::llround(end - ahead.now.done()));
+  const double part = ahead.rules.trial_end ? end / ahead.now.total : 1.0;
+  const auto last = std::llround(part * static_cast<double>(ahead.order.num_batches()));
+  return std::max<int64_t>(0, last - state.batch);
+}
+
+}  // namespace
+
+Recorder::Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
+                   Clock::time_point started)
+    : config_(config),
+      run_(run),
+      layout_(config.model, *config.model.vocab_size),
+      has_held_out_(eval_targets.has_value()),
+      peak_flops_(known_peak_flops(device_of(config), precision_of(config).dtype)),
+      time_left_(time_left(config, layout_, eval_targets.value_or(0))),
+      started_(started),
+      status_written_(started),
+      lap_begin_(started) {}
+
+std::string Recorder::done_status(const TrainingState& state) const {
+  if (!is_file(run_.status())) return "";
+  const std::string text = read_file(run_.status());
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto says = [&](const char* key, const nlohmann::json& value) {
+    return json.is_object() && json.contains(key) && json[key] == value;
+  };
+  const bool said = says("state", "done") && says("step", state.step) &&
+                    says("checkpoint", run_.checkpoint(state.step).string());
+  return said ? text.substr(0, text.find('\n')) : "";
+}
+
+void Recorder::note_finished(const TrainingState& state) const {
+  log_note(str("the run in ", run_.path().string(), " is finished: ", state.step, " steps, ",
+               state.tokens, " tokens"));
+  log_note(next_commands(run_.path(), config_, has_held_out_));
+}
+
+std::string Recorder::finished_before(const TrainingState& state, const std::string& status,
+                                      const Json& changed_settings) const {
+  if (!changed_settings.empty()) {
+    RunLog(run_, state, /*tensorboard=*/false)
+        .event("resume", state, "the run is finished", {{"changed", changed_settings}});
+  }
+  // A run that was killed in its last moment has not said that it is done.
+  return status.empty() ? write_status(run_, "done", state, 0) : status;
+}
+
+std::string Recorder::put_metrics_aside() const {
+  const std::string left_behind = lmtrain::put_metrics_aside(run_);
+  if (!left_behind.empty()) log_warning(left_behind);
+  return left_behind;
+}
+
+void Recorder::begin(const TrainingState& state) {
+  log_.reset();
+  const MetricsDamage damage = mend_metrics(run_.metrics(), state);
+  log_.emplace(run_, state, config_.log.tensorboard);
+  report_damage(damage, run_, state, *log_);
+  tokens_at_begin_ = state.tokens;
+  elapsed_at_begin_ = state.elapsed;
+  seconds_waited_ = 0;
+}
+
+void Recorder::started(const TrainingState& state, bool resumed, const std::string& left_behind,
+                       const Json& changed_settings) {
+  Json fields = {{"version", LMTRAIN_VERSION},
+                 {"device", config_.device},
+                 {"precision", name_of(config_.precision)}};
+  if (!changed_settings.empty()) fields["changed"] = changed_settings;
+  event(resumed ? "resume" : "start", state, left_behind, fields);
+  if (resumed) log_note(str("resuming after step ", state.step));
+  running(state);
+}
+
+void Recorder::event(const std::string& name, const TrainingState& state, const std::string& reason,
+                     const Json& fields) {
+  log_->event(name, state, reason, fields);
+}
+
+double Recorder::lap() {
+  const auto begin = std::exchange(lap_begin_, Clock::now());
+  return std::chrono::duration<double>(lap_begin_ - begin).count();
+}
+
+void Recorder::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+                      bool keep_line) {
+  const double tokens_per_second = static_cast<double>(step.targets) / step.seconds;
+  std::optional<double> mfu;
+  if (peak_flops_) mfu = tokens_per_second * layout_.flops_per_token(step.length) / *peak_flops_;
+  log_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
+                tokens_per_second, mfu, state.elapsed});
+  time_left_.add_batch(step.length, lap());
+  StepReport report;
+  report.step = state.step;
+  report.steps = config_.train.steps.value_or(ahead.order.num_batches());
+  report.share = ahead.now.done() / ahead.now.total;
+  report.loss = step.loss;
+  report.lr = step.lr;
+  report.length = step.length;
+  report.tokens_per_second = static_cast<double>(state.tokens - tokens_at_begin_) /
+                             std::max(1e-9, state.elapsed - elapsed_at_begin_);
+  report.elapsed = std::chrono::duration<double>(lap_begin_ - started_).count();
+  report.left = seconds_left(state, ahead);
+  log_progress(step_line(report), keep_line);
+}
+
+double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
+  TimeLeft::Ahead left;
+  const std::vector<int64_t> lengths = ahead.order.batch_lengths();
+  const int64_t batches = batches_left(config_, state, ahead);
+  const std::vector<int64_t> counts = ahead.order.count_lengths(state.batch, state.batch + batches);
+  for (size_t i = 0; i < lengths.size(); ++i)
+    left.training += static_cast<double>(counts[i]) * time_left_.batch_seconds(lengths[i]);
+  // What falls due on this step comes after it; on the last one it is what comes at the end anyway.
+  const RunClock& now = ahead.now;
+  const double steps = static_cast<double>(std::max<int64_t>(0, batches - 1));
+  const double part = batches > 0 ? steps / static_cast<double>(batches) : 0;
+  const double tokens = config_.train.steps
+                            ? static_cast<double>(ahead.order.num_targets() - state.tokens)
+                            : ahead.rules.trial_end.value_or(now.total) - now.done();
+  const RunClock last = now.after(steps, part * std::max(0.0, tokens), part * left.training);
+  const auto with_the_last = [&](double due) {
+    return 1 + std::min(static_cast<double>(batches), due);
+  };
+  left.saves = with_the_last(ahead.rules.save.estimate(ahead.before, last));
+  if (has_held_out_)
+    left.evaluations = with_the_last(ahead.rules.evaluate.multiples(ahead.before, last));
+  const double seconds = time_left_.seconds(left);
+  if (!config_.train.max_time) return seconds;
+  // Stopped by the clock it saves, and evaluates no more.
+  return std::min(seconds, std::max(0.0, *config_.train.max_time - seconds_since(started_)) +
+                               time_left_.seconds({.saves = 1}));
+}
+
+void Recorder::evaluated(const TrainingState& state, const EvalResult& result) {
+  time_left_.add_evaluation(lap());
+  log_->evaluation(state.step, state.tokens, result);
+  log_note(str("step ", state.step, "  held-out loss ", printed("%.4f", result.loss()),
+               "  perplexity ", printed("%.2f", result.perplexity()), "  bits per byte ",
+               printed("%.4f", result.bits_per_byte())));
+  running(state);
+}
+
+void Recorder::add_save() { time_left_.add_save(lap()); }
+
+void Recorder::reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) {
+  event(
+      "oom_fit", state, lowered.reason,
+      {{"seq_len", lowered.length}, {"rows_before", lowered.rows_before}, {"rows", lowered.rows}});
+  log_warning(str("length ", lowered.length, ": ", counted(lowered.rows, "row"),
+                  " at once instead of ", lowered.rows_before, " from here on (", lowered.reason,
+                  ")"));
+}
+
+void Recorder::spike(const TrainingState& state, const Incident& incident,
+                     const std::string& reason) {
+  event("spike", state, reason, incident_fields(incident));
+}
+
+void Recorder::skipped(const TrainingState& state, const Incident& incident,
+                       const std::string& reason) {
+  const Json fields = incident_fields(incident);
+  event("skip", state, reason, fields);
+  log_warning(str("batch ", incident.batch, " skipped: ", reason, " (loss ", fields["loss"].dump(),
+                  ", gradient norm ", fields["grad_norm"].dump(), ")"));
+}
+
+void Recorder::rolled_back(const TrainingState& state, const Incident& incident,
+                           const std::string& reason, int64_t from_step,
+                           const std::optional<std::filesystem::path>& checkpoint) {
+  Json fields = incident_fields(incident);
+  fields["from_step"] = from_step;
+  fields["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json(nullptr);
+  fields["passed_over"] = state.guard.excluded_batches;
+  event("rollback", state, reason, fields);
+  log_warning(str("batch ", incident.batch, ": ", reason, "; back from step ", from_step,
+                  " to step ", state.step, ", the batch is passed over"));
+}
+
+void Recorder::no_held_out_text() const {
+  const bool is_asked_for = config_.data.eval_fraction > 0;
+  log_warning(str("no held-out text (",
+                  is_asked_for ? "data.train is one short text, or the same one again and "
+                                 "again; give other text in data.eval"
+                               : "data.eval_fraction is 0 and data.eval is not given",
+                  "): evaluations are skipped"));
+}
+
+void Recorder::eval_loss_not_finite(const TrainingState& state) const {
+  log_warning(
+      str("the held-out loss after step ", state.step, " is not finite, though the weights are"));
+}
+
+void Recorder::signalled(const TrainingState& state, int signal) {
+  event("signal", state, str("signal ", signal));
+}
+
+void Recorder::sync() { log_->sync(); }
+
+void Recorder::saved(const TrainingState& saved, double seconds) {
+  event("save", saved, "",
+        {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
+  if (config_.checkpoint.async) time_left_.set_writing(seconds);
+}
+
+void Recorder::save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) {
+  event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
+  if (goes_on)
+    log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
+}
+
+void Recorder::running(const TrainingState& state) {
+  write_status(run_, "running", state, std::nullopt);
+  status_written_ = Clock::now();
+}
+
+void Recorder::refresh_status(const TrainingState& state) {
+  if (seconds_since(status_written_) > 10) running(state);
+}
+
+void Recorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
+                         bool finished) const {
+  EndReport report;
+  report.steps = state.step;
+  report.tokens = state.tokens;
+  report.loss = state.loss;
+  try {
+    for_each_json_line(run_.metrics(), [&](const nlohmann::json& line, uint64_t) {
+      const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
+                             line.contains("step") && line["step"].is_number_integer();
+      if (!evaluated) return;
+      report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
+      if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
+    });
+  } catch (const Error& error) {
+    log_warning(error.what());  // all else is done, and saved
+  }
+  report.training = time_left_.training_seconds();
+  report.evaluating = time_left_.evaluating_seconds();
+  report.saving = time_left_.saving_seconds();
+  report.elapsed = seconds_since(started_);
+  if (saved_step) report.saved = run_.checkpoint(*saved_step);
+  log_note(end_summary(report));
+  if (finished) log_note(next_commands(run_.path(), config_, has_held_out_));
+}
+
+std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
+  event("end", state, end.reason,
+        {{"trained_seconds", state.elapsed - elapsed_at_begin_},
+         {"waited_seconds", seconds_waited_}});
+  if (!end.done && !end.trial) {
+    log_note(str("stopped by ", end.reason, " after step ", state.step,
+                 "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
+  }
+  return write_status(run_, end.done ? "done" : "stopped", state, end.exit_code);
+}
+
+std::string Recorder::failed(const TrainingState& state, const Failure& failure) {
+  try {
+    if (log_) event("end", state, failure.message);
+    const bool diverged = failure.kind == ErrorKind::kNumeric;
+    return write_status(run_, diverged ? "diverged" : "failed", state, exit_code(failure.kind));
+  } catch (const Error& error) {
+    log_warning(error.what());
+    return "";
+  }
+}
+
+}  // namespace lmtrain
