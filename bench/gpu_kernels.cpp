@@ -14,11 +14,12 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "device/dispatch.h"
+#include "device/torch_headers.h"
 #include "ops/fp8.h"
 #include "ops/operators.h"
-#include "device/torch_headers.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
+#include "support/upstream.h"
 
 namespace lmtrain {
 namespace {
@@ -63,17 +64,11 @@ Json compare(const at::Device& device, const std::string& name, int64_t bytes, c
           {"gigabytes_per_second", static_cast<double>(bytes) / mine * 1e-3}};
 }
 
-// Forward, and backward from ones.
+// Forward, and backward from gradients that are made before, in memory of their own.
 Work both_ways(const std::vector<at::Tensor>& leaves,
                const std::function<std::vector<at::Tensor>()>& op) {
-  return [=] {
-    const std::vector<at::Tensor> outputs = op();
-    std::vector<at::Tensor> upstream;
-    for (const at::Tensor& output : outputs) {
-      upstream.push_back(at::ones({}, output.options()).expand(output.sizes()));
-    }
-    torch::autograd::grad(outputs, leaves, upstream);
-  };
+  return
+      [=, upstream = testing::upstream_of(op())] { torch::autograd::grad(op(), leaves, upstream); };
 }
 
 Json operators(const at::Device& device) {

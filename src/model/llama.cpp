@@ -17,6 +17,7 @@
 #include "model/llama_source.h"
 #include "model/rope.h"
 #include "ops/accumulate.h"
+#include "ops/flash_attention.h"
 #include "ops/operators.h"
 
 namespace lmtrain {
@@ -149,6 +150,7 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
 
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
   const std::vector<c10::IValue> place = places({ids, {}, {}, {}, {}});
   return call("logits", {ids, weights_, layers_, place[0], place[1], place[2]});
 }
@@ -161,6 +163,7 @@ at::Tensor Llama::whole_loss(const MicroBatch& micro) {
 
 at::Tensor Llama::loss(const MicroBatch& micro) {
   const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
   return whole_loss(micro);
 }
 

@@ -1,5 +1,7 @@
 #include "model/micro_batch.h"
 
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/error.h"
@@ -16,10 +18,12 @@ MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double 
   if (segments.empty()) return micro;
   const int64_t num_positions = ids.numel();
   const int64_t length = ids.size(1);
-  micro.bounds = host_buffer({static_cast<int64_t>(segments.size()) + 1}, at::kInt, device);
+  const auto num_bounds = static_cast<int64_t>(std::bit_ceil(segments.size())) + 1;
+  micro.bounds = host_buffer({num_bounds}, at::kInt, device);
   micro.positions = host_buffer({num_positions}, at::kLong, device);
-  int32_t* bound = std::copy(segments.begin(), segments.end(), micro.bounds.data_ptr<int32_t>());
-  *bound = static_cast<int32_t>(num_positions);
+  int32_t* const bounds = micro.bounds.data_ptr<int32_t>();
+  std::fill(std::copy(segments.begin(), segments.end(), bounds), bounds + num_bounds,
+            static_cast<int32_t>(num_positions));
   int64_t* position = micro.positions.data_ptr<int64_t>();
   for (size_t i = 0; i < segments.size(); ++i) {
     const int64_t begin = segments[i];

@@ -69,6 +69,16 @@ at::Tensor flash_attention(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE,
   return FlashAttentionFunction::apply(q_BHTE, k_BKTE, v_BKTE, segments);
 }
 
+bool cudnn_attention_allowed() { return at::globalContext().userEnabledCuDNNSDP(); }
+
+void allow_cudnn_attention(bool allowed) { at::globalContext().setSDPUseCuDNN(allowed); }
+
+WithoutCudnnAttention::WithoutCudnnAttention() : allowed_before_(cudnn_attention_allowed()) {
+  allow_cudnn_attention(false);
+}
+
+WithoutCudnnAttention::~WithoutCudnnAttention() { allow_cudnn_attention(allowed_before_); }
+
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length) {
   const auto heads = [&](int64_t count) {

@@ -17,6 +17,24 @@ bool has_flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Ten
 at::Tensor flash_attention(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE,
                            const at::Tensor& v_BKTE, const at::Tensor& segments);
 
+// Whether cuDNN's kernel may be taken for whole rows. It is the fastest on a GPU of compute
+// capability 9.0 or later, and prepares a plan for every new shape, which takes about a second;
+// some shapes it refuses. The answer is the process's; it is asked and changed while no attention
+// is computed.
+bool cudnn_attention_allowed();
+void allow_cudnn_attention(bool allowed);
+// It may not be taken while this lives: where no gradient is wanted, every length is new.
+class WithoutCudnnAttention {
+ public:
+  WithoutCudnnAttention();
+  ~WithoutCudnnAttention();
+  WithoutCudnnAttention(const WithoutCudnnAttention&) = delete;
+  WithoutCudnnAttention& operator=(const WithoutCudnnAttention&) = delete;
+
+ private:
+  bool allowed_before_;
+};
+
 // What scaled_dot_product_attention takes for whole rows of these sizes on a device, for the log:
 // "cuDNN", "FlashAttention", "memory-efficient attention" or "plain matrices".
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,

@@ -54,7 +54,11 @@ Batch random_batch(const Config& config, int64_t length, int64_t rows) {
 // Steps whose two halves are timed apart: micro-batch, and clipping and update.
 class BenchRun {
  public:
-  explicit BenchRun(const Config& config) : config_(config), engine_(config) {
+  BenchRun(const Config& config, const BenchOptions& options)
+      : config_(config),
+        engine_(config, precision_of(config), device_of(config),
+                {.make_optimizer = {},
+                 .recorder = options.make_recorder ? options.make_recorder() : nullptr}) {
     engine_.initialize(config.seed);
   }
 
@@ -92,8 +96,27 @@ class BenchRun {
   int64_t num_updates_ = 0;
 };
 
+using Phases = std::map<std::string, double>;
+
+// Seconds of a whole step, without graphs. The phases have steps of their own: on a GPU their
+// borders cost time.
+Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& batch,
+                      int64_t micro_batches) {
+  const int64_t steps = (options.steps + 1) / 2;
+  const PhaseTimes times(run.device());
+  for (int64_t i = 0; i < steps; ++i) run.step(batch, /*use_graphs=*/false);
+  Phases phases;
+  for (const auto& [name, sum] : times.seconds()) {
+    const bool once = name == "clip" || name == "update";
+    phases[name] =
+        sum / static_cast<double>(steps) * (once ? 1 : static_cast<double>(micro_batches));
+  }
+  return phases;
+}
+
+// `phases`: null where they are still to be measured.
 LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& options,
-                    const Batch& batch, int64_t micro_batches) {
+                    const Batch& batch, int64_t micro_batches, const Phases* phases) {
   LengthBench result;
   result.length = batch.length;
   result.micro_rows = batch.rows;
@@ -111,16 +134,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
     const BenchRun::Seconds step = run.step(batch);
     seconds.push_back(count * step.micro_batch + step.update);
   }
-  // Phases in steps of their own: on a GPU their borders cost time.
-  const int64_t phase_steps = (options.steps + 1) / 2;
-  {
-    const PhaseTimes phases(run.device());
-    for (int64_t i = 0; i < phase_steps; ++i) run.step(batch, /*use_graphs=*/false);
-    for (const auto& [name, sum] : phases.seconds()) {
-      const bool once = name == "clip" || name == "update";
-      result.phases[name] = sum / static_cast<double>(phase_steps) * (once ? 1 : count);
-    }
-  }
+  result.phases = phases ? *phases : measure_phases(run, options, batch, micro_batches);
   result.peak_memory = peak_memory(run.device());
   result.seconds = median(seconds);
   result.seconds_min = *std::min_element(seconds.begin(), seconds.end());
@@ -173,7 +187,7 @@ int64_t bench_vocab_size(const Config& config) {
 BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace) {
   prepare_memory(config);
-  BenchRun run(config);
+  BenchRun run(config, options);
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
   const MicroBatchLimits fit = fitted(config, run, lengths);
   BenchResult result;
@@ -184,13 +198,21 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
     result.matmul_rate = std::max(result.matmul_rate, rate);
   };
   std::vector<Batch> batches;
-  for (const int64_t length : lengths) {
-    const int64_t rows = micro_rows(config, fit, length);
-    batches.push_back(random_batch(config, length, rows));
+  for (const int64_t length : lengths)
+    batches.push_back(random_batch(config, length, micro_rows(config, fit, length)));
+  const auto micro_batches_of = [&](const Batch& batch) {
+    return config.batch.tokens / batch.length / batch.rows;
+  };
+  std::vector<Phases> phases;
+  for (const Batch& batch : batches) {
+    if (!run.engine().has_graphs()) break;
+    for (int64_t i = 0; i < options.warmup; ++i) run.step(batch, /*use_graphs=*/false);
+    phases.push_back(measure_phases(run, options, batch, micro_batches_of(batch)));
+  }
+  for (size_t i = 0; i < batches.size(); ++i) {
     note_matmul_rate();
-    const Batch& batch = batches.back();
-    result.lengths.push_back(
-        measure(run, config, options, batch, config.batch.tokens / length / rows));
+    result.lengths.push_back(measure(run, config, options, batches[i], micro_batches_of(batches[i]),
+                                     phases.empty() ? nullptr : &phases[i]));
     report(result.lengths.back());
   }
   note_matmul_rate();

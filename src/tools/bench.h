@@ -3,16 +3,20 @@
 //
 // A step of several micro-batches is timed as one of them, and its time counted as often as there
 // are micro-batches; the update is timed by itself. Times are medians, in seconds of a whole step.
+// With `compile: graph` the phases of every length are measured before the first graph is captured:
+// graphs keep the memory of their activations as long as they live, and `script` needs as much.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "device/captured_graph.h"
 
 namespace lmtrain {
 
@@ -43,6 +47,8 @@ struct BenchResult {
 struct BenchOptions {
   int64_t steps = 5;   // measured, of each length
   int64_t warmup = 2;  // before them
+  // What tests put in the place of the device's own recorder of graphs.
+  std::function<std::unique_ptr<GraphRecorder>()> make_recorder = nullptr;
 };
 
 // Every length of rows that a run of this config could have, ascending.

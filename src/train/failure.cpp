@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -19,19 +21,45 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// The CPU allocator throws no type of its own, and TorchScript passes any error on as text.
+// The CPU allocator throws no type of its own, and TorchScript passes any error on as text. The
+// libraries of a GPU allocate past libtorch: cuBLAS, cuSOLVER and cuDNN 8 say
+// "CUBLAS_STATUS_ALLOC_FAILED" and its like, cuDNN 9
+// "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED".
 bool says_out_of_memory(const std::string& text) {
-  return contains(text, "can't allocate memory") || contains(text, "out of memory") ||
-         contains(text, "std::bad_alloc");
+  constexpr std::array<std::string_view, 6> kTexts = {
+      "can't allocate memory", "out of memory",      "std::bad_alloc",
+      "_STATUS_ALLOC_FAILED",  "_ALLOCATION_FAILED", "cudaErrorMemoryAllocation"};
+  return std::any_of(kTexts.begin(), kTexts.end(),
+                     [&](std::string_view part) { return contains(text, part); });
 }
 
-// "you tried to allocate 6505922560 bytes", when it is said.
+bool names_a_gpu(const std::string& text) {
+  constexpr std::array<std::string_view, 5> kNames = {"CUDA", "CUBLAS", "CUDNN", "CUSOLVER",
+                                                      "cudaError"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](std::string_view name) { return contains(text, name); });
+}
+
+// "you tried to allocate 6505922560 bytes" on a CPU, "Tried to allocate 2.50 GiB. GPU 0 has ..." on
+// a GPU, when it is said.
 std::string asked_for(const std::string& text) {
-  constexpr std::string_view kBefore = "you tried to allocate ";
-  const size_t begin = text.find(kBefore);
-  if (begin == std::string::npos) return "";
-  const uint64_t bytes = std::strtoull(text.c_str() + begin + kBefore.size(), nullptr, 10);
-  return bytes == 0 ? "" : str(" (", format_bytes(bytes), " more were asked for)");
+  constexpr std::string_view kOnCpu = "you tried to allocate ", kOnGpu = "Tried to allocate ";
+  std::string asked;
+  if (const size_t begin = text.find(kOnCpu); begin != std::string::npos) {
+    const uint64_t bytes = std::strtoull(text.c_str() + begin + kOnCpu.size(), nullptr, 10);
+    if (bytes > 0) asked = format_bytes(bytes);
+  } else if (const size_t said = text.find(kOnGpu); said != std::string::npos) {
+    const std::string rest = text.substr(said + kOnGpu.size());
+    if (const size_t end = rest.find("iB"); end != std::string::npos)
+      asked = rest.substr(0, end + 2);
+  }
+  return asked.empty() ? "" : str(" (", asked, " more were asked for)");
+}
+
+// The message without the call stack that libtorch appends.
+std::string text_of(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  return torch != nullptr ? torch->what_without_backtrace() : error.what();
 }
 
 // TorchScript puts its call stack in front of the one line that says what happened.
@@ -52,8 +80,14 @@ Failure describe_failure(const std::exception& error) {
   const auto failure = [](ErrorKind kind, const std::string& cause, const char* advice = "") {
     return Failure{kind, cause + advice, cause};
   };
-  if (const auto* known = dynamic_cast<const Error*>(&error))
-    return failure(known->kind(), known->what());
+  if (const auto* known = dynamic_cast<const Error*>(&error)) {
+    // Our CUDA kernels report what the driver says: a kernel's code and local memory are allocated
+    // where it is first launched.
+    const bool shortage =
+        known->kind() == ErrorKind::kInternal && says_out_of_memory(known->what());
+    if (!shortage) return failure(known->kind(), known->what());
+    return failure(ErrorKind::kMemory, known->what(), kMemoryCure);
+  }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return failure(ErrorKind::kMemory, "out of memory", kMemoryCure);
   const auto* system = dynamic_cast<const std::system_error*>(&error);
@@ -64,16 +98,21 @@ Failure describe_failure(const std::exception& error) {
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
     return failure(ErrorKind::kIo, error.what(), "; check the path and its permissions");
   }
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  const std::string text = text_of(error);
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || says_out_of_memory(text)) {
-    const bool on_gpu = contains(text, "CUDA");
     return failure(ErrorKind::kMemory,
-                   str("out of memory", on_gpu ? " on the GPU" : "", asked_for(text)), kMemoryCure);
+                   str("out of memory", names_a_gpu(text) ? " on the GPU" : "", asked_for(text)),
+                   kMemoryCure);
   }
+  const bool by_libtorch = dynamic_cast<const c10::Error*>(&error) != nullptr;
   return failure(ErrorKind::kInternal,
-                 str(torch != nullptr ? "libtorch: " : "internal error: ", last_line(text)),
+                 str(by_libtorch ? "libtorch: " : "internal error: ", last_line(text)),
                  "; please report it");
+}
+
+bool is_refused_by_cudnn(const std::exception& error) {
+  const std::string text = text_of(error);
+  return contains(text, "cuDNN Frontend error") && !says_out_of_memory(text);
 }
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
 // What an exception means for the person in front of the program: its kind, which decides the exit
-// code, and a message. libtorch and the standard library have their own ways to say that memory ran
-// out.
+// code, and a message. libtorch, the standard library, cuBLAS and cuDNN have their own ways to say
+// that memory ran out.
 #pragma once
 
 #include <exception>
@@ -17,5 +17,10 @@ struct Failure {
 };
 
 Failure describe_failure(const std::exception& error);
+
+// Whether cuDNN's frontend, which computes attention on a GPU, has refused the shape or the work:
+// "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the graph." False where
+// it ran out of memory.
+bool is_refused_by_cudnn(const std::exception& error);
 
 }  // namespace lmtrain

@@ -43,11 +43,12 @@ std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t 
              ") or another of the model's sizes");
 }
 
-// Why the shape does not fit; nothing when it does.
+// Why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing when they do.
 std::optional<std::string> shortage_of(const Config& config, Llama& model, int64_t length,
-                                       int64_t rows, const at::Tensor& grad) {
+                                       int64_t rows, int64_t rest, const at::Tensor& grad) {
   try {
-    accumulate_batch(model, costliest_batch(config.sequence, length, rows), rows * length, grad);
+    accumulate_batch(model, costliest_batch(config.sequence, length, rows + rest), rows * length,
+                     grad);
     return std::nullopt;
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
@@ -119,11 +120,19 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
 }
 
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report) {
-  const bool all = !model.device().is_cpu();
+                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                  TrialShapes shapes) {
+  const bool all = shapes == TrialShapes::kAll;
+  // The smallest micro-batch, so that what libraries keep for each thread, autograd's too, is there
+  // before memory is full: handles, workspaces, the code of kernels.
+  if (all) shortage_of(config, model, lengths.front(), 1, 0, grad);
   for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
-    while (const auto reason =
-               shortage_of(config, model, *length, micro_rows(config, fit, *length), grad)) {
+    const auto shortage = [&] {
+      const int64_t rows = micro_rows(config, fit, *length);
+      const int64_t rest = all ? config.batch.tokens / *length % rows : 0;
+      return shortage_of(config, model, *length, rows, rest, grad);
+    };
+    while (const auto reason = shortage()) {
       reset_peak_memory(model.device());
       report(reduce_micro_rows(config, fit, *length, *reason));
     }
@@ -137,7 +146,8 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
     if (const auto available = available_memory(model.device()))
       fit_to_plan(config, lengths, *available, fit, report);
   }
-  fit_by_trial(config, model, lengths, grad, fit, report);
+  fit_by_trial(config, model, lengths, grad, fit, report,
+               model.device().is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);
 }
 
 Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows) {

@@ -47,12 +47,20 @@ MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fi
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
                  MicroBatchLimits& fit, const ReportReduction& report);
 
-// Runs forward and backward of a micro-batch without a target, and lowers rows while that fails for
-// want of memory: of the longest rows on a CPU, of all lengths on a GPU. `grad` is overwritten,
-// which the first micro-batch of a step does anyway; nothing else changes, so no bit of the run
-// depends on a trial that fits. Errors that are not about memory pass through.
+// Which micro-batches are tried.
+enum class TrialShapes {
+  kLongest,  // for a CPU: one of the longest rows, which takes the most memory
+  // For a GPU, whose libraries prepare themselves for each shape and refuse some: one of every
+  // length, with the smaller one that ends a step where its rows do not divide the batch's.
+  kAll,
+};
+// Runs forward and backward of micro-batches without a target, and lowers rows while that fails for
+// want of memory. `lengths` ascend. `grad` is overwritten, which the first micro-batch of a step
+// does anyway; nothing else changes, so no bit of the run depends on a trial that fits. Errors that
+// are not about memory pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report);
+                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                  TrialShapes shapes);
 
 // Both, as a run does before its first step: the plan on a CPU, then the trial.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,

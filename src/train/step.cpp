@@ -1,7 +1,11 @@
 #include "train/step.h"
 
+#include "base/terminal/log.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
+#include "ops/flash_attention.h"
+#include "train/failure.h"
 
 namespace lmtrain {
 namespace {
@@ -23,10 +27,8 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
-}  // namespace
-
-double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
-                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
+double accumulate_once(Llama& model, const Batch& batch, int64_t micro_tokens,
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
   const double scale =
@@ -48,6 +50,29 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
   double loss = 0;
   for (const at::Tensor& part : losses) loss += part.item<double>();
   return loss / loss_scale;
+}
+
+}  // namespace
+
+double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
+                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
+  const bool by_graphs = graphs != nullptr && graphs->in_use();
+  try {
+    return accumulate_once(model, batch, micro_tokens, grad, loss_scale, graphs);
+  } catch (const std::exception& error) {
+    const bool lost_graphs = by_graphs && !graphs->in_use();
+    const bool refused = cudnn_attention_allowed() && is_refused_by_cudnn(error);
+    if (!lost_graphs && !refused) throw;
+    if (refused) {
+      allow_cudnn_attention(false);
+      log_warning(str("cuDNN does not take rows of length ", batch.length,
+                      " of this model: attention is FlashAttention's, or libtorch's own, from here "
+                      "on (",
+                      describe_failure(error).cause, ")"));
+    }
+  }
+  // The first micro-batch puts the gradient, so nothing is left of the attempt.
+  return accumulate_once(model, batch, micro_tokens, grad, loss_scale, graphs);
 }
 
 }  // namespace lmtrain

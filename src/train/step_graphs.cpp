@@ -1,24 +1,13 @@
 #include "train/step_graphs.h"
 
-#include <bit>
-
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "device/device.h"
+#include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "train/failure.h"
 
 namespace lmtrain {
 namespace {
-
-// The same segments, and empty ones at the end up to a power of two.
-at::Tensor rounded_up(const at::Tensor& bounds, const at::Device& device) {
-  const auto segments = static_cast<uint64_t>(bounds.numel() - 1);
-  at::Tensor rounded =
-      host_buffer({static_cast<int64_t>(std::bit_ceil(segments)) + 1}, at::kInt, device);
-  rounded.fill_(bounds[-1]).narrow(0, 0, bounds.numel()).copy_(bounds);
-  return rounded;
-}
 
 // Copies `values` to `place`, which is made the first time.
 void put(const at::Tensor& values, at::Tensor& place, const at::Device& device) {
@@ -42,57 +31,69 @@ StepGraphs::StepGraphs(std::unique_ptr<GraphRecorder> recorder, Llama& model, Op
 
 at::Tensor StepGraphs::loss_and_gradient(const MicroBatch& micro, bool first) {
   const at::Device device = model_.device();
-  const at::Tensor bounds =
-      micro.bounds.defined() ? rounded_up(micro.bounds, device) : micro.bounds;
-  const int64_t segments = bounds.defined() ? bounds.numel() - 1 : 0;
+  if (!recorder_) return model_.loss_and_gradient(micro.to(device), grad_, first);
+  const int64_t segments = micro.bounds.defined() ? micro.bounds.numel() - 1 : 0;
   const int64_t rows = micro.ids.size(0), length = micro.ids.size(1);
   ShapeGraphs& shape = shapes_[{rows, length, segments}];
   MicroBatch& inputs = shape.inputs;
   put(micro.ids, inputs.ids, device);
   put(micro.targets, inputs.targets, device);
   put(micro.scale, inputs.scale, device);
-  put(bounds, inputs.bounds, device);
+  put(micro.bounds, inputs.bounds, device);
   put(micro.positions, inputs.positions, device);
   // Copies of the tensors: they are what a graph reads, wherever it is kept.
   const Work work = [this, inputs, first] {
     loss_.copy_(model_.loss_and_gradient(inputs, grad_, first));
   };
   const std::string packed = segments > 0 ? str(", up to ", segments, " segments") : "";
-  run(first ? shape.first : shape.later, shape.capture_failed, work,
+  run(first ? shape.first : shape.later, work,
       str(counted(rows, "row"), " of length ", length, packed));
   return loss_.clone();  // the next graph overwrites it
 }
 
 void StepGraphs::update(const UpdateStep& step) {
   CapturableUpdate* const halves = optimizer_.capturable();
-  if (halves == nullptr) return optimizer_.update(step, grad_);
+  if (!recorder_ || halves == nullptr) return optimizer_.update(step, grad_);
   halves->set_constants(step);
   run(
-      update_, update_capture_failed_, [this, halves] { halves->apply(grad_); }, "the update");
+      update_, [this, halves] { halves->apply(grad_); }, "the update");
 }
 
-void StepGraphs::run(Graph& graph, bool& capture_failed, const Work& work,
-                     const std::string& what) {
-  if (capture_failed) return work();
-  if (graph.warm_ups < kWarmUps) {
-    recorder_->warm_up(work);
-    ++graph.warm_ups;
-    return;
-  }
-  if (!graph.captured) {
-    try {
-      graph.captured = recorder_->capture(work);
-    } catch (const std::exception& error) {
-      const Failure failure = describe_failure(error);
-      if (failure.kind == ErrorKind::kMemory) throw;
-      log_warning(str("compile \"graph\": ", what,
-                      " as \"script\" instead, to the same bits: ", failure.cause));
-      capture_failed = true;
-      return work();
+void StepGraphs::run(Graph& graph, const Work& work, const std::string& what) {
+  const bool rehearses = graph.warm_ups < kWarmUps;
+  bool captures = false;
+  try {
+    if (rehearses) {
+      recorder_->warm_up(work);
+      ++graph.warm_ups;
+      return;
     }
+    if (!graph.captured) {
+      captures = true;
+      graph.captured = recorder_->capture(work);
+      captures = false;
+    }
+    RECORD_USER_SCOPE("graph");
+    graph.captured->launch();
+    return;
+  } catch (const std::exception& error) {
+    const Failure failure = describe_failure(error);
+    // All else that is thrown outside a capture, `script` would throw too.
+    if (!captures && failure.kind != ErrorKind::kMemory) throw;
+    give_up(what, failure.cause);
+    // Nothing was done yet, but in a rehearsal, where a part may have been.
+    if (rehearses) throw;
   }
-  RECORD_USER_SCOPE("graph");
-  graph.captured->launch();
+  work();
+}
+
+void StepGraphs::give_up(const std::string& what, const std::string& reason) {
+  log_warning(str("compile \"graph\": this run goes on as \"script\", to the same bits, since ",
+                  what, " failed as a graph: ", reason));
+  shapes_.clear();
+  update_ = {};
+  recorder_.reset();
+  reset_peak_memory(model_.device());
 }
 
 }  // namespace lmtrain

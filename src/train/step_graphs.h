@@ -2,9 +2,13 @@
 // the update as another. They do what `script` does, to the same bits.
 //
 // A shape's tensors are copied to where its graph reads them. It is rehearsed by its first real
-// micro-batches, then captured, then launched; a shape that cannot be captured goes on without, and
-// the log says why, once. The guard stands between the graphs: loss and norm are on the host before
-// the update is launched. Out of memory, in a capture too, passes through as from `script`.
+// micro-batches, then captured, then launched. The guard stands between the graphs: loss and norm
+// are on the host before the update is launched.
+//
+// A capture that is refused, and memory that the graphs' pool cannot have, end all graphs: their
+// memory is given back, since `script` needs as much, the work goes on as `script`, and the log
+// says why, once. A rehearsal that runs out of memory throws it on, so that accumulate_batch makes
+// the step again. Out of memory in `script` passes through.
 #pragma once
 
 #include <array>
@@ -31,9 +35,13 @@ class StepGraphs {
   at::Tensor loss_and_gradient(const MicroBatch& micro, bool first);
   // As Optimizer::update of the gradient.
   void update(const UpdateStep& step);
+  // Whether there still are graphs. Where a call throws and they end with it, the gradient may have
+  // been added to, and the step is to be made again.
+  bool in_use() const { return recorder_ != nullptr; }
 
  private:
-  // Rows, length, and segments where there are any: rounded up, or few batches would share a graph.
+  // Rows, length, and segments where there are any (MicroBatch::bounds rounds their number up, or
+  // few batches would share a graph).
   using Shape = std::array<int64_t, 3>;
 
   struct Graph {
@@ -43,21 +51,21 @@ class StepGraphs {
   struct ShapeGraphs {
     MicroBatch inputs;
     Graph first, later;  // put the gradient into the buffer, and add it
-    bool capture_failed = false;
   };
 
-  // Does the work, or launches its graph, whichever it has come to. `capture_failed`: whether
-  // capturing it, or its like, has failed. `what` it is, for the log.
-  void run(Graph& graph, bool& capture_failed, const Work& work, const std::string& what);
+  // Does the work, or launches its graph, whichever it has come to. `what` it is, for the log.
+  // `graph` may be gone afterwards.
+  void run(Graph& graph, const Work& work, const std::string& what);
+  // Destroys the graphs and their recorder, and gives their memory back.
+  void give_up(const std::string& what, const std::string& reason);
 
-  std::unique_ptr<GraphRecorder> recorder_;  // outlives the graphs
+  std::unique_ptr<GraphRecorder> recorder_;  // outlives the graphs; null once they are given up
   Llama& model_;
   Optimizer& optimizer_;
   at::Tensor grad_;
   at::Tensor loss_;  // where every graph leaves it
   std::map<Shape, ShapeGraphs> shapes_;
   Graph update_;
-  bool update_capture_failed_ = false;
 };
 
 }  // namespace lmtrain

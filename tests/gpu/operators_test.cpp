@@ -100,39 +100,73 @@ TEST(GpuOperators, AddRmsNorm) {
   }
 }
 
+struct RopeCase {
+  int64_t batch, length, heads, kv_heads, size;
+  bool angles_for_each_position;
+
+  at::Tensor angles() const {
+    const int64_t count = angles_for_each_position ? batch * length : length;
+    return 3 * random_tensor({count, size / 2}, 77);
+  }
+  at::Tensor qkv(uint64_t seed) const {
+    return random_tensor({batch, length, (heads + 2 * kv_heads) * size}, seed);
+  }
+};
+
+std::vector<RopeCase> rope_cases() {
+  std::vector<RopeCase> cases;
+  for (const bool each : {false, true}) {
+    for (const RopeCase& one : std::vector<RopeCase>{{1, 1, 1, 1, 2, each},
+                                                     {3, 7, 4, 2, 6, each},
+                                                     {2, 33, 8, 1, 10, each},
+                                                     {5, 1, 6, 3, 34, each},
+                                                     {2, 50, 12, 12, 64, each},
+                                                     {2, 50, 9, 3, 128, each}})
+      cases.push_back(one);
+  }
+  return cases;
+}
+
 TEST(GpuOperators, QkvRope) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
-  struct Shape {
-    int64_t batch, length, heads, kv_heads, size;
-  };
-  const std::vector<Shape> shapes = {{1, 1, 1, 1, 2},  {3, 7, 4, 2, 6},     {2, 33, 8, 1, 10},
-                                     {5, 1, 6, 3, 34}, {2, 50, 12, 12, 64}, {2, 50, 9, 3, 128}};
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    for (const bool each_position : {false, true}) {
-      SCOPED_TRACE(at::str("shape ", i, each_position ? ", angles for each position" : ""));
-      const Shape& shape = shapes[i];
-      const int64_t num_angles = each_position ? shape.batch * shape.length : shape.length;
-      const at::Tensor angle = 3 * random_tensor({num_angles, shape.size / 2}, 77);
-      const auto of = [&](auto function) {
-        return [=](const std::vector<at::Tensor>& in) {
-          const auto [q, k, v] =
-              function(in[0], angle.cos().to(in[0].device()), angle.sin().to(in[0].device()),
-                       shape.heads, shape.kv_heads);
-          return std::vector<at::Tensor>{q, k, v};
-        };
+  const std::vector<RopeCase> cases = rope_cases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    const RopeCase& test = cases[i];
+    const auto of = [&, angle = test.angles()](auto function) {
+      return [=](const std::vector<at::Tensor>& in) {
+        const auto [q, k, v] = function(in[0], angle.cos().to(in[0].device()),
+                                        angle.sin().to(in[0].device()), test.heads, test.kv_heads);
+        return std::vector<at::Tensor>{q, k, v};
       };
-      const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.size;
-      const at::Tensor qkv = random_tensor({shape.batch, shape.length, width}, i);
-      check_on_gpu(*device, of(qkv_rope), of(qkv_rope_reference), {qkv});
-      const auto attend = [&](auto function) {
-        return [=](const std::vector<at::Tensor>& in) {
-          return std::vector<at::Tensor>{function(in[0], angle.cos().to(in[0].device()),
-                                                  angle.sin().to(in[0].device()), shape.heads,
-                                                  shape.kv_heads, std::nullopt)};
-        };
+    };
+    check_on_gpu(*device, of(qkv_rope), of(qkv_rope_reference), {test.qkv(i)});
+  }
+}
+
+// With the library's attention after it, which sums in the working precision, and in an order that
+// is not fixed; not for the sanitizer, which judges our kernels alone.
+TEST(GpuAttention, OfWholeRowsWithRope) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const std::vector<RopeCase> cases = rope_cases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    const RopeCase& test = cases[i];
+    const auto attend = [&, angle = test.angles()](auto function) {
+      return [=](const std::vector<at::Tensor>& in) {
+        return std::vector<at::Tensor>{function(in[0], angle.cos().to(in[0].device()),
+                                                angle.sin().to(in[0].device()), test.heads,
+                                                test.kv_heads, std::nullopt)};
       };
-      check_on_gpu(*device, attend(rope_attention), attend(rope_attention_reference), {qkv / 2});
+    };
+    const std::vector<at::Tensor> rounded = {(test.qkv(i) / 2).to(at::kBFloat16)};
+    const Outcome oracle = run_operator(attend(rope_attention_reference), rounded, at::kDouble);
+    for (const at::ScalarType dtype : kDtypes) {
+      SCOPED_TRACE(at::toString(dtype));
+      expect_near(on_host(run_operator(attend(rope_attention), rounded, dtype, *device)), oracle,
+                  dtype == at::kFloat ? 1e-4 : 5e-2);
     }
   }
 }
@@ -240,7 +274,7 @@ TEST(GpuOperators, Embedding) {
   }
 }
 
-TEST(GpuOperators, AttentionInsideSegments) {
+TEST(GpuAttention, InsideSegments) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
   constexpr int64_t kBatch = 2, kLength = 150;

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/support.h"
+#include "ops/flash_attention.h"
 #include "support/llama_case.h"
 #include "support/models.h"
+#include "support/operator_calls.h"
 
 namespace lmtrain {
 namespace {
@@ -234,6 +236,32 @@ TEST(Llama, RefusesARowLongerThanItsTables) {
     llama.logits(at::zeros({1, 9}, at::kLong));
   });
   EXPECT_NE(message.find("9 positions in a model of 8"), std::string::npos) << message;
+}
+
+// cuDNN prepares every new length for about a second: worth it for the few of a training alone.
+TEST(Llama, CudnnsAttentionIsNotTakenWhereNoGradientIsWanted) {
+  ModelConfig config;
+  config.hidden_size = 16;
+  config.intermediate_size = 24;
+  config.num_hidden_layers = config.num_attention_heads = config.num_key_value_heads = 2;
+  Parameters parameters(ParameterLayout(config, 50), at::kFloat, at::kCPU);
+  parameters.initialize(1, 0.1);
+  Llama llama(config, parameters, 16, CompileMode::kScript);
+  const at::Tensor ids = at::zeros({2, 16}, at::kLong);
+  const MicroBatch micro = micro_batch(ids, ids, 1.0);
+  const auto taken = [](const std::function<void()>& work) {
+    std::vector<bool> allowed;
+    const testing::OperatorCalls calls("lm::rope_attention",
+                                       [&] { allowed.push_back(cudnn_attention_allowed()); });
+    work();
+    EXPECT_TRUE(cudnn_attention_allowed());
+    return allowed;
+  };
+  const std::vector<bool> no(2, false), yes(2, true);
+  EXPECT_EQ(taken([&] { llama.loss(micro); }), no);
+  EXPECT_EQ(taken([&] { llama.logits(ids); }), no);
+  const at::Tensor grad = at::zeros_like(parameters.master());
+  EXPECT_EQ(taken([&] { llama.loss_and_gradient(micro, grad, true); }), yes);
 }
 
 }  // namespace

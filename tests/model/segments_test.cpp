@@ -188,5 +188,17 @@ TEST(Segments, ThoseThatAreNotInOrderAreRefused) {
   }
 }
 
+// The number of segments decides the order of FlashAttention's sums, and the graph of a shape.
+TEST(Segments, TheirNumberIsRoundedUpToAPowerOfTwoByEmptyOnes) {
+  const at::Tensor ids = at::zeros({2, 8}, at::kLong);
+  const auto bounds = [&](const std::vector<int32_t>& segments) {
+    const at::Tensor made = micro_batch(ids, ids, 1.0, segments).bounds;
+    return std::vector<int32_t>(made.data_ptr<int32_t>(), made.data_ptr<int32_t>() + made.numel());
+  };
+  EXPECT_EQ(bounds({0, 8}), (std::vector<int32_t>{0, 8, 16}));
+  EXPECT_EQ(bounds({0, 3, 8}), (std::vector<int32_t>{0, 3, 8, 16, 16}));
+  EXPECT_EQ(bounds({0, 3, 8, 9, 12}), (std::vector<int32_t>{0, 3, 8, 9, 12, 16, 16, 16, 16}));
+}
+
 }  // namespace
 }  // namespace lmtrain

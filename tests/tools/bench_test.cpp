@@ -3,6 +3,7 @@
 #include "base/support.h"
 #include "base/text.h"
 #include "corpus/tokenizer/tokenizer.h"
+#include "support/pooled_memory.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain {
@@ -63,6 +64,27 @@ TEST(Bench, HasThePhasesOfStepsByGraphsToo) {
     EXPECT_EQ(length.phases.size(), 5U);
     EXPECT_GT(length.phases.at("backward"), 0);
   }
+}
+
+// Graphs keep the memory of their activations, and the phases are measured outside of them, where
+// as much is wanted: not at the same time.
+TEST(Bench, GraphsNeedNoMoreMemoryThanScript) {
+  Config config = tiny_config();
+  config.model.vocab_size = 8000;
+  config.batch = {4096, 4096};
+  const auto peak_of = [&](CompileMode compile) {
+    config.compile = compile;
+    testing::PooledMemory memory;
+    BenchOptions options{/*steps=*/1, /*warmup=*/1};
+    options.make_recorder = [&] { return std::make_unique<testing::PooledRecorder>(memory); };
+    run_bench(
+        config, options, [](const LengthBench&) {}, nullptr);
+    const bool is_seen =
+        compile != CompileMode::kGraph || memory.peak_of_pool() > memory.peak() / 2;
+    EXPECT_TRUE(is_seen) << "the pool is too small a part";
+    return static_cast<double>(memory.peak());
+  };
+  EXPECT_LT(peak_of(CompileMode::kGraph), 1.5 * peak_of(CompileMode::kScript));
 }
 
 TEST(Bench, PeakMemoryIsThatOfEachLengthAlone) {

@@ -33,6 +33,8 @@ TEST(Failure, OutOfMemoryInEveryForm) {
       describe_failure(std::runtime_error("The following operation failed in the TorchScript "
                                           "interpreter.\nTraceback:\nRuntimeError: CUDA out of "
                                           "memory. Tried to allocate 2 GiB")),
+      // Our own kernels.
+      describe_failure(Error(ErrorKind::kInternal, "CUDA kernel swiglu: out of memory")),
   };
   for (const Failure& failure : failures) {
     EXPECT_EQ(failure.kind, ErrorKind::kMemory) << failure.message;
@@ -40,6 +42,45 @@ TEST(Failure, OutOfMemoryInEveryForm) {
     EXPECT_NE(failure.message.find("lower batch.micro_tokens"), std::string::npos)
         << failure.message;
   }
+}
+
+// The words of the libraries that allocate past libtorch on a GPU, as libtorch passes them on.
+TEST(Failure, OutOfMemoryInTheWordsOfAGpusLibraries) {
+  for (const char* text :
+       {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
+        "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
+        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in "
+        "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more "
+        "information.",
+        "CUDA driver error: cudaErrorMemoryAllocation"}) {
+    const Failure failure = describe_failure(c10::Error(std::string(text)));
+    EXPECT_EQ(failure.kind, ErrorKind::kMemory) << text;
+    EXPECT_EQ(failure.cause, "out of memory on the GPU") << text;
+    EXPECT_FALSE(is_refused_by_cudnn(c10::Error(std::string(text)))) << text;
+  }
+  const Failure failure = describe_failure(c10::OutOfMemoryError(
+      {__func__, __FILE__, __LINE__},
+      "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.25 GiB of "
+      "which 1.10 GiB is free."));
+  EXPECT_EQ(failure.cause, "out of memory on the GPU (2.50 GiB more were asked for)");
+}
+
+TEST(Failure, AShapeThatCudnnRefusesIsTold) {
+  const std::string text =
+      "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the graph.";
+  EXPECT_TRUE(is_refused_by_cudnn(c10::Error(text)));
+  // As TorchScript passes it on.
+  EXPECT_TRUE(is_refused_by_cudnn(
+      std::runtime_error("The following operation failed in the TorchScript interpreter.\n"
+                         "Traceback:\nRuntimeError: " +
+                         text)));
+  EXPECT_NE(describe_failure(c10::Error(text)).kind, ErrorKind::kMemory);
+  EXPECT_FALSE(is_refused_by_cudnn(c10::Error(
+      std::string("cuDNN Frontend error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"))));
+  EXPECT_FALSE(is_refused_by_cudnn(c10::Error(std::string("sizes do not match"))));
 }
 
 TEST(Failure, OurOwnErrorsStayAsTheyAre) {

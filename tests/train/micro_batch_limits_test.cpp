@@ -5,6 +5,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "base/text.h"
+#include "support/operator_calls.h"
 #include "support/tensors.h"
 #include "train/memory_plan.h"
 #include "train/step.h"
@@ -172,7 +173,8 @@ TEST(MicroBatchLimits, ATrialThatFitsChangesNoBitOfWhatFollows) {
     const at::Tensor grad = tried.new_gradient();
     const at::Tensor expected = untried.new_gradient();
     MicroBatchLimits fit;
-    fit_by_trial(config, tried.llama, {8, kTinyLength}, grad, fit, expect_none);
+    fit_by_trial(config, tried.llama, {8, kTinyLength}, grad, fit, expect_none,
+                 TrialShapes::kLongest);
     EXPECT_EQ(fit, MicroBatchLimits{});
     EXPECT_TRUE(same_bits(tried.parameters.master(), untried.parameters.master()));
     const double loss = accumulate_batch(tried.llama, random_batch(), 32, grad);
@@ -190,15 +192,19 @@ TEST(MicroBatchLimits, ATrialLowersUntilItFits) {
   std::vector<int64_t> rows;
   const RefusesAbove limit(size_t{4800} * 50 * 4);  // logits of 4,800 positions
   fit_by_trial(
-      config, model.llama, {kTinyLength}, grad, fit, [&](const MicroBatchReduction& lowered) {
+      config, model.llama, {kTinyLength}, grad, fit,
+      [&](const MicroBatchReduction& lowered) {
         rows.push_back(lowered.rows);
         EXPECT_NE(lowered.reason.find("out of memory"), std::string::npos) << lowered.reason;
         EXPECT_EQ(lowered.reason.find("micro_tokens"), std::string::npos) << lowered.reason;
-      });
+      },
+      TrialShapes::kLongest);
   EXPECT_EQ(rows, (std::vector<int64_t>{512, 256}));
   const RefusesAbove tighter(size_t{10} * 50 * 4);
   const std::string message = error_of(ErrorKind::kMemory, [&] {
-    fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, [](const MicroBatchReduction&) {});
+    fit_by_trial(
+        config, model.llama, {kTinyLength}, grad, fit, [](const MicroBatchReduction&) {},
+        TrialShapes::kLongest);
   });
   EXPECT_NE(message.find("one row of length 16"), std::string::npos) << message;
 }
@@ -208,9 +214,36 @@ TEST(MicroBatchLimits, OtherErrorsOfATrialPassThrough) {
   MicroBatchLimits fit;
   const Config config = tiny_config(128, 64);
   const std::string message = error_of(ErrorKind::kInternal, [&] {
-    fit_by_trial(config, model.llama, {2 * kTinyLength}, model.new_gradient(), fit, expect_none);
+    fit_by_trial(config, model.llama, {2 * kTinyLength}, model.new_gradient(), fit, expect_none,
+                 TrialShapes::kLongest);
   });
   EXPECT_EQ(message.find("memory"), std::string::npos) << message;
+}
+
+// Sizes of the micro-batches that went through the model while `work` ran.
+std::vector<std::vector<int64_t>> micro_batches_of(const std::function<void()>& work) {
+  const testing::OperatorCalls calls("lm::embedding");
+  work();
+  std::vector<std::vector<int64_t>> sizes;
+  for (const auto& inputs : calls.inputs()) sizes.push_back(inputs.at(0).toTensor().sizes().vec());
+  return sizes;
+}
+
+// On a GPU: the smallest micro-batch first, then each that a step will have, the longest first. Of
+// 16 rows of length 8, micro-batches of 6 leave 4.
+TEST(MicroBatchLimits, ATrialOfAllShapesHasThoseThatAStepWillHave) {
+  Config config = tiny_config(128, 48);
+  TinyModel model;
+  const at::Tensor grad = model.new_gradient();
+  MicroBatchLimits fit;
+  const auto tried = [&](TrialShapes shapes) {
+    return micro_batches_of([&] {
+      fit_by_trial(config, model.llama, {8, kTinyLength}, grad, fit, expect_none, shapes);
+    });
+  };
+  using Sizes = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(tried(TrialShapes::kAll), (Sizes{{1, 8}, {3, 16}, {2, 16}, {6, 8}, {4, 8}}));
+  EXPECT_EQ(tried(TrialShapes::kLongest), (Sizes{{3, 16}}));
 }
 
 // A run in which every length turns out too large goes on with fewer rows, and a resume takes the

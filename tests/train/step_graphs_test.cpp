@@ -2,8 +2,13 @@
 // is kept here, and done again at every launch.
 #include "train/step_graphs.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/error.h"
 #include "base/support.h"
+#include "support/operator_calls.h"
+#include "support/pooled_memory.h"
 #include "train/graph_training.h"
 #include "train/tiny_run.h"
 
@@ -14,6 +19,8 @@ using testing::GraphCase;
 using testing::GraphOutcome;
 using testing::Json;
 using testing::kGraphSteps;
+using testing::PooledMemory;
+using testing::PooledRecorder;
 using testing::TinyRun;
 using testing::train_by_graphs;
 
@@ -29,6 +36,7 @@ class Recorder : public GraphRecorder {
   void warm_up(const Work& work) override {
     ++counts_.warm_ups;
     work();
+    if (after_warm_up) after_warm_up(counts_.warm_ups);
   }
   std::unique_ptr<CapturedGraph> capture(const Work& work) override {
     ++counts_.captures;
@@ -36,6 +44,7 @@ class Recorder : public GraphRecorder {
     return std::make_unique<Graph>(*this, inner_->capture(work));
   }
 
+  std::function<void(int number)> after_warm_up;
   std::function<void(const Work&, int number)> before_capture;
   std::function<bool(int number)> launches = [](int) { return true; };
 
@@ -170,58 +179,138 @@ TEST(StepGraphs, ACaptureThatDoesTheWorkTooIsNoticed) {
 
 // ---- Falling back ----
 
-TEST(StepGraphs, AShapeThatIsNotCapturedGoesOnAsScript) {
+size_t mentions(const std::string& log, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
+  return count;
+}
+
+struct Spoiled {
+  GraphOutcome outcome;
+  Counts counts;
+  std::string log;
+};
+
+// Training whose recorder `spoil` has changed.
+Spoiled spoiled(const std::function<void(Recorder&)>& spoil) {
+  Spoiled result;
+  auto recorder = std::make_unique<Recorder>(result.counts);
+  spoil(*recorder);
+  ::testing::internal::CaptureStderr();
+  result.outcome = train_by_graphs({}, CompileMode::kGraph, std::move(recorder));
+  result.log = ::testing::internal::GetCapturedStderr();
+  return result;
+}
+
+[[noreturn]] void run_out_of_memory() {
+  throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "CUDA out of memory");
+}
+
+TEST(StepGraphs, ACaptureThatIsRefusedEndsTheGraphsAndTheRunGoesOnAsScript) {
   const GraphOutcome expected = by_script({});
-  for (const bool by_libtorch : {false, true}) {
-    Counts counts;
-    auto recorder = std::make_unique<Recorder>(counts);
-    recorder->before_capture = [&](const Work&, int number) {
-      if (number % 2 == 0) return;
-      if (by_libtorch) throw c10::Error(std::string("operation not permitted when capturing"));
-      throw Error(ErrorKind::kInternal, "CUDA graph: end of the capture: no");
-    };
-    ::testing::internal::CaptureStderr();
-    const GraphOutcome outcome = train_by_graphs({}, CompileMode::kGraph, std::move(recorder));
-    const std::string log = ::testing::internal::GetCapturedStderr();
-    EXPECT_TRUE(outcome == expected);
-    EXPECT_GT(counts.launches, 0);
-    EXPECT_NE(
-        log.find(by_libtorch ? "operation not permitted when capturing" : "of the capture: no"),
-        std::string::npos)
-        << log;
+  const std::vector<std::pair<std::string, std::function<void()>>> refusals = {
+      {"operation not permitted when capturing",
+       [] { throw c10::Error(std::string("operation not permitted when capturing")); }},
+      {"CUDA graph: end of the capture: no",
+       [] { throw Error(ErrorKind::kInternal, "CUDA graph: end of the capture: no"); }},
+      {"out of memory on the GPU", run_out_of_memory},
+  };
+  for (const auto& [reason, refuse] : refusals) {
+    for (const int refused : {1, 4}) {
+      SCOPED_TRACE(at::str(reason, ", capture ", refused));
+      const Spoiled run = spoiled([&, &refuse = refuse](Recorder& recorder) {
+        recorder.before_capture = [&, refused](const Work&, int number) {
+          if (number == refused) refuse();
+        };
+      });
+      EXPECT_TRUE(run.outcome == expected);
+      EXPECT_EQ(run.counts.captures, refused) << "no other is tried";
+      EXPECT_EQ(run.counts.launches > 0, refused > 1);
+      EXPECT_EQ(mentions(run.log, "compile \"graph\": this run goes on as \"script\""), 1U)
+          << run.log;
+      EXPECT_EQ(mentions(run.log, reason), 1U) << run.log;
+    }
   }
 }
 
-TEST(StepGraphs, TheReasonIsLoggedOnceAShape) {
-  Counts counts;
-  auto recorder = std::make_unique<Recorder>(counts);
-  recorder->before_capture = [](const Work&, int) { throw std::runtime_error("not today"); };
-  ::testing::internal::CaptureStderr();
-  const GraphOutcome outcome = train_by_graphs({}, CompileMode::kGraph, std::move(recorder));
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(outcome == by_script({}));
-  EXPECT_EQ(counts.launches, 0);
-  const auto mentions = [&](const std::string& what) {
-    size_t count = 0;
-    for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
-    return count;
-  };
-  EXPECT_EQ(mentions("not today"), 7U) << log;  // six shapes and the update
-  for (const char* what :
-       {"2 rows of length 16", "1 row of length 16", "4 rows of length 8", "2 rows of length 8",
-        "8 rows of length 4", "4 rows of length 4", "the update"})
-    EXPECT_EQ(mentions(at::str("compile \"graph\": ", what, " as \"script\"")), 1U) << log;
+// `script` needs as much, and was tried before the first step. The third rehearsal, of a step's
+// second micro-batch, has added its gradient when it fails.
+TEST(StepGraphs, MemoryThatTheirPoolCannotHaveEndsTheGraphsToo) {
+  const GraphOutcome expected = by_script({});
+  const Spoiled warm_up = spoiled([](Recorder& recorder) {
+    recorder.after_warm_up = [](int number) {
+      if (number == 3) run_out_of_memory();
+    };
+  });
+  EXPECT_TRUE(warm_up.outcome == expected);
+  EXPECT_EQ(warm_up.counts.warm_ups, 3);
+  EXPECT_EQ(mentions(warm_up.log, "of length"), 1U) << warm_up.log;
+  const Spoiled launch = spoiled([](Recorder& recorder) {
+    recorder.launches = [](int number) {
+      if (number == 3) run_out_of_memory();
+      return true;
+    };
+  });
+  EXPECT_TRUE(launch.outcome == expected);
+  EXPECT_EQ(launch.counts.launches, 3);
 }
 
-// The trainer makes micro-batches smaller, whatever it ran out of memory in.
-TEST(StepGraphs, OutOfMemoryPassesThrough) {
+// The trainer makes micro-batches smaller, where `script` runs out of memory as well.
+TEST(StepGraphs, OtherErrorsOfARehearsalPassThrough) {
   Counts counts;
   auto recorder = std::make_unique<Recorder>(counts);
-  recorder->before_capture = [](const Work&, int) {
-    throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "CUDA out of memory");
+  recorder->after_warm_up = [](int) { throw std::runtime_error("not today"); };
+  EXPECT_THROW(train_by_graphs({}, CompileMode::kGraph, std::move(recorder)), std::runtime_error);
+  EXPECT_EQ(counts.warm_ups, 1);
+}
+
+// ---- Memory ----
+
+// `script` and the rehearsals, at a limit that holds the activations once. A refused capture's
+// must be given back before `script` asks for its own.
+TEST(StepGraphs, ARefusedCaptureGivesItsMemoryBack) {
+  const GraphCase test{"adamw", at::kBFloat16};
+  const GraphOutcome expected = by_script(test);
+  size_t script = 0, pool = 0;
+  {
+    PooledMemory memory;
+    train_by_graphs(test, CompileMode::kScript, nullptr);
+    script = memory.peak();
+  }
+  {
+    PooledMemory memory;
+    train_by_graphs(test, CompileMode::kGraph, std::make_unique<PooledRecorder>(memory));
+    pool = memory.peak_of_pool();
+  }
+  ASSERT_GT(pool, script / 8) << "too small a part to be seen";
+  PooledMemory memory(script + pool / 2);
+  const auto refuse = [] { throw std::runtime_error("operation not permitted"); };
+  ::testing::internal::CaptureStderr();
+  const GraphOutcome outcome =
+      train_by_graphs(test, CompileMode::kGraph, std::make_unique<PooledRecorder>(memory, refuse));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(mentions(log, "operation not permitted"), 1U) << log;
+  EXPECT_TRUE(outcome == expected);
+}
+
+// ---- Packed rows ----
+
+// The number of segments decides the order of FlashAttention's sums.
+TEST(StepGraphs, AttentionHasAsManySegmentsAsInScript) {
+  const auto segments = [](const std::function<void(const GraphCase&)>& training) {
+    const testing::OperatorCalls calls("lm::rope_attention");
+    training({"adamw", at::kFloat, at::kCPU, /*packed=*/true});
+    std::vector<int64_t> counts;
+    for (const auto& inputs : calls.inputs()) counts.push_back(inputs.at(5).toTensor().numel() - 1);
+    return counts;
   };
-  EXPECT_THROW(train_by_graphs({}, CompileMode::kGraph, std::move(recorder)),
-               c10::OutOfMemoryError);
+  const std::vector<int64_t> script = segments([](const GraphCase& test) { by_script(test); });
+  Counts counts;
+  EXPECT_EQ(segments([&](const GraphCase& test) { by_graphs(test, counts); }), script);
+  EXPECT_GT(script.size(), 40U);
+  EXPECT_TRUE(std::all_of(script.begin(), script.end(), [](int64_t count) {
+    return std::has_single_bit(static_cast<uint64_t>(count));
+  }));
 }
 
 // ---- In a run ----

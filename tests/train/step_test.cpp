@@ -1,5 +1,10 @@
 #include "train/step.h"
 
+#include <c10/core/CPUAllocator.h>
+
+#include <atomic>
+
+#include "ops/flash_attention.h"
 #include "support/tensors.h"
 #include "train/tiny_model.h"
 
@@ -103,6 +108,67 @@ TEST(Step, SegmentsStayWithTheirRows) {
     const Step parts(model, batch, rows * batch.length);
     EXPECT_NEAR(parts.loss, whole.loss, 1e-6 * whole.loss) << rows;
     EXPECT_LT(largest_difference(parts.grad, whole.grad), 1e-6) << rows;
+  }
+}
+
+// libtorch's CPU allocator, but that it fails in the words of cuDNN while that may compute
+// attention: at the allocation of this number, in the forward or in the backward.
+class CudnnRefuses : public c10::Allocator {
+ public:
+  explicit CudnnRefuses(int at) : at_(at), usual_(c10::GetCPUAllocator()) {
+    c10::SetCPUAllocator(this, /*priority=*/1);
+  }
+  ~CudnnRefuses() override {
+    c10::SetCPUAllocator(usual_, /*priority=*/1);
+    allow_cudnn_attention(true);
+  }
+  CudnnRefuses(const CudnnRefuses&) = delete;
+  CudnnRefuses& operator=(const CudnnRefuses&) = delete;
+
+  c10::DataPtr allocate(size_t size) override {
+    TORCH_CHECK(!cudnn_attention_allowed() || ++count_ != at_,
+                "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the "
+                "graph.");
+    return usual_->allocate(size);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return usual_->raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t size) const override {
+    default_copy_data(to, from, size);
+  }
+  int count() const { return count_; }
+
+ private:
+  const int at_;
+  std::atomic<int> count_ = 0;
+  c10::Allocator* usual_;
+};
+
+TEST(Step, WhereCudnnRefusesAShapeItsAttentionIsTurnedOffAndTheStepIsMadeAgain) {
+  TinyModel model;
+  const Batch batch = ragged_batch({16, 5, 16, 9});
+  const Step expected(model, batch, 32);
+  int allocations = 0;
+  {
+    const CudnnRefuses never(-1);
+    const Step step(model, batch, 32);
+    allocations = never.count();
+  }
+  // In the first micro-batch and in the second, which adds to what the first has put.
+  for (const int at : {allocations / 4, 3 * allocations / 4}) {
+    const CudnnRefuses refuses(at);
+    ::testing::internal::CaptureStderr();
+    const Step step(model, batch, 32);
+    const Step next(model, batch, 32);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_FALSE(cudnn_attention_allowed());
+    for (const Step* made : {&step, &next}) {
+      EXPECT_EQ(made->loss, expected.loss);
+      EXPECT_TRUE(testing::same_bits(made->grad, expected.grad));
+    }
+    const size_t said = log.find("cuDNN does not take rows of length 16");
+    EXPECT_NE(said, std::string::npos) << log;
+    EXPECT_EQ(log.find("cuDNN does not take", said + 1), std::string::npos) << "twice: " << log;
+    EXPECT_NE(log.find("No execution plans support the graph"), std::string::npos) << log;
   }
 }
 
