@@ -50,7 +50,7 @@ libraries=$torch/lib:$(dirname "$binary")
 if [ ! -e "$repo_root/packed" ] && arrow=$("$repo_root/scripts/setup.sh" --print-arrow-root 2>/dev/null); then libraries+=:$arrow; fi
 for folder in "$torch"/../nvidia/*/lib; do [ ! -d "$folder" ] || libraries+=:$folder; done
 starts() { "$binary" --version >/dev/null 2>&1; }
-if ! starts; then
+if [ -e "$repo_root/packed" ] || ! starts; then
   export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   # The C++ runtime that was packed, where the machine's is older.
   if ! starts && [ -d "$repo_root/runtime" ]; then export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$repo_root/runtime; fi
