@@ -4,13 +4,14 @@ All contestants of a section have the same model, start from the same weights an
 micro-batch that is too large for a contestant's memory is halved until it fits, so each has its own, and the row says which.
 """
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 
-from bench_processes import LMTRAIN, SIZES, ContestantFailed, make_spec, run_contestant, run_python
-from gpu_programs import has_fp8
+from bench_processes import LMTRAIN, REPO, SIZES, ContestantFailed, make_spec, run_contestant, run_python
+from gpu_programs import has_fp8, run
 from gpu_report import BENCHMARKS
 
 BATCH_TOKENS, MICRO_TOKENS = 131072, 32768
@@ -19,6 +20,7 @@ STEPS, DROPPED = 12, 3
 SECONDS = {"124m": {"prepare": 60, "compile": 120}, "350m": {"prepare": 80, "compile": 150}, "1.1b": {"prepare": 120, "compile": 180}}
 SECONDS_OF_OTHERS = {"124m": 45, "350m": 60, "1.1b": 75}
 PEERS = ("compile", "trainer", "loop")
+GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
 
 
 def missing_packages():
@@ -101,8 +103,34 @@ def fp8(context, section):
     measure(context, section, "lmtrain-fp8", section)
 
 
+def growth(context):
+    """FLOP/s of a 1.1B model at 8192 beside those at 1024, by graphs, as `lmtrain bench` has them."""
+    if not context.on_gpu:
+        context.report.add("1.1b", None, reason="a rehearsal has no GPU to measure")
+        return
+    config = {
+        "name": "growth", "tokenizer": {"train": {"vocab_size": 32000}}, "device": "cuda", "precision": "bf16", "compile": "graph",
+        "data": {"train": [{"path": os.path.join(REPO, "README.md")}]},
+        "sequence": {"max_length": 8192, "min_length": 1024, "batching": "concat", "schedule": {"type": "linear"}},
+        "model": SIZES["1.1b"],
+        "batch": {"tokens": BATCH_TOKENS},
+        "train": {"steps": 10},
+    }
+    path = os.path.join(context.work, "growth.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    done = run([context.lmtrain, "bench", path, "--steps", "5", "--json"])
+    if done.returncode != 0:
+        context.report.add("1.1b", False, exit_code=done.returncode, reason=done.stderr.strip()[-300:])
+        return
+    measured = json.loads(done.stdout)
+    rates = {length["length"]: length["flops_per_second"] for length in measured["lengths"]}
+    kept = rates[8192] / rates[1024]
+    context.report.add("1.1b", kept >= GROWTH, of_rate_at_1024=kept, wanted=GROWTH, bench=measured)
+
+
 def items(_context):
-    found = []
+    found = [("growth", "1.1b", 100, growth)]
     for section, (size, _, _) in BENCHMARKS.items():
         of_size = SECONDS[size]
         for place, name in enumerate(("lmtrain-graph", "lmtrain", *PEERS)):

@@ -7,6 +7,7 @@
     kernels     the time of each operator and update, beside the ATen composition it replaces
     bench-...   steps of one model in lmtrain, HF Trainer, a plain PyTorch loop and torch.compile: a row a contestant
     soak        200 steps of bucket and of pack over all lengths by graphs: losses, and reserved beside allocated memory
+    growth      FLOP/s of a 1.1B model at length 8192 beside those at 1024
     shapes      operators of random shapes against double
     profile     the profiler's counters of the slowest kernels
     sanitizer   our own kernels under compute-sanitizer
@@ -33,7 +34,7 @@ import gpu_training
 from gpu_report import Report, join, verdicts, line_of
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "soak", "shapes", "profile", "sanitizer", "fp8",
+SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "soak", "growth", "shapes", "profile", "sanitizer", "fp8",
             "bench-350m-2048", "bench-1.1b-8192")
 SECONDS_TO_END = 5  # of a call, after its last row
 REHEARSAL = 0.1  # of an item's estimate is enough where a CPU takes the GPU's place and models are tiny
