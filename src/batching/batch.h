@@ -1,4 +1,4 @@
-// What one optimizer step trains on: rows x length positions, each with an input and a target id.
+// The batch of one optimizer step: rows x length positions, each with an input and a target id.
 #pragma once
 
 #include <cstdint>

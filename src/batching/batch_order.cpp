@@ -74,7 +74,7 @@ struct BatchOrder::Impl {
 
   void make_streams();
   void summarize();
-  // Of one group: passes over its rows of a length before row `j` of that length's stream.
+  // Passes of one group over its rows of a length before row `j` of that length's stream.
   double passes(size_t index, size_t group, int64_t j) const;
   double group_epochs(size_t group, int64_t k) const;
   Batch batch(int64_t k) const;

@@ -61,7 +61,7 @@ class PieceRows : public Rows {
     int64_t num_rows() const;
     std::span<const Piece> pieces_of(int64_t row) const;
   };
-  // What is found while cutting, by length.
+  // The pieces that cutting gives rows of one length.
   struct Cuttings {
     std::vector<Piece> whole;
     std::vector<Piece> partial;

@@ -1,5 +1,5 @@
-// What train and resume share: from a config and a run folder to a run that is ready to train, and
-// the training itself.
+// The steps that train and resume share: from a config and a run folder to a run that is ready to
+// train, and the training itself.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 namespace lmtrain {
 namespace {
 
-// Of a document without its digest.
+// The digest of a document that is without it.
 std::string digest_of(const nlohmann::json& sorted) {
   return Hasher().add(sorted.dump()).digest().hex();
 }

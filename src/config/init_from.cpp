@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a folder without tokenizer.model has instead, and what to do.
+// Says what a folder without tokenizer.model has instead, and what to do.
 std::string why_no_tokenizer(const fs::path& folder) {
   std::string found = "no tokenizer";
   for (const char* name : {"tokenizer.json", "vocab.json"}) {

@@ -100,7 +100,7 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
     throw Error(ErrorKind::kUsage, path + ": is a folder; give the path of a configuration file");
   }
   constexpr uint64_t kLargestConfig = uint64_t{16} << 20;
-  // What is typed may be a pipe; what a run keeps is a file.
+  // A path that is typed may be a pipe; the config that a run keeps is a file.
   const bool typed = init_from == InitFrom::kRead;
   const std::string text =
       typed ? read_file_or_pipe(path, kLargestConfig) : read_file(path, kLargestConfig);

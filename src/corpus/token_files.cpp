@@ -69,7 +69,7 @@ void add_settings(Hasher& hasher, const Request& request) {
   hasher.add(str(std::hexfloat, request.eval_fraction)).add(request.tokenizer->model_bytes());
 }
 
-// What stands for the request without reading any ids.
+// A key of the request that needs no ids to be read.
 std::string index_key(const Request& request) {
   Hasher hasher;
   add_settings(hasher, request);

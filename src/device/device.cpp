@@ -212,7 +212,7 @@ void use_deterministic_algorithms() {
   context.setDeterministicCuDNN(true);
   // Tensors need no filling: none of our operators reads what it has not written.
   context.setDeterministicFillUninitializedMemory(false);
-  // Of the kernels of attention, FlashAttention and the composition have a backward that can.
+  // FlashAttention and the composition have a backward that gives the same bits each time.
   context.setSDPUseMemEfficient(false);
   context.setSDPUseCuDNN(false);
 }

@@ -22,7 +22,7 @@
 
 namespace lmtrain {
 
-// What of a shard under way is on disk for good.
+// The part of a shard under way that is on disk for good.
 struct ShardProgress {
   int64_t num_documents = 0;
   int64_t num_tokens = 0;

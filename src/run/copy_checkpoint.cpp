@@ -37,7 +37,7 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
         str((source / name).string(), " is not as its manifest says; take another checkpoint"));
   }
   write_manifest(copy, manifest);
-  // What stands on the checkpoint is on disk before it.
+  // The metrics that belong to the checkpoint are on disk before it.
   if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
   remove_tree(to.checkpoint(step));
   publish_rename(copy, to.checkpoint(step));

@@ -1,4 +1,4 @@
-// What a run that begins from given weights (`init_from`) must agree with them about: the
+// Checks that a run fits the weights that it begins from (`init_from`): the
 // tokenizer, whose ids the embedding was trained for, and the length of rows. The values of `model`
 // are held against the folder's config.json when the config is read (config/init_from.h).
 #pragma once

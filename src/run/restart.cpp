@@ -78,7 +78,8 @@ void RestartableRun::note_changes(nlohmann::ordered_json changes) {
   }
 }
 
-// What the run's own Trainer did not write, as no Trainer or a trial's was at work.
+// Writes the failure that the run's own Trainer did not write, as no Trainer or a trial's was at
+// work.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
   const TrainingState none;

@@ -28,7 +28,8 @@ class RestartableRun {
   // compared and there is no held-out text.
   RestartableRun(Config config, PreparedData data, const RunFolder& run);
 
-  // What comes next, of the whole run; nothing when every attempt has failed.
+  // The plan of the whole run, as the trainer that comes next has it; nothing when every attempt
+  // has failed.
   std::optional<RunPlan> plan() const {
     return trainer_ ? std::optional(trainer_->plan()) : std::nullopt;
   }

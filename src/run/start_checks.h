@@ -1,5 +1,5 @@
-// What keeps a new run from beginning, looked at before anything is written: `train` throws it,
-// `train --dry-run` throws the same, and `plan` tells all of it.
+// Obstacles that keep a new run from beginning, looked for before anything is written: `train`
+// throws it, `train --dry-run` throws the same, and `plan` tells all of it.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ struct LengthBench {
   int64_t micro_batches = 0;  // of a step
   double seconds = 0;         // of a step
   double seconds_min = 0, seconds_max = 0;
-  // Of a step: forward, backward, sum gradient, clip, update. As `script` does them, where a graph
-  // would do them at once.
+  // Seconds of a step by phase: forward, backward, sum gradient, clip, update. As `script` does
+  // them, where a graph would do them at once.
   std::map<std::string, double> phases;
   double tokens_per_second = 0;
   double flops_per_token = 0;   // 6N + 6 L D T: attention that is causal

@@ -21,7 +21,7 @@ namespace lmtrain {
 
 class Engine {
  public:
-  // What tests put in the place of the config's own.
+  // Parts that tests give, which otherwise follow from the config.
   struct Parts {
     std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer;
     std::unique_ptr<GraphRecorder> recorder;

@@ -25,7 +25,7 @@ struct MicroBatchLimits {
   bool operator==(const MicroBatchLimits&) const = default;
 };
 
-// What was lowered, for a log.
+// A reduction of the rows of a length, for the log.
 struct MicroBatchReduction {
   int64_t length = 0;
   int64_t rows_before = 0, rows = 0;
@@ -33,7 +33,7 @@ struct MicroBatchReduction {
 };
 using ReportReduction = std::function<void(const MicroBatchReduction&)>;
 
-// Of a micro-batch, at least 1. `config` is resolved, here and below.
+// The rows of a micro-batch of this length, at least 1. `config` is resolved, here and below.
 int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
 // Halves the rows of a length. Error(kMemory) that says what takes how much, and which key to
@@ -79,8 +79,8 @@ void require_longest_row(const Config& config, std::optional<uint64_t> available
 // require_memory with what the device has, which then expects the run.
 void prepare_memory(const Config& config);
 
-// What a run holds when micro-batches of this length have this many rows, part by part, and the one
-// key to change; for the end of a message.
+// The memory that a run holds when micro-batches of this length have this many rows, part by part,
+// and the one key to change; for the end of a message.
 std::string explain_memory(const Config& config, int64_t length, int64_t rows);
 
 }  // namespace lmtrain

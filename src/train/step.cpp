@@ -17,7 +17,7 @@ at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_
   return tensor;
 }
 
-// Those of some rows, counted from the first of them.
+// The segments of some rows, in positions counted from the first of them.
 std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t rows) {
   const auto at = [&](int64_t row) {
     return std::lower_bound(batch.segments.begin(), batch.segments.end(), row * batch.length);

@@ -1,4 +1,4 @@
-// What read_file.h declares, and file.h of reading.
+// The functions of read_file.h, and those of file.h that read.
 #include "base/files/read_file.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What the readers of Arrow's formats share. Included by corpus/arrow_*.cpp alone.
+// Functions that the readers of Arrow's formats share. Included by corpus/arrow_*.cpp alone.
 #pragma once
 
 #include <arrow/io/file.h>

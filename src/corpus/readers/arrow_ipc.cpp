@@ -40,7 +40,7 @@ class Batches {
   virtual Batch next() = 0;  // null at the end
 };
 
-// What both have: a reader that is opened again where it is to read one column alone.
+// The part that both have: a reader that is opened again where it is to read one column alone.
 template <class Reader>
 class BatchesOf : public Batches {
  public:

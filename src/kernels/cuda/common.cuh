@@ -1,5 +1,5 @@
-// What the CUDA kernels share: elements as fp32 in packs of up to 16 bytes, sums over a warp and a
-// block in a fixed order, and launching. Included by the .cu files of this folder alone.
+// Functions that the CUDA kernels share: elements as fp32 in packs of up to 16 bytes, sums over a
+// warp and a block in a fixed order, and launching. Included by the .cu files of this folder alone.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -16,7 +16,7 @@ void check(cudaError_t error, const char* what) {
 }  // namespace
 
 void begin_capture(void* stream) {
-  // What other threads do on other streams does not end it.
+  // Work of other threads on other streams does not end it.
   check(cudaStreamBeginCapture(static_cast<cudaStream_t>(stream), cudaStreamCaptureModeThreadLocal),
         "begin of the capture");
 }
