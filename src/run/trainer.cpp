@@ -227,7 +227,7 @@ void Trainer::train() {
   while (!at_end() && stop_signal() == 0) {
     if (config_.train.max_time && seconds_since(started_) >= *config_.train.max_time) break;
     if (state_.guard.excludes(state_.batch)) {
-      loader_->next();
+      next_batch();
       ++state_.batch;
       continue;
     }
@@ -282,11 +282,20 @@ double Trainer::forward_and_backward(const Batch& batch) {
   }
 }
 
+Batch Trainer::next_batch() {
+  try {
+    return loader_->next();
+  } catch (const Error&) {
+    save_before_error();
+    throw;
+  }
+}
+
 void Trainer::train_batch() {
   const Clock::time_point begin = Clock::now();
   const RunClock before = clock();
   // 1. Sample.
-  const Batch batch = loader_->next();
+  const Batch batch = next_batch();
   seconds_waited_ += seconds_since(begin);
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);

@@ -79,6 +79,10 @@ class Trainer {
   // all.
   double forward_and_backward(const Batch& batch);
   void report_reduction(const MicroBatchReduction& lowered);
+  // The next batch of the loader. When its data cannot be read or are damaged, the state, of which
+  // nothing is of them, is saved before the error is thrown on.
+  Batch next_batch();
+  void save_before_error();
   void train_batch();
   // Does what was decided of a step that must not be applied.
   void refuse_step(const Batch& batch, double loss, double grad_norm, const StepDecision& decision);

@@ -207,6 +207,16 @@ void Trainer::save_checkpoint() {
   write_running_status();
 }
 
+void Trainer::save_before_error() {
+  try {
+    save_checkpoint();
+    saver_->wait();
+  } catch (const std::exception& error) {
+    log_warning(
+        str("the steps since the last checkpoint are lost: ", describe_failure(error).message));
+  }
+}
+
 void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
