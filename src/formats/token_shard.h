@@ -115,7 +115,6 @@ class TokenShard {
   void check_ids(int64_t begin, std::span<const int32_t> ids) const;
 
   MappedFile file_;
-  BlockCheck blocks_;
   int64_t num_documents_ = 0;
   int64_t num_tokens_ = 0;
   int64_t vocab_size_ = 0;
@@ -124,6 +123,7 @@ class TokenShard {
   const char* index_ = nullptr;
   int64_t index_entry_bytes_ = 0;
   std::optional<TokenReference> reference_;  // where the tokens are not in this file
+  BlockCheck blocks_;
 };
 
 }  // namespace lmtrain
