@@ -79,6 +79,7 @@ struct BatchOrder::Impl {
   double group_epochs(size_t group, int64_t k) const;
   Batch batch(int64_t k) const;
 
+  const TokenShard& shard;
   int64_t batch_tokens;
   ShuffleKey key;
   SourceGroups sources;
@@ -92,7 +93,8 @@ struct BatchOrder::Impl {
 };
 
 BatchOrder::Impl::Impl(const BatchOrderSpec& spec)
-    : batch_tokens(spec.batch_tokens),
+    : shard(spec.shard),
+      batch_tokens(spec.batch_tokens),
       key(spec.fingerprint, spec.data_seed, spec.data.shuffle),
       sources(group_sources(spec.shard, spec.sources, spec.data.train)) {
   for (size_t group = 0; group < sources.groups.size(); ++group) {
@@ -207,6 +209,7 @@ Batch BatchOrder::Impl::batch(int64_t k) const {
     add_rows(batch, i * stream.length, stream.length, parts, apart);
   }
   if (batch.segments.size() == static_cast<size_t>(batch.rows)) batch.segments.clear();
+  shard.require_unchanged();
   return batch;
 }
 

@@ -54,7 +54,7 @@ class BatchOrder {
   // each length.
   int64_t num_targets() const;
   // Any k >= 0, also past num_batches() (in proportion, without end), except in an `epochs` run.
-  // Thread-safe.
+  // Thread-safe. batch() throws the errors of TokenShard::read_tokens and require_unchanged.
   int64_t batch_length(int64_t k) const;
   Batch batch(int64_t k) const;
 

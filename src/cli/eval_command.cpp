@@ -2,6 +2,8 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/temporary_folder.h"
@@ -40,6 +42,24 @@ DataConfig format_of(const Options& options, const ModelLocation& target) {
   return format;
 }
 
+// What the readers of text say names settings, and these were typed as options.
+void tokenize_documents(const Options& options, const DataConfig& format, const LoadedModel& loaded,
+                        const std::filesystem::path& shard) {
+  try {
+    tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
+                   loaded.add_bos(), loaded.add_eos(), shard, loaded.num_threads());
+  } catch (const Error& error) {
+    std::string message = error.what();
+    for (const auto& [setting, option] :
+         {std::pair<std::string_view, std::string_view>{"data.text_field", "--text-field"},
+          {"data.format", "--format"}}) {
+      for (size_t at = 0; (at = message.find(setting, at)) != std::string::npos;)
+        message.replace(at, setting.size(), option);
+    }
+    throw Error(error.kind(), message);
+  }
+}
+
 int evaluate_model(const Options& options) {
   if (options.data.empty() && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
@@ -61,9 +81,7 @@ int evaluate_model(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    const DataConfig format = format_of(options, target);
-    tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
-                   loaded.add_bos(), loaded.add_eos(), shard_path, loaded.num_threads());
+    tokenize_documents(options, format_of(options, target), loaded, shard_path);
   } else {
     const EvalData held_out = eval_data_of(target, loaded.num_threads());
     shard_path = held_out.shard;

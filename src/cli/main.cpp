@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/lost_pages.h"
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
@@ -59,6 +60,7 @@ int run_action(const Action& action) {
 
 int main(int argc, char** argv) {
   lmtrain::install_signal_handlers();
+  lmtrain::handle_lost_pages();
   CLI::App app("lmtrain pretrains Llama language models: fast, exactly, unattended.", "lmtrain");
   app.set_version_flag("--version", [] {
     return lmtrain::str("lmtrain ", LMTRAIN_VERSION, " (", lmtrain::library_versions(), ")");

@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string config;
   std::vector<std::string> overrides;
+  std::string run_dir;
   bool json = false;
 };
 
@@ -252,6 +253,7 @@ int show_plan(const Options& options) {
   for (std::string& warning : run_warnings(config, order, data.eval_shard.has_value()))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
+  if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles = start_obstacles(config, data, run);
@@ -275,6 +277,8 @@ void add_plan_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "plan", "What a run would do: lengths, steps, rates, memory; trains nothing");
   add_config_options(*command, options->config, options->overrides);
+  command->add_option("--run-dir", options->run_dir,
+                      "The folder that the run would have (default: runs/NAME)");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options, &action] { action = [options] { return show_plan(*options); }; });
 }

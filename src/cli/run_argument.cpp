@@ -1,7 +1,10 @@
 #include "cli/run_argument.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files/examine.h"
@@ -35,6 +38,29 @@ std::optional<fs::path> run_around(const fs::path& path) {
   return std::nullopt;
 }
 
+// The folders in `folder` that hold runs, as far as the first thousand names tell.
+std::vector<fs::path> runs_in(const fs::path& folder) {
+  constexpr size_t kMostNames = 1000;
+  std::vector<std::string> names = list_folder(folder);
+  names.resize(std::min(names.size(), kMostNames));
+  std::vector<fs::path> runs;
+  for (const std::string& name : names)
+    if (is_run_folder(folder / name)) runs.push_back(folder / name);
+  return runs;
+}
+
+// "these runs are in it: lmtrain resume runs/a, ..."
+std::string name_runs(const std::vector<fs::path>& runs) {
+  constexpr size_t kMostShown = 5;
+  std::vector<std::string> commands;
+  for (size_t i = 0; i < std::min(runs.size(), kMostShown); ++i)
+    commands.push_back("lmtrain resume " + shell_quoted(runs[i].string()));
+  const std::string more =
+      runs.size() > kMostShown ? str(", and ", runs.size() - kMostShown, " more") : "";
+  return str("; ", counted(static_cast<int64_t>(runs.size()), "run"),
+             " in it: ", join(commands, ", "), more);
+}
+
 std::string what_it_is(const fs::path& path) {
   if (!is_there(path)) return "does not exist";
   if (is_checkpoint_folder(path)) return "is a checkpoint";
@@ -55,6 +81,10 @@ RunFolder run_of_argument(const std::string& typed) {
   } else if (is_checkpoint_folder(path) || is_model_folder(path)) {
     cure = str("; a new run takes its weights with: lmtrain train CONFIG.json --set init_from=",
                shell_quoted(path.string()));
+  } else if (const std::vector<fs::path> runs =
+                 is_folder(path) ? runs_in(path) : std::vector<fs::path>();
+             !runs.empty()) {
+    cure = name_runs(runs);
   } else {
     cure = "; a run is started with: lmtrain train CONFIG.json";
     if (is_folder(path)) cure += " --run-dir " + shell_quoted(path.string());

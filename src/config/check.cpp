@@ -179,7 +179,7 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     " ranks trials by held-out loss, but data.eval is null and data.eval_fraction "
                     "is 0; give one of them"));
   const TokenizerTrainConfig& train = config.tokenizer.train;
-  if (config.tokenizer.model) return;
+  if (config.tokenizer.model || reader.bad("tokenizer.model")) return;
   constexpr int64_t kBytePieces = 256 + 3;  // and <unk>, <s>, </s>
   rules.require(!train.byte_fallback || train.vocab_size > kBytePieces,
                 {"tokenizer.train.vocab_size", "tokenizer.train.byte_fallback"},

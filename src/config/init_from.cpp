@@ -30,6 +30,7 @@ std::string why_no_tokenizer(const fs::path& folder) {
 void check_tokenizer(const Config& config, const InitFromFolder& folder, SettingReader& reader) {
   if (config.tokenizer.model || config.tokenizer.allow_mismatch) return;
   if (reader.bad("tokenizer.model") || reader.bad("tokenizer.allow_mismatch")) return;
+  reader.mark_bad("tokenizer.model");
   if (folder.tokenizer_model) {
     reader.problem(config.origins.origin("tokenizer"), "/tokenizer/model",
                    "null trains a new tokenizer, whose ids mean nothing to the weights of "

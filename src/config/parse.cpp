@@ -1,5 +1,6 @@
 #include "config/parse.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -40,6 +41,25 @@ void resolve_defaults(Config& config) {
   if (!origins.given("model.num_key_value_heads") && !config.init_from) {
     config.model.num_key_value_heads = config.model.num_attention_heads;
   }
+}
+
+// A text that is to be trained on, typed where a config belongs: a config begins with "{" or a
+// comment. Nothing, and what is called JSON, is left to the JSON reader.
+void require_config(std::string_view text, const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool begins_well =
+      first == std::string_view::npos || text[first] == '{' || text[first] == '/';
+  if (extension == ".json" || (begins_well && extension != ".jsonl")) return;
+  constexpr size_t kShown = 40;
+  std::string_view line = first == std::string_view::npos ? text : text.substr(first);
+  line = line.substr(0, std::min(line.find_first_of("\r\n"), kShown));
+  line = line.substr(0, valid_utf8_prefix(line));
+  throw Error(ErrorKind::kConfig,
+              path + ": is no config, which is a JSON object; it begins with \"" + printable(line) +
+                  "\". To train on it, write a config that names it, as own.json: "
+                  "{ \"data\": { \"train\": \"" +
+                  path + "\" } }; then: lmtrain train own.json");
 }
 
 }  // namespace
@@ -90,20 +110,27 @@ Config parse_config(std::string_view text, const std::string& origin,
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from, const CheckpointOfRun& checkpoint_of_run) {
-  const FileKind kind = examine(path).kind;
-  if (kind == FileKind::kMissing) {
+  const FileInfo info = examine(path);
+  if (info.kind == FileKind::kMissing) {
     throw Error(ErrorKind::kUsage, path +
                                        ": there is no such file; give the path of a "
                                        "configuration (docs/config.md describes it)");
   }
-  if (kind == FileKind::kFolder) {
+  if (info.kind == FileKind::kFolder) {
     throw Error(ErrorKind::kUsage, path + ": is a folder; give the path of a configuration file");
   }
   constexpr uint64_t kLargestConfig = uint64_t{16} << 20;
   // A path that is typed may be a pipe; the config that a run keeps is a file.
   const bool typed = init_from == InitFrom::kRead;
+  if (typed && info.kind == FileKind::kFile && info.size > kLargestConfig) {
+    std::string beginning;
+    read_pieces(
+        path, [&](std::string_view piece) { beginning += piece; }, /*most=*/4096);
+    require_config(beginning, path);
+  }
   const std::string text =
       typed ? read_file_or_pipe(path, kLargestConfig) : read_file(path, kLargestConfig);
+  if (typed) require_config(text, path);
   return parse_config(text, path, overrides, init_from, checkpoint_of_run);
 }
 

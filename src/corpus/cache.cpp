@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 // Shards up to this size are read and checked in full at every start; of larger ones header and
-// index.
+// index, and each block when it is read.
 constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
 
 void require_there(const fs::path& path) {
@@ -29,10 +30,13 @@ void require_there(const fs::path& path) {
 
 void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
   require_there(path);
-  const TokenShard shard(path, examine(path).size <= kVerifyUpTo);
+  // A version before 0.2 wrote none, and what is read by blocks is checked by them.
+  const bool has_sums = is_there(block_sums_path(path));
+  const TokenShard shard(path, !has_sums || examine(path).size <= kVerifyUpTo);
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
   }
+  shard.write_missing_block_sums();
 }
 
 // The value that `read` finds in the cache; nothing, with a warning, when what is there is broken
@@ -63,6 +67,27 @@ constexpr uint64_t kLargestEntry = uint64_t{256} << 20;
 Json read_json(const fs::path& path) {
   require_there(path);
   return read_checked_json(path, kLargestEntry);
+}
+
+Json formats_as_json(const FormatCounts& formats) {
+  Json json = Json::object();
+  for (const auto& [format, count] : formats)
+    json[format] = {{"files", count.files}, {"documents", count.documents}};
+  return json;
+}
+
+FormatCounts formats_from_json(const Json& json) {
+  FormatCounts formats;
+  for (const auto& [format, count] : json.items())
+    formats[format] = {count.at("files").get<int64_t>(), count.at("documents").get<int64_t>()};
+  return formats;
+}
+
+// The preparation said it while it read the text; a start that finds the result says it again.
+void log_found(const PreparedData& data) {
+  std::string line = "prepared before: data.train " + describe_formats(data.train_formats);
+  if (!data.eval_formats.empty()) line += "; data.eval " + describe_formats(data.eval_formats);
+  log_note(line);
 }
 
 // Runs as SourceRun describes them, of a shard with so many documents.
@@ -171,10 +196,10 @@ void Cache::store_shards_info(const PreparedData& data) const {
 
 void Cache::clean_shards(const std::string& fingerprint) const {
   const fs::path folder = shards_folder(fingerprint);
-  for (const std::string& name : list_folder(folder)) {
-    if (name != "train.bin" && name != "eval.bin" && name != "info.json")
-      remove_tree(folder / name);
-  }
+  const std::set<std::string> kept = {"train.bin", "train.bin.sums", "eval.bin", "eval.bin.sums",
+                                      "info.json"};
+  for (const std::string& name : list_folder(folder))
+    if (kept.count(name) == 0) remove_tree(folder / name);
 }
 
 fs::path Cache::journal_path(const std::string& key) const {
@@ -200,7 +225,10 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     data->eval_in_train = {
         overlap.at("documents").get<int64_t>(), overlap.at("of_documents").get<int64_t>(),
         overlap.at("bytes").get<int64_t>(), overlap.at("of_bytes").get<int64_t>()};
+    data->train_formats = formats_from_json(index.at("train_formats"));
+    data->eval_formats = formats_from_json(index.at("eval_formats"));
     data->document_files = files_path(key);
+    log_found(*data);
     return *data;
   });
 }
@@ -217,6 +245,8 @@ void Cache::store_index(const std::string& key, const std::vector<DocumentFile>&
                   {"tokenizer", data.tokenizer_model.native()},
                   {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()},
                   {"sources", std::move(sources)},
+                  {"train_formats", formats_as_json(data.train_formats)},
+                  {"eval_formats", formats_as_json(data.eval_formats)},
                   {"eval_in_train",
                    {{"documents", overlap.documents},
                     {"of_documents", overlap.of_documents},

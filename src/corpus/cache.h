@@ -3,8 +3,9 @@
 // describes the layout.
 //
 //   tokenizers/KEY/       KEY: content and settings that its training depends on
-//   shards/KEY/           KEY: the fingerprint of the data
-//   index/KEY.json        KEY: paths, sizes, mtimes, settings; leads to tokenizer and fingerprint,
+//   shards/KEY/           KEY: the fingerprint of the data; shards with the checksums of their
+//   blocks index/KEY.json        KEY: paths, sizes, mtimes, settings; leads to tokenizer and
+//   fingerprint,
 //                         so that no text is read again
 //   index/KEY.files       of the same KEY: which documents are of which file (document_files.h)
 //   index/KEY.journal     of the same KEY: how far an interrupted preparation came
@@ -26,7 +27,7 @@ namespace lmtrain {
 class Cache {
  public:
   // Part of the KEY of the index; raised whenever the fields of its entries change.
-  static constexpr uint64_t kIndexVersion = 2;
+  static constexpr uint64_t kIndexVersion = 3;
 
   explicit Cache(std::filesystem::path folder);
 
@@ -46,6 +47,7 @@ class Cache {
 
   std::filesystem::path journal_path(const std::string& key) const;
 
+  // Notes the files and documents by format.
   std::optional<PreparedData> find_index(const std::string& key) const;
   // Stores the entry and the table of files, and names the latter in `data`.
   void store_index(const std::string& key, const std::vector<DocumentFile>& files,

@@ -16,8 +16,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Raised when the fields change; a journal of another version is as good as none.
-constexpr int kVersion = 2;
+// Raised when the fields change, or what they mean; a journal of another version is as good as
+// none.
+constexpr int kVersion = 3;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "corpus/shards/content_blocks.h"
 #include "corpus/shards/encode.h"
 #include "corpus/sources/sources.h"
 
@@ -114,6 +115,8 @@ PreparedData Preparation::run() {
   data->tokenizer_model = tokenizer_path;
   data->sources = tally.runs(request_.train.files, data->train_documents);
   data->eval_in_train = state_.overlap.result();
+  data->train_formats = state_.train.counts.formats;
+  data->eval_formats = state_.eval.counts.formats;
   files_ = tally.files(request_.train.files, data->train_documents);
   return *data;
 }
@@ -165,7 +168,7 @@ void Preparation::choose_held_out() {
       size_t begin = 0;
       for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
         const Hash128 hash = hash128(text.substr(begin, end - begin));
-        add(source, block_hash(text_hash(hash), begin), end - begin);
+        add(source, text_hash(hash), end - begin);
         begin = end;
       }
     });

@@ -173,6 +173,9 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   data.tokenizer_model = request.tokenizer_path;
   data.sources = tally.runs(request.train, static_cast<int64_t>(kept.size()));
   data.eval_in_train = overlap_of(train, eval);
+  data.train_formats["tokens"] = {std::ssize(request.train), std::ssize(train.documents)};
+  if (request.has_eval)
+    data.eval_formats["tokens"] = {std::ssize(request.eval), std::ssize(eval.documents)};
   files = tally.files(request.train, static_cast<int64_t>(kept.size()));
 
   const FileLock lock = cache.lock("shards", data.fingerprint);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/files/lost_pages.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
@@ -53,10 +54,16 @@ std::string file_table(std::span<const ReferencedFile> files) {
   return table;
 }
 
-void require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
+[[noreturn]] void fail_written_to(const fs::path& file, const std::string& how) {
+  throw Error(ErrorKind::kData, str(file.string(), ": ", how,
+                                    " since its tokens were prepared, and they are in use; ",
+                                    "restore it, or prepare the data again and begin a new run"));
+}
+
+FileInfo require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
   const FileInfo now = examine(file.path);
   const bool exists = now.kind != FileKind::kMissing;
-  if (exists && now.size == file.size && now.mtime_ns == file.mtime_ns) return;
+  if (exists && now.size == file.size && now.mtime_ns == file.mtime_ns) return now;
   throw Error(ErrorKind::kData,
               str(file.path.string(), ": its tokens are used by ", shard.string(), ", and it ",
                   exists ? "has changed" : "cannot be found", " since; prepare the data again"));
@@ -98,6 +105,9 @@ void write_token_reference(const fs::path& path, int64_t vocab_size,
                          .index_crc = crc32c(0, index.data(), index.size())};
   header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  std::vector<BlockSums> sums;
+  for (const ReferencedFile& file : files) sums.push_back(file.sums);
+  write_block_sums(block_sums_path(path), sums);
   write_file_atomic(path, bytes + table + index);
 }
 
@@ -132,6 +142,7 @@ TokenReference::TokenReference(const MappedFile& shard) : path_(shard.path()) {
   vocab_size_ = static_cast<int64_t>(header.vocab_size);
   index_ = index.data();
   open_files(table, header.num_files);
+  open_sums();
   check_documents();
 }
 
@@ -157,12 +168,39 @@ void TokenReference::open_files(std::string_view table, uint64_t num_files) {
     if (!width_is_known || file.begin > file.size ||
         file.num_tokens > (file.size - file.begin) / file.bytes_per_token)
       fail(path_, str("what it says of file ", i, " contradicts itself"));
-    require_as_it_was(file, path_);
-    files_.push_back({file, MappedFile(file.path)});
+    const FileInfo opened = require_as_it_was(file, path_);
+    files_.push_back({file, MappedFile(file.path), opened});
+    survive_lost_pages(files_.back().bytes);
     if (files_.back().bytes.bytes().size() != file.size) require_as_it_was(file, path_);
     offset += kFixedBytes + path_bytes;
     offset += shard_padding(offset);
     if (offset > table.size()) fail(path_, "the list of files is cut short");
+  }
+}
+
+void TokenReference::open_sums() {
+  const fs::path path = block_sums_path(path_);
+  if (!is_there(path)) return;
+  std::vector<BlockSums> sums = read_block_sums(path);
+  if (sums.size() != files_.size()) fail(path_, path.string() + " has checksums of other files");
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (sums[i].size() != num_sum_blocks(files_[i].file.size))
+      fail(path_, path.string() + " has checksums of other files");
+    files_[i].blocks = BlockCheck(std::move(sums[i]));
+  }
+}
+
+void TokenReference::require_unchanged() const {
+  constexpr size_t kMost = 64;
+  const size_t count = std::min(files_.size(), kMost);
+  const size_t first = next_->fetch_add(count, std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i) {
+    const OpenFile& open = files_[(first + i) % files_.size()];
+    const FileInfo now = examine(open.file.path);
+    // A file that was removed, or replaced by another, stays mapped as it was.
+    if (now.device != open.opened.device || now.inode != open.opened.inode) continue;
+    if (now.size != open.file.size) fail_written_to(open.file.path, "its size has changed");
+    if (now.mtime_ns != open.file.mtime_ns) fail_written_to(open.file.path, "it was written to");
   }
 }
 
@@ -201,14 +239,30 @@ void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
   }
   uint64_t token = static_cast<uint64_t>(begin);
   while (!out.empty()) {
+    // The index was checked when it was opened; a page of it that was lost since is zeros.
+    const auto require_sound = [&](bool is_sound) {
+      if (!is_sound) fail(path_, "its index is not what it was when it was opened");
+    };
+    require_sound(document < num_documents_);
     const uint64_t document_begin = document == 0 ? 0 : entry(document - 1, 0);
-    const uint64_t left = entry(document, 0) - token;
-    const auto count = static_cast<size_t>(std::min<uint64_t>(left, out.size()));
-    const OpenFile& source = files_[entry(document, 3)];
+    const uint64_t document_end = entry(document, 0);
+    const uint64_t file = entry(document, 3);
+    require_sound(document_begin <= token && token <= document_end && file < files_.size());
+    const auto count = static_cast<size_t>(std::min<uint64_t>(document_end - token, out.size()));
+    const OpenFile& source = files_[file];
     const uint64_t place = entry(document, 2) + (token - document_begin);
-    copy_token_ids(
-        source.bytes.bytes().data() + source.file.begin + place * source.file.bytes_per_token,
-        source.file.bytes_per_token, out.first(count));
+    require_sound(place <= source.file.num_tokens && count <= source.file.num_tokens - place);
+    const std::string_view bytes = source.bytes.bytes();
+    const uint64_t byte = source.file.begin + place * source.file.bytes_per_token;
+    const uint64_t byte_end = byte + count * source.file.bytes_per_token;
+    copy_token_ids(bytes.data() + byte, source.file.bytes_per_token, out.first(count));
+    // After the copy: another program may write to the file at any time.
+    const bool holds = source.blocks.holds(bytes, byte, byte_end);
+    require_whole(source.bytes);
+    if (!holds) {
+      fail_written_to(source.file.path, str("the checksum of the blocks with bytes ", byte, " to ",
+                                            byte_end, " does not hold: it was written to"));
+    }
     out = out.subspan(count);
     token += count;
     ++document;

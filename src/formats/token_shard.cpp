@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/lost_pages.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
@@ -44,11 +46,22 @@ ShardHeader read_header(const MappedFile& file) {
 }  // namespace
 
 TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens) : file_(path) {
+  survive_lost_pages(file_);
   if (TokenReference::begins(file_.bytes())) {
     open_reference();
   } else {
     open_own(verify_tokens);
   }
+  require_whole(file_);
+}
+
+void TokenShard::write_missing_block_sums() const {
+  const std::filesystem::path path = block_sums_path(file_.path());
+  if (is_there(path)) return;
+  if (reference_) {
+    throw Error(ErrorKind::kData, str(path.string(), " is missing; prepare the data again"));
+  }
+  write_block_sums(path, {sum_blocks(file_.bytes())});
 }
 
 void TokenShard::open_reference() {
@@ -91,6 +104,12 @@ void TokenShard::open_own(bool verify_tokens) {
   }
   check_index();
   if (verify_tokens) check_tokens(header.tokens_crc);
+  const std::filesystem::path sums_path = block_sums_path(file_.path());
+  if (!is_there(sums_path)) return;
+  std::vector<BlockSums> sums = read_block_sums(sums_path);
+  if (sums.size() != 1 || sums[0].size() != num_sum_blocks(size))
+    fail(file_, str(sums_path.string(), " has checksums of another shard"));
+  blocks_ = BlockCheck(std::move(sums[0]));
 }
 
 void TokenShard::check_index() const {
@@ -117,7 +136,10 @@ void TokenShard::check_tokens(uint32_t expected_crc) const {
   std::vector<int32_t> piece(size_t{1} << 16);
   for (int64_t begin = 0; begin < num_tokens_;) {
     const auto count = std::min(static_cast<int64_t>(piece.size()), num_tokens_ - begin);
-    read_tokens(begin, std::span(piece).first(static_cast<size_t>(count)));
+    const auto ids = std::span(piece).first(static_cast<size_t>(count));
+    copy_token_ids(tokens_ + begin * bytes_per_token_, static_cast<uint64_t>(bytes_per_token_),
+                   ids);
+    check_ids(begin, ids);
     begin += count;
   }
 }
@@ -130,6 +152,7 @@ uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
   uint64_t value = 0;
   const int64_t offset = document * index_entry_bytes_ + field * 8;
   std::memcpy(&value, index_ + offset, sizeof value);
+  require_whole(file_);
   return value;
 }
 
@@ -142,15 +165,32 @@ void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
   if (reference_) {
     reference_->read(begin, out);
   } else {
-    copy_token_ids(tokens_ + begin * bytes_per_token_, static_cast<uint64_t>(bytes_per_token_),
-                   out);
+    const auto width = static_cast<uint64_t>(bytes_per_token_);
+    const char* from = tokens_ + static_cast<uint64_t>(begin) * width;
+    copy_token_ids(from, width, out);
+    // After the copy: another program may write to the file at any time.
+    const auto byte = static_cast<uint64_t>(from - file_.bytes().data());
+    const bool holds = blocks_.holds(file_.bytes(), byte, byte + out.size() * width);
+    require_whole(file_);
+    if (!holds) {
+      fail(file_, str("the checksum of the blocks with bytes ", byte, " to ",
+                      byte + out.size() * width, " does not hold"));
+    }
   }
+  check_ids(begin, out);
+}
+
+void TokenShard::require_unchanged() const {
+  if (reference_) reference_->require_unchanged();
+}
+
+void TokenShard::check_ids(int64_t begin, std::span<const int32_t> ids) const {
   // One pass over what is in the cache, in place of a crash in the embedding later. Ids from 2^31
   // on have become -1.
   uint32_t largest = 0;
-  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));
+  for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));
   if (largest >= static_cast<uint64_t>(vocab_size_)) {
-    fail(file_, str("among tokens ", begin, " to ", begin + count, " is the id ", largest,
+    fail(file_, str("among tokens ", begin, " to ", begin + std::ssize(ids), " is the id ", largest,
                     ", outside the vocabulary of ", vocab_size_));
   }
 }

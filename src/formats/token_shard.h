@@ -18,6 +18,7 @@
 
 #include "base/files/buffered_file.h"
 #include "base/files/file.h"
+#include "formats/block_sums.h"
 #include "formats/token_reference.h"
 
 namespace lmtrain {
@@ -48,14 +49,17 @@ class TokenShardWriter {
   // id outside the vocabulary.
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
   ShardProgress sync();
-  // Appends index and header, syncs, renames into place. The file of the index stays if sync() was
-  // called.
+  // Appends index and header, syncs, reads all of it back for the checksums of its blocks
+  // (block_sums.h), renames into place. The file of the index stays if sync() was called.
+  // Error(kIo) when other bytes come back than were written.
   void finish();
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
 
  private:
+  void sum_what_was_written() const;
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   std::filesystem::path index_path_;
@@ -73,9 +77,12 @@ class TokenShardWriter {
 class TokenShard {
  public:
   // Error(kData) naming file and offset unless header, index and sizes agree. `verify_tokens` also
-  // checks the CRC over all tokens and that each id is in the vocabulary; of tokens that lie in
-  // files of others (token_reference.h) size and time stand for the content.
+  // checks the CRC over all tokens and that each id is in the vocabulary; tokens that lie in files
+  // of others (token_reference.h) are not read, and size and time of the files are compared.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
+  // Writes the checksums of the blocks where they are missing. Requires verify_tokens. Error(kData)
+  // when the tokens lie in files of others, which must be scanned again.
+  void write_missing_block_sums() const;
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
@@ -90,9 +97,14 @@ class TokenShard {
   int64_t document_size(int64_t document) const {
     return document_end(document) - document_begin(document);
   }
-  // Copies tokens [begin, begin + out.size()) of the shard. Error(kData) for an id outside the
-  // vocabulary, which only an unverified shard can hold.
+  // Copies tokens [begin, begin + out.size()) of the shard. Where it has checksums of its blocks,
+  // Error(kData) with file and byte when those read do not hold (BlockCheck says how often they are
+  // looked at). Error(kData) for an id outside the vocabulary, and for a file that was cut short
+  // since it was opened; Error(kIo) when the file system refuses.
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
+  // Where the tokens lie in files of others: Error(kData) naming one that was written to since this
+  // shard was made, by its size and time. Up to 64 files a call, in turn.
+  void require_unchanged() const;
 
  private:
   void open_own(bool verify_tokens);
@@ -100,6 +112,7 @@ class TokenShard {
   uint64_t index_entry(int64_t document, int64_t field) const;
   void check_index() const;
   void check_tokens(uint32_t expected_crc) const;
+  void check_ids(int64_t begin, std::span<const int32_t> ids) const;
 
   MappedFile file_;
   int64_t num_documents_ = 0;
@@ -110,6 +123,7 @@ class TokenShard {
   const char* index_ = nullptr;
   int64_t index_entry_bytes_ = 0;
   std::optional<TokenReference> reference_;  // where the tokens are not in this file
+  BlockCheck blocks_;
 };
 
 }  // namespace lmtrain

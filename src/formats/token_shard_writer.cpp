@@ -132,8 +132,23 @@ void TokenShardWriter::finish() {
   header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
   tokens_.file().overwrite(0, bytes_of(header));
   tokens_.finish();
+  sum_what_was_written();
   publish_rename(temporary_, path_);
   finished_ = true;
+}
+
+void TokenShardWriter::sum_what_was_written() const {
+  const MappedFile written(temporary_);
+  const auto token_bytes =
+      static_cast<size_t>(num_tokens_) * shard_bytes_per_token(static_cast<uint64_t>(vocab_size_));
+  const std::string_view bytes = written.bytes();
+  if (bytes.size() < sizeof(ShardHeader) + token_bytes ||
+      crc32c(0, bytes.data() + sizeof(ShardHeader), token_bytes) != tokens_crc_) {
+    throw Error(ErrorKind::kIo, str(temporary_.string(),
+                                    ": other bytes are read than were written; check the disk and "
+                                    "the memory of this machine"));
+  }
+  write_block_sums(block_sums_path(path_), {sum_blocks(bytes)});
 }
 
 }  // namespace lmtrain

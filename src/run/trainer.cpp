@@ -184,7 +184,7 @@ Stop Trainer::train() {
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
     if (state_.guard.excludes(state_.batch)) {
-      loader_->next();
+      next_batch();
       ++state_.batch;
       continue;
     }
@@ -238,11 +238,20 @@ double Trainer::forward_and_backward(const Batch& batch) {
   }
 }
 
+Batch Trainer::next_batch() {
+  try {
+    return loader_->next();
+  } catch (const Error&) {
+    save_before_error();
+    throw;
+  }
+}
+
 std::optional<AppliedStep> Trainer::train_batch() {
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const RunClock before = clock();
   // 1. Sample.
-  const Batch batch = loader_->next();
+  const Batch batch = next_batch();
   recorder_->add_wait(seconds_since(begin));
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
@@ -357,6 +366,16 @@ void Trainer::save_checkpoint() {
   recorder_->add_save();
   saved_step_ = state_.step;
   recorder_->running(state_);
+}
+
+void Trainer::save_before_error() {
+  try {
+    save_checkpoint();
+    saver_->wait();
+  } catch (const std::exception& error) {
+    log_warning(
+        str("the steps since the last checkpoint are lost: ", describe_failure(error).message));
+  }
 }
 
 void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {

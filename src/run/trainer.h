@@ -80,6 +80,10 @@ class Trainer {
   // Forward and backward of a batch, in smaller micro-batches where memory does not hold them after
   // all.
   double forward_and_backward(const Batch& batch);
+  // The next batch of the loader. When its data cannot be read or are damaged, the trainer saves the
+  // state as of the last step, which those data have not touched, and throws the error on.
+  Batch next_batch();
+  void save_before_error();
   // Does what was decided of a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
   void roll_back(const Incident& incident, const std::string& reason);

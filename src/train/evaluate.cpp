@@ -118,6 +118,7 @@ std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
     for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
     first += rows;
   }
+  shard.require_unchanged();
   return result;
 }
 

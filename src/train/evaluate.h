@@ -34,7 +34,8 @@ struct EvalOptions {
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget);
 
 // Shows how far it is on a terminal. Calls `keep_going` before each batch; when it returns false
-// the evaluation is given up and nothing returned.
+// the evaluation is given up and nothing returned. Errors as those of TokenShard::read_tokens and
+// require_unchanged.
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going);

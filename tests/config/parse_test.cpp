@@ -7,6 +7,7 @@
 
 #include "base/files/file.h"
 #include "base/random.h"
+#include "base/support.h"
 #include "config/config_text.h"
 
 namespace lmtrain {
@@ -141,6 +142,33 @@ TEST(LoadConfig, AMissingFileIsAUsageError) {
       EXPECT_TRUE(std::string(error.what()).starts_with(path)) << error.what();
     }
   }
+}
+
+// The text to train on, typed where its config belongs.
+TEST(LoadConfig, ATextIsToldFromAConfig) {
+  const testing::TemporaryFolder folder;
+  const auto problem_of = [&](const std::string& name, const std::string& text) {
+    testing::replace_file(folder / name, text);
+    return testing::error_of(ErrorKind::kConfig,
+                             [&] { load_config((folder / name).string(), {}); });
+  };
+  const std::string path = (folder / "input.txt").string();
+  const std::string of_text = problem_of("input.txt", "\nFirst Citizen:\nBefore we proceed\n");
+  EXPECT_EQ(of_text, path +
+                         ": is no config, which is a JSON object; it begins with \"First "
+                         "Citizen:\". To train on it, write a config that names it, as own.json: "
+                         "{ \"data\": { \"train\": \"" +
+                         path + "\" } }; then: lmtrain train own.json");
+  const std::string line = R"({"text": "a document"})";
+  EXPECT_NE(problem_of("data.jsonl", line + "\n" + line).find("is no config"), std::string::npos);
+  EXPECT_NE(problem_of("large.txt", "text" + std::string(size_t{17} << 20, ' ')).find("\"text"),
+            std::string::npos);
+  EXPECT_NE(problem_of("bytes", "PAR1\x15\xFF").find("begins with \"PAR1\\u0015\""),
+            std::string::npos);
+  // A config with a mistake is none of these.
+  for (const char* config : {"{ \"data\": tex }", "// a comment\n{,}", ""})
+    EXPECT_EQ(problem_of("config", config).find("is no config"), std::string::npos);
+  EXPECT_EQ(problem_of("config.json", "lr: 3").find("is no config"), std::string::npos);
 }
 
 // A file damaged anywhere gives an Error or a configuration, nothing else.

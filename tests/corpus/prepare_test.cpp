@@ -275,7 +275,7 @@ TEST_F(Prepare, BrokenCacheEntriesAreMadeAnew) {
     if (entry.is_regular_file() && entry.path().parent_path().filename() != "locks")
       files.push_back(entry.path());
   }
-  EXPECT_EQ(files.size(), 7U);
+  EXPECT_EQ(files.size(), 9U);
   for (const fs::path& file : files) {
     const std::string bytes = read_file(file);
     fs::remove(file);
@@ -297,6 +297,32 @@ TEST_F(Prepare, BrokenCacheEntriesAreMadeAnew) {
   check("shards");
   fs::remove_all(folder_ / "cache/tokenizers");
   check("tokenizers");
+}
+
+// Caches that were made before the blocks of shards had checksums.
+TEST_F(Prepare, MissingChecksumsOfBlocksAreMadeWithoutReadingText) {
+  const PreparedData first = prepare();
+  const fs::path sums = block_sums_path(first.train_shard);
+  const std::string bytes = read_file(sums);
+  const auto time = fs::last_write_time(first.train_shard);
+  fs::remove(sums);
+  prepare();
+  EXPECT_EQ(read_file(sums), bytes);
+  EXPECT_EQ(fs::last_write_time(first.train_shard), time) << "the shard stays";
+}
+
+TEST_F(Prepare, FilesByFormatAreSaidAgainAtACachedStart) {
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    prepare();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string before = said();
+  const size_t begin = before.find("; ", before.find("train and held-out text: ")) + 2;
+  const std::string formats = before.substr(begin, before.find(')', begin) + 1 - begin);
+  expect_contains(formats, " files as ");
+  EXPECT_EQ(before.find("prepared before"), std::string::npos);
+  expect_contains(said(), "prepared before: data.train " + formats + "\n");
 }
 
 // A sample of all bits; what is read must never be trusted.

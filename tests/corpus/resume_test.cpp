@@ -140,7 +140,9 @@ TEST_F(Resume, KilledAgainAndAgainItGivesTheSameBytes) {
     expect_same(data, expected);
     for (const auto& entry : fs::directory_iterator(data.train_shard.parent_path())) {
       const std::string left = entry.path().filename().native();
-      EXPECT_TRUE(left == "train.bin" || left == "eval.bin" || left == "info.json") << left;
+      EXPECT_TRUE(left == "train.bin" || left == "eval.bin" || left == "info.json" ||
+                  left == "train.bin.sums" || left == "eval.bin.sums")
+          << left;
     }
     for (const auto& entry : fs::directory_iterator(folder_.path() / cache / "index"))
       EXPECT_NE(entry.path().extension(), ".journal");

@@ -144,6 +144,33 @@ TEST(Advice, ResumeOfAPartOfARunNamesTheRun) {
   }
 }
 
+// "runs" in place of "runs/a".
+TEST(Advice, ResumeOfAFolderOfRunsNamesThem) {
+  const Workspace workspace;
+  const RunDir run = reference().run.copy(workspace / "runs/a");
+  fs::create_directories(workspace / "runs/b");  // no run
+  const ProcessResult one = lmtrain({"resume", (workspace / "runs").string()});
+  EXPECT_EQ(one.exit_code, 2) << one;
+  EXPECT_NE(one.err.find("is not a run folder (no config.json); 1 run in it: "), std::string::npos)
+      << one;
+  const Arguments again = advised(one.err, "resume");
+  EXPECT_EQ(again, (Arguments{"resume", run.path()})) << one;
+  EXPECT_EQ(lmtrain(again).exit_code, 0);
+}
+
+// The folder that the plan speaks of may be another, as for train.
+TEST(Advice, PlanTakesTheFolderOfTheRun) {
+  const Workspace workspace;
+  const RunDir run = reference().run.copy(workspace / "taken");
+  const std::string config = workspace.config();
+  const ProcessResult taken = lmtrain({"plan", config, "--run-dir", run.path()});
+  EXPECT_EQ(taken.exit_code, 0) << taken;
+  EXPECT_NE(taken.out.find("already holds a run"), std::string::npos) << taken;
+  EXPECT_NE(taken.out.find("with --run-dir"), std::string::npos) << taken;
+  const ProcessResult free = lmtrain({"plan", config, "--run-dir", (workspace / "free").string()});
+  EXPECT_EQ(free.out.find("already holds a run"), std::string::npos) << free;
+}
+
 TEST(Advice, ResumeOfAModelNamesInitFrom) {
   const ProcessResult result = lmtrain({"resume", kHfFolder});
   EXPECT_EQ(result.exit_code, 2) << result;

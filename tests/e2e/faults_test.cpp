@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "corpus/readers/arrow_files.h"
 #include "e2e/references.h"
 
 namespace lmtrain::testing {
@@ -182,6 +183,36 @@ TEST_F(Faults, OfAPreparation) {
         }
         return now.size() == expected.size() ? "" : "more files than expected";
       });
+}
+
+// Every open, read and stat of a Parquet and an Arrow file, refused once: as for text, it is tried
+// again.
+TEST_F(Faults, OfTablesPass) {
+  Rows rows;
+  for (int i = 0; i < 30; ++i) rows.push_back("row " + std::to_string(i * i) + " of a table");
+  const auto table = table_of(rows);
+  const fs::path corpus = workspace_ / "corpus";
+  fs::remove_all(corpus);
+  workspace_.write("corpus/a.parquet", parquet_bytes(*table));
+  workspace_.write("corpus/b.arrow", arrow_stream_bytes(*table));
+  workspace_.write("corpus/c.feather", arrow_file_bytes(*table));
+  const fs::path cache = workspace_ / "cache";
+  const std::vector<std::string> command = {"prepare", config_};
+  Report counted;
+  ASSERT_EQ(run_with(command, {}, counted).exit_code, 0);
+  const Files expected = files_of(cache);
+  int reads = 0;
+  for (long call = 1; call <= counted.calls; call += 3) {
+    fs::remove_all(cache);
+    Report report;
+    const ProcessResult result = run_with(command, {call, EIO, 1}, report);
+    const bool is_table = report.path.starts_with(corpus.string() + "/");
+    if (!is_table) continue;
+    reads += report.kind == "read" ? 1 : 0;
+    EXPECT_EQ(result.exit_code, 0) << report.kind << " " << report.path << ": " << result;
+    EXPECT_TRUE(files_of(cache) == expected) << report.kind << " " << report.path;
+  }
+  EXPECT_GT(reads, 3);
 }
 
 TEST_F(Faults, OfARunAndAResume) {

@@ -123,6 +123,12 @@ TEST(Formats, EvaluationReadsByTheSameRules) {
   EXPECT_EQ(documents({"--data", text, "--format", "text"}), 1);
   EXPECT_EQ(documents({"--data", text, "--format", "auto"}), 40);
   EXPECT_EQ(documents({"--data", body, "--format", "auto", "--text-field", "body"}), 1);
+  // What was typed is what an error speaks of.
+  const ProcessResult wrong =
+      evaluate({"--data", body, "--format", "jsonl", "--text-field", "bdy"});
+  EXPECT_EQ(wrong.exit_code, 3) << wrong;
+  EXPECT_NE(wrong.err.find("--text-field"), std::string::npos) << wrong;
+  EXPECT_EQ(wrong.err.find("data.text_field"), std::string::npos) << wrong;
   const auto refused = [&](const std::vector<std::string>& options, const char* part) {
     const ProcessResult result = evaluate(options);
     EXPECT_EQ(result.exit_code, 2) << result;

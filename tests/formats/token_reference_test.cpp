@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+
+#include "base/files/lost_pages.h"
 #include "base/support.h"
 #include "formats/damage.h"
 #include "formats/token_bytes.h"
@@ -35,7 +38,7 @@ class Reference : public ::testing::Test {
     ASSERT_EQ(::stat((folder_ / name).c_str(), &info), 0);
     files_.push_back({folder_ / name, bytes.size(),
                       info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, begin, num_tokens,
-                      width});
+                      width, sum_blocks(bytes)});
   }
   void rewrite(const std::string& name, const std::string& bytes) const {
     fs::remove(folder_ / name);
@@ -99,6 +102,60 @@ TEST_F(Reference, FilesThatChanged) {
   fs::remove(folder_ / "two");
   EXPECT_NE(error_of(ErrorKind::kData, [&] { TokenShard(path(), false); }).find("cannot be found"),
             std::string::npos);
+}
+
+// Written to while it is mapped.
+TEST_F(Reference, AFileWrittenToIsFoundByItsTime) {
+  const TokenShard shard(path(), false);
+  shard.require_unchanged();
+  fs::last_write_time(folder_ / "four", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const std::string said = error_of(ErrorKind::kData, [&] { shard.require_unchanged(); });
+  EXPECT_EQ(said.find((folder_ / "four").string() + ": it was written to"), 0U) << said;
+}
+
+TEST_F(Reference, AFileWrittenToIsFoundByItsBytes) {
+  const TokenShard shard(path(), false);
+  const auto time = fs::last_write_time(folder_ / "two");
+  overwrite_file(folder_ / "two", 8, testing::ids_as<uint16_t>({15, 14}));
+  fs::last_write_time(folder_ / "two", time);
+  shard.require_unchanged();
+  std::vector<int32_t> tokens(2);
+  shard.read_tokens(0, tokens);  // of the other file
+  const std::string said = error_of(ErrorKind::kData, [&] { shard.read_tokens(2, tokens); });
+  EXPECT_EQ(said.find((folder_ / "two").string() + ": the checksum"), 0U) << said;
+}
+
+TEST_F(Reference, AFileCutShortIsAnError) {
+  handle_lost_pages();
+  const TokenShard shard(path(), false);
+  truncate_file(folder_ / "four", 0);
+  std::vector<int32_t> tokens(2);
+  const std::string said = error_of(ErrorKind::kData, [&] { shard.read_tokens(0, tokens); });
+  EXPECT_EQ(said.find((folder_ / "four").string() + " was cut short"), 0U) << said;
+  shard.read_tokens(2, tokens);
+  EXPECT_EQ(tokens, std::vector<int32_t>({10, 11}));
+  error_of(ErrorKind::kData, [&] { shard.require_unchanged(); });
+}
+
+TEST_F(Reference, AFileReplacedStaysMappedAsItWas) {
+  const TokenShard shard(path(), false);
+  const std::string other = testing::ids_as<uint16_t>({1, 2, 3});
+  testing::replace_file(folder_ / "new", other);
+  fs::rename(folder_ / "new", folder_ / "two");
+  shard.require_unchanged();
+  std::vector<int32_t> tokens(2);
+  shard.read_tokens(2, tokens);
+  EXPECT_EQ(tokens, std::vector<int32_t>({10, 11}));
+}
+
+TEST_F(Reference, ChecksumsOfOtherFilesAreRefused) {
+  write_block_sums(block_sums_path(path()), {files_[0].sums});
+  error_of(ErrorKind::kData, [&] { TokenShard(path(), false); });
+  write_block_sums(block_sums_path(path()), {files_[0].sums, {}});
+  error_of(ErrorKind::kData, [&] { TokenShard(path(), false); });
+  fs::remove(block_sums_path(path()));
+  const TokenShard shard(path(), false);
+  error_of(ErrorKind::kData, [&] { shard.write_missing_block_sums(); });
 }
 
 TEST_F(Reference, EveryDamageIsNoticed) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/lost_pages.h"
 #include "base/support.h"
 
 namespace lmtrain {
@@ -213,6 +214,50 @@ TEST(TokenShard, FullDiskIsIo) {
   fs::create_symlink("/dev/full", folder / "shard.tmp");
   error_of(ErrorKind::kIo, [&] { write_shard(folder / "shard", {{1}}, 10); });
   EXPECT_FALSE(fs::exists(folder / "shard"));
+}
+
+// A byte that changed is found when its block is first read, whatever the shard's size.
+TEST(TokenShardBlocks, AreCheckedWhenTheyAreRead) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(9);
+  const Documents documents = random_documents(random, 400, 1000);
+  write_shard(folder / "shard", documents, 1000);
+  constexpr uint64_t kByte = 40'000;
+  const std::string byte = read_file(folder / "shard").substr(kByte, 1);
+  const TokenShard shard(folder / "shard", false);
+  overwrite_file(folder / "shard", kByte, byte == "\x01" ? "\x02" : "\x01");
+  std::vector<int32_t> ids(100);
+  shard.read_tokens(0, ids);
+  const std::string said = error_of(ErrorKind::kData, [&] { shard.read_tokens(20'000, ids); });
+  EXPECT_NE(said.find("the checksum of the blocks with bytes 40064 to 40264"), std::string::npos)
+      << said;
+}
+
+TEST(TokenShardBlocks, AShardCutShortIsAnError) {
+  handle_lost_pages();
+  const TemporaryFolder folder;
+  std::mt19937_64 random(10);
+  write_shard(folder / "shard", random_documents(random, 400, 1000), 1000);
+  const TokenShard shard(folder / "shard", false);
+  truncate_file(folder / "shard", 0);
+  std::vector<int32_t> ids(100);
+  const std::string of_tokens = error_of(ErrorKind::kData, [&] { shard.read_tokens(20'000, ids); });
+  EXPECT_NE(of_tokens.find("was cut short"), std::string::npos) << of_tokens;
+  error_of(ErrorKind::kData, [&] { shard.document_size(399); });
+}
+
+// Those of caches that were made before there were any.
+TEST(TokenShardBlocks, AreSummedWhereTheyWereNot) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(11);
+  write_shard(folder / "shard", random_documents(random, 400, 1000), 1000);
+  const fs::path sums = block_sums_path(folder / "shard");
+  const std::string whole = read_file(sums);
+  fs::remove(sums);
+  TokenShard(folder / "shard", true).write_missing_block_sums();
+  EXPECT_EQ(read_file(sums), whole);
+  testing::replace_file(sums, whole.substr(1));
+  error_of(ErrorKind::kData, [&] { TokenShard(folder / "shard", false); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/lost_pages.h"
 #include "base/files/open_file.h"
 #include "base/files/retry.h"
 #include "base/hash.h"
@@ -96,6 +97,7 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
     data_ = nullptr;
     fail_on_file("map", path, errno);
   }
+  note_mapping(data_, size_, path);
 }
 
 MappedFile::~MappedFile() { unmap(); }
@@ -116,7 +118,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::unmap() noexcept {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (data_ == nullptr) return;
+  forget_mapping(data_);
+  ::munmap(data_, size_);
 }
 
 FileLock::~FileLock() { release(); }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -49,7 +48,6 @@ FileReader::~FileReader() {
   if (fd_ >= 0) ::close(fd_);
 }
 size_t FileReader::read(char* out, size_t size) { return read_some(fd_, path_, out, size); }
-int FileReader::release() { return std::exchange(fd_, -1); }
 
 std::string read_file(const fs::path& path) { return read_file(path, kMostOfSmallFile); }
 

@@ -26,8 +26,6 @@ class FileReader {
 
   // Reads up to `size` bytes to `out` and returns how many they are; 0 at the end.
   size_t read(char* out, size_t size);
-  // The descriptor, which the caller closes from now on.
-  int release();
 
  private:
   std::filesystem::path path_;

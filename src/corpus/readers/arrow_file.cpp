@@ -1,20 +1,85 @@
 #include "corpus/readers/arrow_file.h"
 
+#include <arrow/buffer.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "base/error.h"
-#include "base/files/read_file.h"
+#include "base/files/open_file.h"
+#include "base/files/retry.h"
 #include "base/text.h"
 #include "formats/quote.h"
 
 namespace lmtrain {
+namespace {
 
 namespace fs = std::filesystem;
 
-std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const fs::path& path) {
-  auto file = arrow::io::ReadableFile::Open(FileReader(path).release());
-  if (!file.ok()) {
-    throw Error(ErrorKind::kIo, str("cannot open ", path.string(), ": ", file.status().message()));
+// Arrow's own file reads once and gives up; this one tries again what may pass, as read_some does.
+class RetryingFile : public arrow::io::RandomAccessFile {
+ public:
+  RetryingFile(int fd, int64_t size) : fd_(fd), size_(size) {}
+
+  arrow::Status Close() override {
+    closed_ = true;
+    return arrow::Status::OK();
   }
-  return *file;
+  bool closed() const override { return closed_; }
+  arrow::Result<int64_t> Tell() const override { return position_; }
+  arrow::Status Seek(int64_t position) override {
+    position_ = position;
+    return arrow::Status::OK();
+  }
+  arrow::Result<int64_t> GetSize() override { return size_; }
+  arrow::Result<int64_t> Read(int64_t size, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position_, size, out));
+    position_ += got;
+    return got;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t size) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, size));
+    position_ += buffer->size();
+    return buffer;
+  }
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t size, void* out) override {
+    int64_t filled = 0;
+    Retry retry;
+    while (filled < size) {
+      const ssize_t got = ::pread(fd_.get(), static_cast<char*>(out) + filled,
+                                  static_cast<size_t>(size - filled), position + filled);
+      if (got == 0) break;
+      if (got > 0) {
+        filled += got;
+      } else if (!retry.again(errno)) {
+        // fail_arrow_file knows it by this.
+        return arrow::Status::IOError("[errno ", errno, "] ", std::strerror(errno));
+      }
+    }
+    return filled;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t size) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(size));
+    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position, size, buffer->mutable_data()));
+    ARROW_RETURN_NOT_OK(buffer->Resize(got));
+    return std::shared_ptr<arrow::Buffer>(std::move(buffer));
+  }
+
+ private:
+  Descriptor fd_;
+  int64_t size_;
+  int64_t position_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const fs::path& path) {
+  Descriptor fd(open_file(path, O_RDONLY, "open"));
+  const auto size = static_cast<int64_t>(size_of(fd.get(), path));
+  return std::make_shared<RetryingFile>(fd.release(), size);
 }
 
 void fail_arrow_file(const fs::path& path, const std::string& problem) {

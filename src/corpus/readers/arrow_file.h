@@ -1,7 +1,7 @@
 // Functions that the readers of Arrow's formats share. Included by corpus/arrow_*.cpp alone.
 #pragma once
 
-#include <arrow/io/file.h>
+#include <arrow/io/interfaces.h>
 #include <arrow/status.h>
 
 #include <filesystem>
@@ -12,8 +12,8 @@
 namespace lmtrain {
 
 // Reads with pread, never by a memory map: a file that shrinks meanwhile must not kill the process.
-// Error(kIo).
-std::shared_ptr<arrow::io::ReadableFile> open_arrow_file(const std::filesystem::path& path);
+// What may pass is tried again (base/files/retry.h). For one thread. Error(kIo).
+std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const std::filesystem::path& path);
 
 // Error(kData): what Arrow says of the file; Error(kIo) where the operating system refused.
 [[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);

@@ -44,7 +44,7 @@ class Batches {
 template <class Reader>
 class BatchesOf : public Batches {
  public:
-  explicit BatchesOf(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {
+  explicit BatchesOf(std::shared_ptr<arrow::io::RandomAccessFile> file) : file_(std::move(file)) {
     open(read_options());
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
@@ -55,7 +55,7 @@ class BatchesOf : public Batches {
   }
 
  protected:
-  arrow::io::ReadableFile& file() const { return *file_; }
+  arrow::io::RandomAccessFile& file() const { return *file_; }
   Reader& reader() const { return *reader_; }
 
  private:
@@ -65,7 +65,7 @@ class BatchesOf : public Batches {
       throw std::runtime_error(status.message());
     reader_ = checked(Reader::Open(file_.get(), options));
   }
-  std::shared_ptr<arrow::io::ReadableFile> file_;
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
   std::shared_ptr<Reader> reader_;
 };
 
@@ -176,7 +176,7 @@ class ArrowReader : public DocumentReader {
 
   fs::path path_;
   int64_t first_;
-  std::shared_ptr<arrow::io::ReadableFile> file_;
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
   std::unique_ptr<Batches> batches_;
   ColumnPath column_;
   std::optional<TextColumn> text_;  // of the batch

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 class ParquetReader : public DocumentReader {
  public:
   ParquetReader(const fs::path& path, const std::string& column, int64_t first) : path_(path) {
-    std::shared_ptr<arrow::io::ReadableFile> file = open_arrow_file(path);
+    std::shared_ptr<arrow::io::RandomAccessFile> file = open_arrow_file(path);
     guarded([&] {
       parquet::ReaderProperties properties = parquet::default_reader_properties();
       properties.enable_buffered_stream();

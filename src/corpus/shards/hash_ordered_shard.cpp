@@ -50,6 +50,7 @@ HashOrderedShardWriter::~HashOrderedShardWriter() {
   if (keeps_files_) return;
   std::error_code ignored;
   std::filesystem::remove(unordered_path_, ignored);
+  std::filesystem::remove(block_sums_path(unordered_path_), ignored);
   std::filesystem::remove(hashes_path_, ignored);
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/utf8.h"
+#include "corpus/shards/content_blocks.h"
 
 namespace lmtrain {
 namespace {
@@ -206,28 +206,6 @@ void HoldOut::add_to(Hasher& hasher, double fraction, const Hash128& sources) co
   for (const size_t rule : rule_of_source_) add_rule(rules_[rule]);
 }
 
-std::vector<size_t> block_ends(std::string_view text, uint64_t block) {
-  std::vector<size_t> ends;
-  size_t begin = 0;
-  while (text.size() - begin > block + block / 2) {
-    const size_t least = begin + block / 2;
-    size_t end = begin + block;
-    const size_t newline = text.substr(least, end - least).rfind('\n');
-    if (newline != std::string_view::npos) {
-      end = least + newline + 1;
-    } else {
-      constexpr size_t kLongestCharacter = 4;
-      size_t before = end;
-      while (end - before < kLongestCharacter && is_utf8_continuation(text[before])) --before;
-      if (!is_utf8_continuation(text[before])) end = before;
-    }
-    ends.push_back(end);
-    begin = end;
-  }
-  ends.push_back(text.size());
-  return ends;
-}
-
 std::vector<TextPart> cut_document(const HoldOut& held_out, int32_t source, std::string_view text,
                                    const Hash128& hash) {
   const uint64_t block = held_out.rule_of(source).block;
@@ -238,7 +216,7 @@ std::vector<TextPart> cut_document(const HoldOut& held_out, int32_t source, std:
   for (const size_t end : block_ends(text, block)) {
     const std::string_view content = text.substr(begin, end - begin);
     const Hash128 content_hash = content.size() == text.size() ? hash : hash128(content);
-    const bool is_out = held_out.holds_out(source, block_hash(text_hash(content_hash), begin));
+    const bool is_out = held_out.holds_out(source, text_hash(content_hash));
     if (parts.empty() || parts.back().held_out != is_out) {
       parts.push_back({{}, is_out});
       part_begin = begin;

@@ -1,7 +1,8 @@
 // Which text of data.train is held out: whole documents, or blocks of documents where a source has
-// too few of them or one that is too large. Decided from what one pass found in each source, and,
-// for blocks, a second pass over these sources. Everything is a function of the text, the fraction
-// and which documents are of one source; no seed enters. docs/data.md states the rules.
+// too few of them or one that is too large (content_blocks.h). Decided from what one pass found in
+// each source, and, for blocks, a second pass over these sources. Everything is a function of the
+// text, the fraction and which documents are of one source; no seed enters. docs/data.md states the
+// rules.
 //
 // Sizes are bytes of text, or tokens of token files.
 #pragma once
@@ -123,16 +124,6 @@ class HoldOut {
   std::vector<uint64_t> targets_;  // of each rule, for choose()
   double share_ = 0;
 };
-
-// The hash of the block of a document that begins at `begin`; `hash` is that of its text. A
-// document of one block has the hash of the document.
-inline uint64_t block_hash(uint64_t hash, uint64_t begin) {
-  return begin == 0 ? hash : hash_combine(hash, begin);
-}
-
-// Where the blocks of a text end: behind the last newline of the second half of `block` bytes, else
-// between two characters. The last has up to 1.5 times `block`. An empty text is one block.
-std::vector<size_t> block_ends(std::string_view text, uint64_t block);
 
 // Neighbouring blocks of a document on the same side.
 struct TextPart {

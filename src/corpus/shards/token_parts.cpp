@@ -1,16 +1,19 @@
 #include "corpus/shards/token_parts.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "corpus/shards/content_blocks.h"
 
 namespace lmtrain {
 namespace {
 
 struct Block {
-  uint64_t hash = 0;  // its place in the document included
+  uint64_t hash = 0;  // of its ids
   uint64_t tokens = 0;
   uint64_t raw_bytes = 0;
 };
@@ -27,22 +30,46 @@ class BlockReader {
     if (document.num_tokens <= size + size / 2)
       return {{scan_.hashes[index], document.num_tokens, document.raw_bytes}};
     std::vector<Block> blocks;
-    for (uint64_t begin = 0; begin < document.num_tokens;) {
-      const uint64_t left = document.num_tokens - begin;
-      const uint64_t count = left > size + size / 2 ? size : left;
-      ids_.resize(count);
+    uint64_t begin = 0;
+    for (const uint64_t end : block_ends_of(document, size)) {
+      ids_.resize(end - begin);
       read(document, begin);
-      blocks.push_back({block_hash(hash_of_ids(), begin), count, 0});
+      blocks.push_back({hash_of_ids(), end - begin, 0});
       for (const int32_t id : ids_) {
         if (static_cast<size_t>(id) >= piece_bytes_.size()) fail_changed();
         blocks.back().raw_bytes += piece_bytes_[static_cast<size_t>(id)];
       }
-      begin += count;
+      begin = end;
     }
     return blocks;
   }
 
  private:
+  // As those of a text (content_blocks.h); a position may be cut behind any id.
+  std::vector<uint64_t> block_ends_of(const ReferencedDocument& document, uint64_t size) {
+    constexpr uint64_t kWindow = ContentCuts::kWindowBytes / sizeof(int32_t);
+    constexpr uint64_t kChunk = uint64_t{1} << 16;
+    ContentCuts cuts(size / 2, document.num_tokens);
+    for (uint64_t next = 1; next < document.num_tokens; next += kChunk) {
+      const uint64_t first = next - std::min(next, kWindow);  // id of the first window
+      const uint64_t end = std::min(next + kChunk, document.num_tokens);
+      ids_.resize(end - first);
+      read(document, first);
+      const std::string_view bytes = bytes_of_ids();
+      for (uint64_t at = next; at < end; ++at)
+        cuts.add(at, content_key(bytes.substr(0, (at - first) * sizeof(int32_t))));
+    }
+    std::vector<uint64_t> ends;
+    uint64_t begin = 0;
+    const auto cut_evenly = [&](uint64_t end) {
+      for (; end - begin > size + size / 2; begin += size) ends.push_back(begin + size);
+      ends.push_back(end);
+      begin = end;
+    };
+    for (const uint64_t cut : cuts.finish()) cut_evenly(cut);
+    cut_evenly(document.num_tokens);
+    return ends;
+  }
   void read(const ReferencedDocument& document, uint64_t begin) {
     const ReferencedFile& file = scan_.files[document.file];
     if (!open_ || open_file_ != document.file) {
@@ -60,12 +87,10 @@ class BlockReader {
                 str(open_->path().string(),
                     ": changed while it was read; run the command again once it is complete"));
   }
-  uint64_t hash_of_ids() const {
-    return text_hash(Hasher()
-                         .add(std::string_view(reinterpret_cast<const char*>(ids_.data()),
-                                               ids_.size() * sizeof(int32_t)))
-                         .digest());
+  std::string_view bytes_of_ids() const {
+    return {reinterpret_cast<const char*>(ids_.data()), ids_.size() * sizeof(int32_t)};
   }
+  uint64_t hash_of_ids() const { return text_hash(Hasher().add(bytes_of_ids()).digest()); }
 
   const ScannedTokens& scan_;
   std::vector<uint32_t> piece_bytes_;

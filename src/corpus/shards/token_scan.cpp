@@ -58,6 +58,7 @@ class Scan {
     } else {
       scan_delimited(file, layout);
     }
+    add_block_sums(file.bytes(), file.bytes().size(), result_.files.back().sums);
     require_unchanged(source);
     if (result_.documents.size() == documents_before + 1 && layout.num_tokens > kSuspicious)
       log_warning(str(source.path.string(), ": one document of ", layout.num_tokens,
@@ -86,6 +87,9 @@ class Scan {
         visit(ids[i], place + i);
       }
       place += count;
+      // While these bytes are in memory.
+      add_block_sums(file.bytes(), byte + count * layout.bytes_per_token,
+                     result_.files.back().sums);
       progress_.advance(count * layout.bytes_per_token);
     }
   }

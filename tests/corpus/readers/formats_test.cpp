@@ -98,6 +98,13 @@ class Formats : public ::testing::Test {
 };
 
 // A text whose kind depends on i; all different.
+// One line: a long word, whose blocks are all the same, and numbers.
+std::string long_text() {
+  std::string text(100'000, 'x');
+  for (int64_t i = 0; text.size() < 300'000; ++i) text += str(" ", i * i);
+  return text;
+}
+
 std::string odd_text(int i) {
   const std::string name = str("document ", i);
   switch (i % 10) {
@@ -114,7 +121,7 @@ std::string odd_text(int i) {
     case 5:
       return i % 500 == 5 ? std::string() : "{\"text\": \"" + name + "\"}";
     case 6:
-      return i == 6 ? std::string(300'000, 'x') : name + "\r";
+      return i == 6 ? long_text() : name + "\r";
     default:
       return str(name, ": def f(x):\n    return x * ", i * i, "\n");
   }
