@@ -56,7 +56,9 @@ class BatchOrder {
   // Any k >= 0, also past num_batches() (in proportion, without end), except in an `epochs` run.
   // Thread-safe.
   int64_t batch_length(int64_t k) const;
-  Batch batch(int64_t k) const;
+  // With a share, reads the tokens of its rows alone; segments are left out only where the whole
+  // batch has none, so that a row is computed in the same way in every share.
+  Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
   // Ascending: every length a batch can have. What memory and compilation must be ready for.

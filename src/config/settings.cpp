@@ -1,5 +1,6 @@
 // The settings themselves; the model's are in model_settings.cpp, the tokenizer's in
-// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp.
+// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp, those of
+// several processes in parallel_settings.cpp.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -315,6 +316,7 @@ SettingTable config_settings(Config& config) {
   add_run_length(table, config.train);
   add_guard(table, config);
   add_output_settings(table, config);
+  add_parallel_settings(table, config.parallel);
   return table;
 }
 
