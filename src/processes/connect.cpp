@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -67,18 +68,36 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
 class QuietStreams {
  public:
-  QuietStreams() : out_(std::cout.rdbuf(sink_.rdbuf())), err_(std::cerr.rdbuf(sink_.rdbuf())) {}
+  QuietStreams() {
+    const std::lock_guard lock(shared().mutex);
+    if (shared().users++ > 0) return;
+    shared().out = std::cout.rdbuf(&shared().nothing);
+    shared().err = std::cerr.rdbuf(&shared().nothing);
+  }
   ~QuietStreams() {
-    std::cout.rdbuf(out_);
-    std::cerr.rdbuf(err_);
+    const std::lock_guard lock(shared().mutex);
+    if (--shared().users > 0) return;
+    std::cout.rdbuf(shared().out);
+    std::cerr.rdbuf(shared().err);
   }
   QuietStreams(const QuietStreams&) = delete;
   QuietStreams& operator=(const QuietStreams&) = delete;
 
  private:
-  std::ostringstream sink_;
-  std::streambuf* out_;
-  std::streambuf* err_;
+  struct Nothing : std::streambuf {
+    int overflow(int character) override { return traits_type::not_eof(character); }
+  };
+  struct Shared {
+    std::mutex mutex;  // guards the rest
+    int users = 0;
+    std::streambuf* out = nullptr;
+    std::streambuf* err = nullptr;
+    Nothing nothing;
+  };
+  static Shared& shared() {
+    static auto* all = new Shared;
+    return *all;
+  }
 };
 
 c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds timeout) {
@@ -214,14 +233,14 @@ class GlooProcesses final : public Processes {
     return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
   }
 
-  std::vector<std::string> all_gather(const std::string& bytes) override {
+  std::vector<std::string> gather_texts(const std::string& text) override {
     const std::vector<double> sizes =
-        all_gather(std::vector<double>{static_cast<double>(bytes.size())});
+        all_gather(std::vector<double>{static_cast<double>(text.size())});
     const auto longest = static_cast<int64_t>(*std::max_element(sizes.begin(), sizes.end()));
     std::vector<std::string> texts(static_cast<size_t>(count_));
     if (longest == 0) return texts;
     at::Tensor mine = at::zeros({longest}, at::kByte);
-    std::copy(bytes.begin(), bytes.end(), mine.data_ptr<uint8_t>());
+    std::copy(text.begin(), text.end(), mine.data_ptr<uint8_t>());
     at::Tensor all = at::empty({longest * count_}, at::kByte);
     exchange("all_gather", [&] { group_->_allgather_base(all, mine)->wait(); });
     const auto* data = reinterpret_cast<const char*>(all.data_ptr<uint8_t>());

@@ -11,7 +11,7 @@ class OnlyProcess final : public Processes {
   void broadcast(const at::Tensor& /*values*/) override {}
   std::string broadcast(const std::string& bytes) override { return bytes; }
   std::vector<double> all_gather(const std::vector<double>& values) override { return values; }
-  std::vector<std::string> all_gather(const std::string& bytes) override { return {bytes}; }
+  std::vector<std::string> gather_texts(const std::string& text) override { return {text}; }
   void barrier() override {}
   void tell(const std::string& /*message*/) override {}
   std::string listen() override {

@@ -57,7 +57,7 @@ class Processes {
   virtual std::string broadcast(const std::string& bytes) = 0;
   // Everybody's values, rank after rank. Each process gives as many.
   virtual std::vector<double> all_gather(const std::vector<double>& values) = 0;
-  virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
+  virtual std::vector<std::string> gather_texts(const std::string& text) = 0;
   virtual void barrier() = 0;
 
   // Waiting that may take hours, while another process prepares data. It has no time limit as long

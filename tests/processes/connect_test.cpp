@@ -48,7 +48,7 @@ TEST_P(Exchanges, BroadcastAndGather) {
     const std::string text(static_cast<size_t>(3 * rank), 'a' + static_cast<char>(rank));
     EXPECT_EQ(processes.broadcast(rank == 0 ? "from rank 0" : "none"), "from rank 0");
     EXPECT_EQ(processes.broadcast(std::string()), "");
-    const std::vector<std::string> texts = processes.all_gather(text);
+    const std::vector<std::string> texts = processes.gather_texts(text);
     const std::vector<double> numbers = processes.all_gather({0.1 * rank, -1.0});
     for (int other = 0; other < count; ++other) {
       const auto i = static_cast<size_t>(other);
