@@ -30,7 +30,10 @@ void add_run(SettingTable& t, Config& c) {
       .at_least(0);
   t.add("threads", &c.threads, "CPU threads.")
       .range(1, 4096)
-      .null_is("OMP_NUM_THREADS, else the processors this process may use", "auto");
+      .null_is(
+          "OMP_NUM_THREADS, else the processors this process may use, divided among the processes "
+          "of the run that share them",
+          "auto");
   t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
   t.add(
       "precision", &c.precision,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "device/torch_headers.h"
 #include "processes/group.h"
@@ -137,6 +138,29 @@ TEST(Connect, WhoGivesUpIsNamedByAll) {
     EXPECT_NE(messages[rank].find("rank 1 ("), std::string::npos) << messages[rank];
     EXPECT_NE(messages[rank].find("its shard is damaged"), std::string::npos) << messages[rank];
     EXPECT_EQ(codes[rank], 3);
+  }
+}
+
+// Under torchrun its agent serves the store, also to the processes that it starts again.
+TEST(Connect, UnderAnAgentEveryRankIsAClient) {
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.port = 0;
+  const c10d::TCPStore agent("127.0.0.1", options);
+  for (const int attempt : {0, 1}) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        Launch launch = launch_of(rank, 2, agent.getPort());
+        launch.agent_store = true;
+        launch.attempt = attempt;
+        const auto processes = connect_processes(launch, std::chrono::seconds(60));
+        EXPECT_EQ(processes->all_gather({1.0 * rank}), (std::vector<double>{0, 1}));
+        processes->leave();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   }
 }
 
