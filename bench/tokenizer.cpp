@@ -147,12 +147,12 @@ Json make_corpus(uint64_t size, const fs::path& folder, const std::vector<std::s
       std::string text = texts[i];
       for (size_t k = 0; k < text.size() / 200; ++k) {
         random = mix64(random);
-        const size_t place = random % text.size();
+        const size_t offset = random % text.size();
         const size_t from = (random >> 32) % text.size();
-        const size_t length = std::min<size_t>(8, text.size() - std::max(place, from));
+        const size_t length = std::min<size_t>(8, text.size() - std::max(offset, from));
         for (size_t j = 0; j < length; ++j) {
           // ASCII alone: the text stays valid UTF-8.
-          if (((text[place + j] | text[from + j]) & 0x80) == 0) text[place + j] = text[from + j];
+          if (((text[offset + j] | text[from + j]) & 0x80) == 0) text[offset + j] = text[from + j];
         }
       }
       lines += Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

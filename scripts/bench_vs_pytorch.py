@@ -23,40 +23,23 @@ Ratios are contestant / lmtrain within one round: above 1 lmtrain is faster (or 
 Every round also measures the best matrix product (`lmtrain bench`, the same dtype and device); "of matmul" is the model's
 FLOPs (6N + 6LDT a token, causal) at the contestant's speed, in percent of it; "MFU" counts 6N + 12LDT against the GPU's
 data sheet. Memory is the largest resident size of the process, the libraries' own pages included, or on a GPU the peak of
-its tensors, lmtrain's as `lmtrain bench` measures it. torch.compile needs g++ and Python's headers (Debian: python3-dev). Run it on an idle machine: threads that
-spin on busy processors take ten times as long, and the range shows it.
+its tensors, lmtrain's as `lmtrain bench` measures it. A contestant that runs out of memory is a row that says so.
+torch.compile needs g++ and Python's headers (Debian: python3-dev). Run it
+on an idle machine: threads that spin on busy processors take ten times as long, and the range shows it.
 """
 
 import argparse
 import json
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
 import time
 
-# Only the standard library here: a child's largest resident size begins at its parent's, so this process stays small.
-REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SIZES = {
-    "tiny": dict(hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4, vocab_size=1024),
-    "7m": dict(hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4, vocab_size=8192),
-    "30m": dict(hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8, vocab_size=8192),
-    "30m-32k": dict(hidden_size=384, intermediate_size=1056, num_hidden_layers=10, num_attention_heads=6, vocab_size=32000),
-    "124m": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, vocab_size=50304),
-    "350m": dict(hidden_size=1024, intermediate_size=2816, num_hidden_layers=24, num_attention_heads=16, vocab_size=50304),
-    "1.1b": dict(
-        hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32, num_key_value_heads=4,
-        vocab_size=32000, tie_word_embeddings=False,
-    ),
-}
-OPTIMIZER = dict(lr=1e-3, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.1)
-CLIP = 1.0
+from bench_processes import LMTRAIN, PYTHON, REPO, SIZES, ContestantFailed, make_spec, run_contestant, run_python, visible_gpu
+
 DROPPED_STEPS = 3
-# Settings of lmtrain's contestants, and which Python ones there are by default.
-LMTRAIN = {"lmtrain": {}, "lmtrain-graph": {"compile": "graph"}, "lmtrain-fp8": {"compile": "graph", "precision": "fp8"}}
-PYTHON = ["trainer", "loop", "compile", "hf-loop", "double", "pure-bf16", "pure-bf16-compile"]
 DEFAULT_CONTESTANTS = {
     ("cpu", "fp32"): ["lmtrain", "trainer", "loop", "compile"],
     ("cpu", "bf16"): ["lmtrain", "trainer", "loop", "compile", "pure-bf16", "pure-bf16-compile"],
@@ -67,103 +50,11 @@ DEFAULT_CONTESTANTS = {
 TOKENS = {"cpu": (4096, 4096), "cuda": (131072, 32768)}
 
 
-def run_process(command, threads, log, output=None):
-    """(exit status, largest resident size in bytes); standard output goes to `output`, or to the log too"""
-    environment = os.environ | {
-        "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false",
-        "CUDA_VISIBLE_DEVICES": visible_gpu(),  # Trainer would take all
-    }
-    with open(log, "wb") as messages, open(output or os.devnull, "wb") as printed:
-        process = subprocess.Popen(command, stdout=printed if output else messages, stderr=messages, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_maxrss * 1024
-
-
-def tail(path, count=15):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return "".join(file.readlines()[-count:])
-
-
-def run_python(name, spec):
-    result = os.path.join(spec["work"], f"{name}.result.json")
-    log = os.path.join(spec["work"], f"{name}.log")
-    spec_path = os.path.join(spec["work"], "spec.json")
-    with open(spec_path, "w", encoding="utf-8") as file:
-        json.dump(spec, file)
-    command = [sys.executable, os.path.join(REPO, "scripts", "bench_contestants.py"), name, spec_path, result]
-    status, resident = run_process(command, spec["threads"], log)
-    if status != 0:
-        sys.exit(f"{name} ended with {status}; the end of {log}:\n{tail(log)}")
-    with open(result, encoding="utf-8") as file:
-        measured = json.load(file)
-    return measured | {"memory": measured.get("memory") or resident}
-
-
-def run_lmtrain(name, spec, binary):
-    work = spec["work"]
-    config = {
-        "name": "bench", "seed": 1, "device": spec["device"], "precision": spec["precision"], "threads": spec["threads"],
-        "init_from": os.path.join(work, "start"),
-        "tokenizer": {"model": os.path.join(work, "tokenizer.model")},
-        "data": {
-            "train": [{"path": os.path.join(work, "tokens.bin")}], "eval_fraction": 0, "format": "tokens",
-            "cache_dir": os.path.join(work, "lmtrain-cache"), "shuffle": False,
-        },
-        "sequence": {
-            "max_length": spec["length"], "min_length": min(64, spec["length"]), "batching": "concat",
-            "schedule": {"type": "constant"},
-        },
-        "batch": {"tokens": spec["rows"] * spec["length"], "micro_tokens": spec["micro_rows"] * spec["length"]},
-        "optimizer": {"type": "adamw", **OPTIMIZER},
-        "lr_schedule": {"type": "constant", "warmup": 0},
-        "clip": {"type": "norm", "max": CLIP},
-        "train": {"steps": spec["steps"]},
-        "eval": {"every": 0},
-        "checkpoint": {"every": 0},
-        "log": {"every": 1, "tensorboard": False},
-    } | LMTRAIN[name]
-    path, run, log = (os.path.join(work, name + ending) for ending in (".json", "-run", ".log"))
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(config, file, indent=1)
-    shutil.rmtree(run, ignore_errors=True)
-    status, resident = run_process([binary, "train", path, "--run-dir", run], spec["threads"], log)
-    if status != 0:
-        sys.exit(f"{name} ended with {status}; the end of {log}:\n{tail(log)}")
-    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
-        lines = [line for line in map(json.loads, file) if "elapsed" in line and "loss" in line]
-    shutil.rmtree(run)  # with a checkpoint
-    elapsed = [0.0] + [line["elapsed"] for line in lines]
-    with open(log, encoding="utf-8", errors="replace") as file:
-        warnings = [line.strip() for line in file if line.startswith("warning:")]
-    bench = os.path.join(work, "lmtrain-bench.json")
-    status, _ = run_process([binary, "bench", path, "--steps", "1", "--json"], spec["threads"], log, bench)
-    if status != 0:
-        sys.exit(f"{name} bench ended with {status}; the end of {log}:\n{tail(log)}")
-    with open(bench, encoding="utf-8") as file:
-        measured = json.load(file)
-    of_length = measured["lengths"][0]
-    return {
-        "matmul_rate": measured["matmul_flops_per_second"],
-        "data_sheet_rate": measured["data_sheet_flops_per_second"],
-        "flops_per_token": of_length["flops_per_token"],
-        "times": [b - a for a, b in zip(elapsed, elapsed[1:])],
-        "losses": [line["loss"] for line in lines],
-        "memory": of_length["peak_memory"] if spec["device"] == "cuda" else resident,
-        "warnings": warnings,
-    }
-
-
 def processor_name():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         lines = file.read().splitlines()
     fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     return fields.get("model name", platform.machine()), fields.get("flags", "").split()
-
-
-def visible_gpu():
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
 
 
 def gpu_name():
@@ -247,15 +138,22 @@ def parse_arguments():
 
 
 def measure(arguments, spec):
-    """Results of every round by contestant."""
+    """Results of every round by contestant; without those that ran out of memory."""
     names = arguments.names
     runs = {name: [] for name in names}
     for round_index in range(arguments.rounds):
         turn = round_index % len(names)
         for name in names[turn:] + names[:turn]:
-            result = run_lmtrain(name, spec, arguments.lmtrain) if name in LMTRAIN else run_python(name, spec)
-            if len(result["times"]) != arguments.steps:
-                sys.exit(f"{name} took {len(result['times'])} steps, {arguments.steps} were wanted")
+            if name not in runs:
+                continue
+            try:
+                result = run_contestant(name, spec, arguments.lmtrain)
+            except ContestantFailed as failed:
+                if not failed.out_of_memory:
+                    sys.exit(str(failed))
+                print(f"round {round_index + 1} {name}: out of memory", file=sys.stderr, flush=True)
+                del runs[name]
+                continue
             result["step_seconds"] = statistics.median(result["times"][DROPPED_STEPS:])
             runs[name].append(result)
             print(f"round {round_index + 1} {name}: {result['step_seconds'] * 1e3:.1f} ms, {result['memory'] / 1e6:.0f} MB", file=sys.stderr, flush=True)
@@ -309,13 +207,14 @@ def main():
     )
     work = os.path.abspath(arguments.work or os.path.join(cache, "bench", arguments.size))
     os.makedirs(work, exist_ok=True)
-    spec = {
-        "work": work, "model": SIZES[arguments.size], "length": arguments.length, "steps": arguments.steps,
-        "rows": arguments.batch_tokens // arguments.length, "micro_rows": arguments.micro_tokens // arguments.length,
-        "device": arguments.device, "precision": arguments.precision, "threads": arguments.threads,
-        "optimizer": OPTIMIZER, "clip": CLIP, "corpus": arguments.corpus and os.path.abspath(arguments.corpus),
-    }
-    prepared = run_python("prepare", spec)
+    spec = make_spec(
+        work, arguments.size, arguments.length, arguments.steps, arguments.batch_tokens, arguments.micro_tokens, arguments.device,
+        arguments.precision, arguments.threads, arguments.corpus,
+    )
+    try:
+        prepared = run_python("prepare", spec)
+    except ContestantFailed as failed:
+        sys.exit(str(failed))
     print(
         f"{arguments.size} ({prepared['parameters'] / 1e6:.1f}M weights), length {arguments.length}, {arguments.batch_tokens} tokens a step, "
         f"{arguments.precision}, {arguments.threads} threads, torch {prepared['torch']}, {device_name}", flush=True,
@@ -326,19 +225,27 @@ def main():
         print(f"warning: load average {load:.1f} before the start: other work on this machine will spoil the figures", file=sys.stderr)
 
     runs = measure(arguments, spec)
+    out_of_memory = [name for name in arguments.names if name not in runs]
+    arguments.names = [name for name in arguments.names if name in runs]
+    if not arguments.names:
+        sys.exit("every contestant ran out of memory: give fewer --micro-tokens")
+    if base not in runs:
+        base = arguments.names[0]
     attention_flops = 12 * spec["model"]["num_hidden_layers"] * spec["model"]["hidden_size"] * arguments.length
     report = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": arguments.device, "device_name": device_name,
         "threads": arguments.threads, "torch": prepared["torch"], "size": arguments.size, "parameters": prepared["parameters"],
         "length": arguments.length, "batch_tokens": arguments.batch_tokens, "micro_tokens": arguments.micro_tokens,
         "precision": arguments.precision, "steps": arguments.steps, "rounds": arguments.rounds, "load_average_before": load,
-        "base": base,
+        "base": base, "out_of_memory": out_of_memory,
         "contestants": {name: summary_of(runs, name, base, arguments.batch_tokens, attention_flops) for name in arguments.names},
     }
     if base in LMTRAIN:
         report["matmul_rate"] = summarise([run["matmul_rate"] for run in runs[base]])
         print(f"best matrix product: {spread(report['matmul_rate'], 1e-9, '.0f')} GFLOP/s")
     print_table(report)
+    for name in out_of_memory:
+        print(f"{name}: out of memory with micro-batches of {arguments.micro_tokens} tokens")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)

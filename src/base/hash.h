@@ -2,8 +2,9 @@
 // change.
 //
 // crc32c: Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as in RFC 3720 appendix B.4;
-// file integrity. Hasher: a streaming 128-bit MurmurHash3 (x64 variant); content, split and order
-// fingerprints.
+// file integrity. hash128: MurmurHash3_x64_128 (Austin Appleby) with seed 0, of one string. Hasher:
+// a hash of a sequence of fields, built from hash128 and the mixing of SplitMix64; fingerprints of
+// content, splits and orders.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@
 
 namespace lmtrain {
 
-// Extends `crc` (0 to begin) over `size` bytes.
+// The CRC-32C of the bytes whose CRC is `crc` followed by `size` more at `data`. `crc` is 0 where
+// there are none before.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
 
 struct Hash128 {
@@ -25,7 +27,7 @@ struct Hash128 {
 };
 
 Hash128 hash128(std::string_view bytes);
-uint64_t hash64(std::string_view bytes);
+uint64_t hash64(std::string_view bytes);  // hash128(bytes).low
 
 // A bijective mixing of 64 bits (the finaliser of SplitMix64).
 constexpr uint64_t mix64(uint64_t x) {
@@ -34,14 +36,15 @@ constexpr uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
   return x ^ (x >> 31);
 }
+// A hash of the pair (a, b), in which the order counts.
 constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
-// Hashes a sequence of fields; each is prefixed by its length, so that ("ab","c") and ("a","bc")
-// differ.
+// Hashes a sequence of fields, in their order. A text is hashed with its length, so that ("ab","c")
+// and ("a","bc") differ; an integer is hashed as its 64 bits alone.
 class Hasher {
  public:
   Hasher() = default;
-  // Goes on from what digest() gave.
+  // Goes on from the digest() of the fields before.
   explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);

@@ -1,5 +1,5 @@
 // The memory of this process, and how much more it may have, as Linux tells it under /proc and
-// /sys. Bytes. `root` is "/" but in tests.
+// /sys. All figures are in bytes. Nothing here throws.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,24 @@
 
 namespace lmtrain {
 
-// What it occupies of the machine's memory: now, and at most since the last reset.
+// How much of the machine's memory the process occupies: now, and at most since the last reset. 0
+// where Linux does not tell.
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
-// Frees what the heap holds unused, and begins peak_resident_bytes() anew from what is left.
+// Gives memory that the heap holds unused back to the system, then makes peak_resident_bytes()
+// begin anew from what is left.
 void reset_peak_resident();
-// Has what the heap hands out next, up to `bytes`, lie in huge pages where the system gives them on
-// request: fewer addresses to translate. Touches nothing, but takes addresses: false where those
-// are limited (RLIMIT_AS), or where the system promises no block so large.
+// Asks the system for huge pages under the next `bytes` that the heap hands out, so that the
+// processor has fewer addresses to translate. It occupies no memory, but it needs that many bytes
+// of addresses: false, and nothing is asked, where addresses are limited (RLIMIT_AS) or where
+// malloc refuses a block so large. True does not promise that the system gives huge pages.
 bool prefer_huge_pages(uint64_t bytes);
 
-// What it may still touch before an allocation fails or the kernel ends a process: the least of
-// what the machine has available, what the memory limit of a control group (version 1 or 2) around
-// it leaves, caches that would be given up counted as free, and what RLIMIT_AS leaves. Nothing
-// where none is known.
+// How many more bytes the process may touch before an allocation fails or the kernel ends a
+// process. It is the least of three figures: the memory that the machine has available; what the
+// memory limit of each control group around the process leaves, where inactive file caches count as
+// free; and what RLIMIT_AS leaves. Nothing where none of them is known. `root` is "/" except in
+// tests.
 std::optional<uint64_t> available_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace lmtrain

@@ -8,9 +8,11 @@
 
 namespace lmtrain {
 
-// Those of its affinity mask, but no more than the CPU time that control groups around it allow
-// (as docker's --cpus sets it), which is rounded down: of threads that share less than a processor
-// each, one that has used its share holds up all. At least 1. `root` is "/" but in tests.
+// The number of processors in the affinity mask, or the CPU time that the control groups around the
+// process allow (docker's --cpus sets it), in processors, whichever is less; at least 1. The CPU
+// time is rounded down: where threads have less than a processor each, the one that has used up its
+// share holds up all others. Throws nothing. Files are read below `root`, which is "/" except in
+// tests.
 int available_processors(const std::filesystem::path& root = "/");
 
 }  // namespace lmtrain

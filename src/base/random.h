@@ -25,6 +25,7 @@ enum class RandomStream : uint64_t {
   kMixture = 8
 };
 
+// 64 random bits.
 constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {
   return hash_combine(hash_combine(seed, static_cast<uint64_t>(stream)), index);
 }
@@ -43,7 +44,7 @@ inline double random_normal(uint64_t seed, RandomStream stream, uint64_t index) 
 
 class Permutation {
  public:
-  // size 0 gives a permutation of nothing.
+  // A permutation of [0, size), another one for each `key`. Size 0 gives a permutation of nothing.
   Permutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
     const auto bits = static_cast<unsigned>(std::bit_width(size > 1 ? size - 1 : 1));
     half_bits_ = (bits + 1) / 2;
@@ -52,7 +53,8 @@ class Permutation {
 
   uint64_t size() const { return size_; }
 
-  // Requires index < size().
+  // Where `index` goes: a number in [0, size()), each for exactly one index. Requires index <
+  // size().
   uint64_t operator()(uint64_t index) const {
     do {
       index = encrypt(index);

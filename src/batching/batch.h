@@ -31,10 +31,10 @@ struct Batch {
   int64_t length = 0;
   std::vector<int32_t> inputs;     // [rows x length]; padding holds id 0
   std::vector<int32_t> targets;    // [rows x length]; kNoTarget where nothing is trained
-  std::vector<int64_t> documents;  // of every part of every row, by place; one may be in several
-  // Flattened places (row * length + place), ascending, where a piece of a document begins; every
-  // row's first place is among them. Attention and positions stay inside a segment. Empty: every
-  // row is one.
+  std::vector<int64_t> documents;  // of every part of every row, by position; one may be in several
+  // Flattened positions (row * length + position), ascending, where a piece of a document begins;
+  // every row's first position is among them. Attention and positions stay inside a segment. Empty:
+  // every row is one.
   std::vector<int32_t> segments;
   // The whole batch, as are documents; the share begins at first_row of it.
   int64_t num_targets = 0;

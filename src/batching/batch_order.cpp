@@ -46,17 +46,17 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
   throw Error(ErrorKind::kInternal, "sequence.batching is a way without rows");
 }
 
-// Appends the documents and segments of a row of `length`, from the place `begin` on, to the batch,
-// whose rows may be shorter: it then is several of them.
+// Appends the documents and segments of a row of `length`, from the position `begin` on, to the
+// batch, whose rows may be shorter: it then is several of them.
 void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<RowPart>& parts,
               bool apart) {
   for (const RowPart& part : parts) batch.documents.push_back(part.document);
   auto part = parts.begin();
   for (int64_t at = 0; at < length; at += batch.length) {
     batch.segments.push_back(static_cast<int32_t>(begin + at));
-    for (; part != parts.end() && part->place < at + batch.length; ++part) {
-      if (apart && part->place > at)
-        batch.segments.push_back(static_cast<int32_t>(begin + part->place));
+    for (; part != parts.end() && part->position < at + batch.length; ++part) {
+      if (apart && part->position > at)
+        batch.segments.push_back(static_cast<int32_t>(begin + part->position));
     }
   }
 }

@@ -61,13 +61,12 @@ class BatchOrder {
   Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
-  // Ascending: every length a batch can have. What memory and compilation must be ready for.
+  // Every length that a batch can have, ascending. Memory and compilation must be ready for each.
   std::vector<int64_t> batch_lengths() const;
-  // How many of the batches in [begin, end) have each of these lengths; found without visiting
-  // them. Only batches that batch_length() knows.
+  // How many of the batches in [begin, end) have each of batch_lengths(), without visiting the
+  // batches. Requires batches that batch_length() knows.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
-  // Targets that the documents of an epoch hold. What lengths() train of it falls short by what was
-  // truncated: nothing.
+  // Targets per epoch before truncation; equals the sum over lengths(), since nothing is truncated.
   int64_t targets_given() const;
   std::vector<CycleSummary> cycles() const;  // of the plan in force, the last one
   const std::vector<SourceSummary>& sources() const;

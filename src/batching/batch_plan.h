@@ -45,8 +45,10 @@ class BatchPlan {
   int64_t num_batches() const { return num_batches_; }
   // Any k >= 0; Error(kInternal) past the end of an `epochs` run.
   Slot at(int64_t k) const;
+  // How many rows of the stream of length `index` come before batch k.
   int64_t row_before(int64_t k, size_t index) const;
-  int64_t batches_of(size_t index) const;  // in the planned run
+  // How many batches of the planned run have length `index`.
+  int64_t batches_of(size_t index) const;
   std::vector<CycleSummary> cycles() const;
   std::vector<int64_t> batch_lengths() const;  // ascending: every length a batch can have
   // Batches of each of those lengths in [begin, end), 0 <= begin; found without visiting them.

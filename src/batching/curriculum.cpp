@@ -23,10 +23,10 @@ int64_t scaled(int64_t count, int64_t part, int64_t whole) {
   return static_cast<int64_t>((doubled + divisor) / (Wide{2} * divisor));
 }
 
-// Fisher & Yates. `place`: where the slice begins in the order; no two slices share random bits.
-void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t place) {
+// Fisher & Yates. `begin`: where the slice begins in the order; no two slices share random bits.
+void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t begin) {
   for (size_t i = slice.size(); i > 1; --i) {
-    const uint64_t bits = random_bits(key, RandomStream::kCurriculum, place + i - 1);
+    const uint64_t bits = random_bits(key, RandomStream::kCurriculum, begin + i - 1);
     std::swap(slice[i - 1], slice[static_cast<size_t>((Wide{bits} * i) >> 64)]);
   }
 }
@@ -94,10 +94,10 @@ std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::option
     append_slice(counts, key, order);
     return order;
   }
-  // Each place goes to the length that is furthest behind its share. The shortfalls always add up
-  // to one batch, so the largest is positive and no length gets more than its count.
+  // Each position goes to the length that is furthest behind its share. The shortfalls always add
+  // up to one batch, so the largest is positive and no length gets more than its count.
   std::vector<int64_t> shortfall(counts.size(), 0);  // in units of 1/total batch
-  for (int64_t place = 0; place < total; ++place) {
+  for (int64_t position = 0; position < total; ++position) {
     for (size_t i = 0; i < counts.size(); ++i) shortfall[i] += counts[i];
     const auto furthest = std::max_element(shortfall.begin(), shortfall.end());
     *furthest -= total;

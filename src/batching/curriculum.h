@@ -25,12 +25,13 @@ std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_
 // sub-cycles.
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
-// What one of `num_cycles` cycles has of counts[i] batches of length i; over all cycles they add
-// up.
+// How many of counts[i] batches of length i cycle `cycle` of [0, `num_cycles`) has; over all cycles
+// they add up.
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 
-// counts[i] batches of length i each.
+// The index of the length of every batch, in the order in which the batches come. Length i has
+// counts[i] batches. At most 256 lengths.
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key);
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
                                   int64_t num_cycles, std::optional<uint64_t> key);
@@ -42,7 +43,7 @@ class LengthSequence {
 
   int64_t size() const { return static_cast<int64_t>(order_.size()); }
   size_t at(int64_t position) const { return order_[static_cast<size_t>(position)]; }
-  // In [0, position); position <= size().
+  // How many entries of [0, position) are `index`; position <= size().
   int64_t count_before(int64_t position, size_t index) const;
 
  private:

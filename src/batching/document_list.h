@@ -16,28 +16,28 @@ class DocumentList {
   void add(int64_t first, int64_t end) {
     if (first == end) return;
     const bool adjacent =
-        !runs_.empty() && runs_.back().first + size_ - runs_.back().place == first;
+        !runs_.empty() && runs_.back().first + size_ - runs_.back().index == first;
     if (!adjacent) runs_.push_back({first, size_});
     size_ += end - first;
   }
 
   int64_t size() const { return size_; }
 
-  // The document at a place in [0, size()).
-  int64_t operator[](int64_t place) const {
+  // The document at an index in [0, size()).
+  int64_t operator[](int64_t index) const {
     const auto after =
-        std::upper_bound(runs_.begin(), runs_.end(), place,
-                         [](int64_t wanted, const Run& run) { return wanted < run.place; });
+        std::upper_bound(runs_.begin(), runs_.end(), index,
+                         [](int64_t wanted, const Run& run) { return wanted < run.index; });
     const Run& run = *std::prev(after);
-    return run.first + place - run.place;
+    return run.first + index - run.index;
   }
 
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (size_t i = 0; i < runs_.size(); ++i) {
-      const int64_t end = i + 1 < runs_.size() ? runs_[i + 1].place : size_;
-      for (int64_t place = runs_[i].place; place < end; ++place) {
-        visit(runs_[i].first + place - runs_[i].place);
+      const int64_t end = i + 1 < runs_.size() ? runs_[i + 1].index : size_;
+      for (int64_t index = runs_[i].index; index < end; ++index) {
+        visit(runs_[i].first + index - runs_[i].index);
       }
     }
   }
@@ -45,7 +45,7 @@ class DocumentList {
  private:
   struct Run {
     int64_t first;  // document
-    int64_t place;  // of that document in this list
+    int64_t index;  // of that document in this list
   };
   std::vector<Run> runs_;
   int64_t size_ = 0;

@@ -28,7 +28,7 @@ struct CycleSummary {
 
 // One entry of data.train.
 struct SourceSummary {
-  int32_t source = 0;  // its place there
+  int32_t source = 0;  // its index there
   double weight = 1;
   int64_t documents = 0;
   int64_t targets = 0;  // of one pass over it

@@ -14,7 +14,7 @@ class RankBitVector {
   RankBitVector() = default;
   explicit RankBitVector(int64_t bound) : words_(static_cast<size_t>(bound) / 64 + 1) {}
 
-  // All insertions come before rank(), and rank() before the questions.
+  // Numbers lie in [0, bound). All insertions come before rank(), and rank() before the questions.
   void insert(int64_t number) { word(number).bits |= bit(number); }
   void rank() {
     int64_t before = 0;

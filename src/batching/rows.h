@@ -20,7 +20,7 @@ struct RowLength {
 
 // Where a part of a document begins in a row.
 struct RowPart {
-  int64_t place = 0;
+  int64_t position = 0;
   int64_t document = 0;
 };
 
@@ -34,7 +34,7 @@ class Rows {
   // Ascending, only those that occur.
   const std::vector<RowLength>& lengths() const { return lengths_; }
   // Writes a row of lengths()[index] into spans of that length, which hold padding (0 and
-  // kNoTarget) beforehand, and what it is made of to the end of `parts`, the first at place 0.
+  // kNoTarget) beforehand, and what it is made of to the end of `parts`, the first at position 0.
   // Gives the number of targets.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
                        std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;

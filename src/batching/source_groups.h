@@ -20,7 +20,7 @@ struct SourceGroup {
 
 struct SourceGroups {
   std::vector<SourceGroup> groups;      // in the order of data.train
-  std::vector<SourceSummary> sources;   // by place in data.train; epochs are not known here
+  std::vector<SourceSummary> sources;   // by index in data.train; epochs are not known here
   std::vector<size_t> group_of_source;  // beside sources
 };
 

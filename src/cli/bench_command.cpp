@@ -116,7 +116,7 @@ int bench(const Options& options) {
   config.model.vocab_size = bench_vocab_size(config);
   config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it
   const BenchOptions bench_options{options.steps};
-  // A place where no profile can be written is found before the measuring; a profile that is there
+  // A path where no profile can be written is found before the measuring; a profile that is there
   // stays until there is another.
   if (!options.profile.empty() && !is_there(options.profile))
     write_file_atomic(options.profile, "");

@@ -57,7 +57,8 @@ inline CLI::Validator fraction() {
     return number_of(text) >= 0 && number_of(text) <= 1;
   });
 }
-// Of evaluation and sampling: in fp8 a result would depend on what else is in its batch.
+// The precisions of evaluation and sampling: in fp8 a result would depend on what else is in its
+// batch.
 inline CLI::Validator precision_of_weights() {
   return CLI::Validator(
       [](std::string& text) {

@@ -26,7 +26,7 @@ class Rules {
         break;
       }
     }
-    reader_.problem(reader_.origins().place(first), pointer_of(first), what);
+    reader_.problem(reader_.origins().origin(first), pointer_of(first), what);
   }
 
  private:
@@ -157,13 +157,13 @@ void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& 
   for (const char* key : {"train.steps", "train.tokens", "train.epochs"}) {
     if (reader.origins().given(key)) given.emplace_back(key);
   }
-  std::vector<std::string> places;
-  places.reserve(given.size());
+  std::vector<std::string> settings;
+  settings.reserve(given.size());
   for (const std::string& key : given) {
-    places.push_back(key + " (" + reader.origins().place(key) + ")");
+    settings.push_back(key + " (" + reader.origins().origin(key) + ")");
   }
   rules.require(given.size() <= 1, given.empty() ? std::vector<std::string>{"train"} : given,
-                join(places, " and ") + " are both given; allowed: one of steps, tokens, epochs");
+                join(settings, " and ") + " are both given; allowed: one of steps, tokens, epochs");
   rules.require(!given.empty() || c.tokens.has_value(), {"train"},
                 "none of train.steps, train.tokens, train.epochs has a value; give one");
 }

@@ -224,10 +224,10 @@ struct LogConfig {
 // configuration: two that differ in it alone are equal.
 struct ConfigOrigins {
   std::map<std::string, std::string>
-      places;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
-  bool given(const std::string& key) const { return places.contains(key); }
-  // The place of the key, else of the nearest section around it; empty when nothing is known.
-  std::string place(std::string key) const;
+      by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
+  bool given(const std::string& key) const { return by_key.contains(key); }
+  // The origin of the key, else of the nearest section around it; empty when nothing is known.
+  std::string origin(std::string key) const;
   bool operator==(const ConfigOrigins&) const { return true; }
 };
 

@@ -12,7 +12,7 @@
 namespace lmtrain {
 namespace {
 
-// What transformers' LlamaConfig takes where a file leaves a key out.
+// The defaults of transformers' LlamaConfig, for keys that a file leaves out.
 ModelConfig llama_defaults() {
   ModelConfig model;
   model.hidden_size = 4096;

@@ -31,13 +31,13 @@ void check_tokenizer(const Config& config, const InitFromFolder& folder, Setting
   if (config.tokenizer.model || config.tokenizer.allow_mismatch) return;
   if (reader.bad("tokenizer.model") || reader.bad("tokenizer.allow_mismatch")) return;
   if (folder.tokenizer_model) {
-    reader.problem(config.origins.place("tokenizer"), "/tokenizer/model",
+    reader.problem(config.origins.origin("tokenizer"), "/tokenizer/model",
                    "null trains a new tokenizer, whose ids mean nothing to the weights of "
                    "init_from; leave the key out to take " +
                        *folder.tokenizer_model + ", or set tokenizer.allow_mismatch to true");
     return;
   }
-  reader.problem(config.origins.place("init_from"), "/init_from",
+  reader.problem(config.origins.origin("init_from"), "/init_from",
                  "\"" + folder.folder + "\" " + why_no_tokenizer(folder.folder));
 }
 
@@ -99,7 +99,7 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
     if (!config.origins.given(setting.key) || reader.bad(setting.key)) continue;
     const std::string their_value = value_text(*their_table.find(setting.key));
     if (value_text(setting) == their_value) continue;
-    reader.problem(config.origins.place(setting.key), pointer_of(setting.key),
+    reader.problem(config.origins.origin(setting.key), pointer_of(setting.key),
                    value_text(setting) + " contradicts " + their_value + " in " +
                        folder.config_path + " (init_from); leave the key out");
   }

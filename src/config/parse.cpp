@@ -44,9 +44,9 @@ void resolve_defaults(Config& config) {
 
 }  // namespace
 
-std::string ConfigOrigins::place(std::string key) const {
+std::string ConfigOrigins::origin(std::string key) const {
   while (true) {
-    if (const auto found = places.find(key); found != places.end()) return found->second;
+    if (const auto found = by_key.find(key); found != by_key.end()) return found->second;
     if (key.empty()) return {};
     const size_t dot = key.rfind('.');
     key.resize(dot == std::string::npos ? 0 : dot);

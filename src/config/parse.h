@@ -34,7 +34,8 @@ Config parse_config(std::string_view text, const std::string& origin,
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from = InitFrom::kRead,
                    const CheckpointOfRun& checkpoint_of_run = {});
-// Relative paths and globs, seen from the current folder, become absolute.
+// Makes every path in the config absolute, as seen from the current folder: the globs of data.train
+// and data.eval, and every setting of kind kPath.
 void make_paths_absolute(Config& config);
 
 // The full configuration, every key present; parse_config of its dump gives the same Config back.

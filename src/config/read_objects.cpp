@@ -126,10 +126,10 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
     double& slot = *std::get<double*>(theta.slot);
     if (origins_.given(theta.key) && slot != aside.rope_theta) {
       wrong(*value, theta, here + "/rope_theta",
-            "contradicts rope_theta at " + origins_.place(theta.key));
+            "contradicts rope_theta at " + origins_.origin(theta.key));
     }
     slot = aside.rope_theta;
-    origins_.places[theta.key] = value->where;
+    origins_.by_key[theta.key] = value->where;
   }
   // Without a type there is no scaling (transformers 5), but unknown keys are still errors.
   if (object.find("rope_type") == nullptr && object.find("type") == nullptr) {
@@ -143,10 +143,10 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
   if (problems_.size() > before) return;
   auto& slot = *std::get<std::optional<RopeScalingConfig>*>(scaling.slot);
   if (origins_.given(scaling.key) && slot != aside.rope_scaling) {
-    wrong(node, self, here, "contradicts rope_scaling at " + origins_.place(scaling.key));
+    wrong(node, self, here, "contradicts rope_scaling at " + origins_.origin(scaling.key));
   }
   slot = aside.rope_scaling;
-  origins_.places[scaling.key] = node.where;
+  origins_.by_key[scaling.key] = node.where;
 }
 
 }  // namespace lmtrain

@@ -73,7 +73,7 @@ void SettingReader::wrong(const JsonNode& node, const Setting& setting, const st
 
 void SettingReader::read_section(const JsonNode& object, const SettingTable& table,
                                  const std::string& section, const std::string& pointer) {
-  origins_.places[section] = object.where;
+  origins_.by_key[section] = object.where;
   if (!object.is(Type::kObject)) {
     problem(object.where, pointer, quote_json(object) + " is not an object; allowed: { ... }");
     return;
@@ -86,7 +86,7 @@ void SettingReader::read_section(const JsonNode& object, const SettingTable& tab
     if (plain && table.is_section(key)) {
       read_section(member.value, table, key, below);
     } else if (const Setting* setting = plain ? table.find(key) : nullptr) {
-      if (!member.value.is(Type::kNull)) origins_.places[key] = member.value.where;
+      if (!member.value.is(Type::kNull)) origins_.by_key[key] = member.value.where;
       read(member.value, *setting, below);
     } else if (unknown_ == UnknownKeys::kError) {
       unknown_key(member, table, section, below);
@@ -173,7 +173,7 @@ bool SettingReader::read_null(const JsonNode& node, const Setting& setting) {
         if constexpr (requires { slot->reset(); }) slot->reset();
       },
       setting.slot);
-  origins_.places.erase(setting.key);
+  origins_.by_key.erase(setting.key);
   return true;
 }
 

@@ -155,7 +155,7 @@ std::string section_of(const std::string& key) {
 
 std::string last_component(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
-// What people coming from HF Trainer, torchtitan, nanoGPT or Marian type.
+// Names that people coming from HF Trainer, torchtitan, nanoGPT or Marian type.
 constexpr std::pair<const char*, const char*> kForeignNames[] = {
     {"learning_rate", "optimizer.lr"},
     {"warmup_steps", "lr_schedule.warmup"},

@@ -1,4 +1,4 @@
-// The table of settings: every key of the run configuration once, with its place in Config,
+// The table of settings: every key of the run configuration once, with its field in Config,
 // meaning, default and range.
 //
 // `config_settings(config)` binds the table to one Config: read through it to parse, print, explain
@@ -58,7 +58,7 @@ using SettingSlot =
                  std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
                  std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*>;
 
-// What JSON a setting takes.
+// The kind of JSON that a setting takes.
 enum class SettingKind {
   kBool,
   kInteger,
@@ -107,17 +107,21 @@ struct Setting {
   bool required = false;
   std::string used_key;                  // used only while the setting of this key ...
   std::vector<std::string> used_values;  // ... is one of these, as text
-  std::string source;
+  std::string source;                    // the paper or program that the setting is from
 
-  // For the table: each narrows the setting and returns it.
+  // For the table: each sets one property and returns the setting. Ranges hold for numbers and for
+  // the elements of lists.
   Setting& as(SettingKind new_kind);
   Setting& range(double low, double high);
   Setting& at_least(double low);
   Setting& above(double low);
   Setting& below(double low, double high);  // low <= value < high
+  // null is allowed, and stands for `meaning_of_null`; `written` is another way to write it,
+  // "auto".
   Setting& null_is(std::string meaning_of_null, std::string written = "");
-  Setting& default_is(std::string note);
+  Setting& default_is(std::string note);  // a default that the struct cannot state, in words
   Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
+  // The setting has an effect only while that of key `other` has one of `values`, as text.
   Setting& used_if(std::string other, std::vector<std::string> values);
   template <NamedEnum Enum>
   Setting& used_if(std::string other, std::initializer_list<Enum> values) {
@@ -125,8 +129,8 @@ struct Setting {
     for (const Enum value : values) names.push_back(name_of(value));
     return used_if(std::move(other), std::move(names));
   }
-  Setting& from(std::string reference);
-  Setting& must_be_given();
+  Setting& from(std::string reference);  // the paper or program that the setting is from
+  Setting& must_be_given();              // it has no default
 };
 
 struct SettingSection {
@@ -167,7 +171,7 @@ void add_parallel_settings(SettingTable& table, ParallelConfig& parallel);
 // betas of an optimizer, when none are given.
 std::vector<double> default_betas(OptimizerType type);
 
-// What the setting takes, in words: "a number above 0", "bucket | pad | pack | concat".
+// The values that the setting takes, in words: "a number above 0", "bucket | pad | pack | concat".
 std::string describe_allowed(const Setting& setting);
 // The value now in the slot, as the file would state it.
 nlohmann::ordered_json setting_value(const Setting& setting);

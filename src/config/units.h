@@ -39,7 +39,10 @@ std::string bytes_pattern();
 std::string duration_pattern();
 std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>& units);
 
+// "90s", "30min", "2h": in the largest unit of which the duration is a whole number, else in
+// seconds.
 std::string write_duration(double seconds);
+// "500 steps", "10M", "2%", "90s", "2 epochs".
 std::string write_training_duration(const TrainingDuration& duration);
 
 }  // namespace lmtrain

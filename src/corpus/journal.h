@@ -22,7 +22,7 @@ namespace lmtrain {
 struct TokensProgress {
   std::string fingerprint;
   bool in_eval = false;                 // in the text of data.eval; that of data.train is done
-  DocumentPlace next;                   // the first document not yet in the shards
+  DocumentLocation next;                // the first document not yet in the shards
   Hash128 content = Hasher().digest();  // of the documents before it
   ShardProgress train;
   int64_t train_bytes = 0;

@@ -160,8 +160,8 @@ void Preparation::choose_held_out() {
     Corpus some = request_.train;
     std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
     ProgressBar progress("choosing held-out text", some.total_bytes());
-    some.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
-      const int32_t source = some.files[place.file].source;
+    some.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+      const int32_t source = some.files[location.file].source;
       size_t begin = 0;
       for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
         const Hash128 hash = hash128(text.substr(begin, end - begin));
@@ -206,17 +206,18 @@ std::string Preparation::train_on_sample() const {
     Hasher content;
     {
       ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
-      request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
-        const Hash128 hash = hash128(text);
-        content.add(hash.low).add(hash.high);
-        if (!sample.selects(text_hash(hash))) return;
-        const int32_t source = request_.train.files[place.file].source;
-        for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
-          if (part.held_out) continue;
-          add(part.text.substr(0, left));
-          left -= std::min<uint64_t>(left, part.text.size());
-        }
-      });
+      request_.train.for_each(
+          progress, [&](std::string_view text, const DocumentLocation& location) {
+            const Hash128 hash = hash128(text);
+            content.add(hash.low).add(hash.high);
+            if (!sample.selects(text_hash(hash))) return;
+            const int32_t source = request_.train.files[location.file].source;
+            for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
+              if (part.held_out) continue;
+              add(part.text.substr(0, left));
+              left -= std::min<uint64_t>(left, part.text.size());
+            }
+          });
     }
     if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
     log_progress("training the tokenizer", /*keep=*/false);
@@ -276,13 +277,13 @@ FileTally Preparation::count_documents() const {
   int64_t documents = 0;
   Hasher content;
   ProgressBar progress("counting documents", request_.train.total_bytes());
-  request_.train.for_each(progress, [&](std::string_view text, const DocumentPlace& place) {
+  request_.train.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);
-    const int32_t source = request_.train.files[place.file].source;
+    const int32_t source = request_.train.files[location.file].source;
     for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
       if (part.held_out) continue;
-      tally.begin_document(place.file, documents++);
+      tally.begin_document(location.file, documents++);
     }
   });
   if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
@@ -307,12 +308,12 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
             if (!shards.has_eval()) fail_changed(pointer);  // the scan saw nothing to hold out
             shards.add_eval(document);
           } else {
-            progress.files.begin_document(document.place.file, shards.num_train_documents());
+            progress.files.begin_document(document.location.file, shards.num_train_documents());
             shards.add_train(document);
           }
           if (!document.whole) return;
           content.add(document.whole->low).add(document.whole->high);
-          progress.next = {document.place.file, document.place.position + 1};
+          progress.next = {document.location.file, document.location.position + 1};
           if (!journal_.due()) return;
           progress.content = content.digest();
           shards.sync(progress);

@@ -28,13 +28,17 @@ struct PreparationRequest {
   double eval_fraction = 0;  // 0 when `eval` is given
 };
 
-// What stands for the request without reading any text.
+// A key of the request that needs no text to be read: a hash of its settings and of the path, size
+// and time of each file.
 std::string index_key(const PreparationRequest& request);
 
 class Preparation {
  public:
+  // `request`, `cache` and `journal` must outlive the preparation.
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
+  // Makes all passes that the cache does not spare. Error(kData) for text that is empty or changes
+  // meanwhile; throws StopRequested on a signal. Call it once.
   PreparedData run();
   // After run(): the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }

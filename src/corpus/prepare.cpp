@@ -147,7 +147,7 @@ void tokenize_paths(const std::vector<std::string>& paths, DataFormat format,
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
   encoder.encode(corpus, HoldOut(), "tokenizing", [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
-    ++formats[corpus.files[document.place.file].format].documents;
+    ++formats[corpus.files[document.location.file].format].documents;
   });
   log_note("evaluation text: " + describe_formats(formats));
   if (writer.num_documents() == 0) {

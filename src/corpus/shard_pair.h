@@ -14,15 +14,17 @@ namespace lmtrain {
 
 class ShardPair {
  public:
+  // Begins train.bin and, with `has_eval`, eval.bin in `folder`, which must exist.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size, bool has_eval);
+  // Continues those of `progress`.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size,
             const TokensProgress& progress);
 
   void add_train(const EncodedDocument& document);
-  void add_eval(const EncodedDocument& document);
+  void add_eval(const EncodedDocument& document);  // requires has_eval()
   bool has_eval() const { return eval_ != nullptr; }
   int64_t num_train_documents() const { return train_->num_documents(); }
-  // Stores what is on disk now.
+  // Syncs both shards, and stores in `progress` how far they are.
   void sync(TokensProgress& progress);
   // Publishes both; stores their paths and counts.
   void finish(PreparedData& data);

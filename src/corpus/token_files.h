@@ -5,7 +5,7 @@
 //
 // Documents are found by Megatron's index; in llm.c's files by the id that begins each; elsewhere
 // by the tokenizer's EOS, which ends one, and its BOS, which begins one. They never go on in the
-// next file. Memory: 48 bytes a document. Error(kData) with file and place.
+// next file. Memory: 48 bytes a document. Error(kData) with file and location.
 #pragma once
 
 #include "config/config.h"

@@ -38,8 +38,8 @@ class GraphRecorder {
 // Why there are no graphs on this device; empty where there are.
 std::string why_no_graphs(const at::Device& device);
 
-// For a GPU with graphs. On a CPU, which has nothing to capture, the work itself is kept, and done
-// again at every launch: what is around it can be tested there.
+// A recorder for a CPU, or for a GPU where why_no_graphs() is empty. On a CPU capture() keeps the
+// work itself and launch() does it again, so that the code around graphs can be tested there.
 std::unique_ptr<GraphRecorder> graph_recorder(const at::Device& device);
 
 }  // namespace lmtrain

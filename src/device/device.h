@@ -15,7 +15,7 @@ namespace lmtrain {
 // is not there, saying why. Loads the CUDA library if needed.
 at::Device resolve_device(const std::string& name);
 
-// What a run computes in.
+// The number formats that a run computes in.
 struct Precision {
   at::ScalarType dtype;  // of the working weights and activations
   bool fp8 = false;      // the operands of products with a layer's matrices (ops/fp8.h)

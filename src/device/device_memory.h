@@ -13,9 +13,11 @@ namespace lmtrain {
 uint64_t peak_memory(const at::Device& device);
 // Gives back what is held unused, and begins peak_memory() anew.
 void reset_peak_memory(const at::Device& device);
-// What may still be asked for, where that is known.
+// How many bytes may still be asked for, where that is known. On a GPU this includes what the
+// allocator holds unused.
 std::optional<uint64_t> available_memory(const at::Device& device);
-// That tensors are about to take so much: on a CPU they then lie in huge pages.
+// Says that tensors are about to take so many bytes. On a CPU huge pages are asked for; on a GPU
+// nothing happens.
 void expect_memory(const at::Device& device, uint64_t bytes);
 // Returns when everything queued on the device is done.
 void synchronize(const at::Device& device);

@@ -25,7 +25,7 @@ inline constexpr bool kHasCudaKernels = false;
 // Whether they serve this GPU: the program has code for its architecture. Asked once a device; says
 // in the log when not.
 bool cuda_kernels_serve(const at::Device& device);
-// Of a GPU that they serve: 89 is 8.9.
+// The compute capability of a GPU that they serve: 89 is 8.9.
 int compute_capability(const at::Device& device);
 // "NVIDIA H200"; empty in a program without the kernels.
 std::string cuda_name(const at::Device& device);

@@ -1,9 +1,9 @@
 // How long the named phases of a step take. A phase is a scope that the code marks with
 // RECORD_USER_SCOPE("forward"), which costs nothing while nobody listens.
 //
-// While a PhaseTimes lives it listens to the thread that made it, and to those that autograd has
-// work for it; one at a time. On a GPU every phase then begins and ends with a synchronisation, so
-// that it is charged what it queues.
+// While a PhaseTimes lives it listens to the thread that made it, and to the threads on which
+// autograd works for that thread. Only one may live at a time. On a GPU every phase then begins and
+// ends with a synchronisation, so that a phase's time includes the work that it queues.
 #pragma once
 
 #include <ATen/core/Tensor.h>

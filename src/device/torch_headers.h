@@ -1,4 +1,5 @@
-// What the folders above this one include of libtorch; precompiled once (src/CMakeLists.txt).
+// The headers of libtorch that the folders above this one include; precompiled once
+// (src/CMakeLists.txt).
 #pragma once
 
 #include <ATen/ATen.h>

@@ -11,7 +11,8 @@
 
 namespace lmtrain {
 
-// Runs `action` with the profiler on; the trace as text.
+// Runs `action` once with the profiler on and returns the trace as text (JSON). Throws what
+// `action` throws; the profiler is off then.
 std::string record_trace(const at::Device& device, const std::function<void()>& action);
 
 }  // namespace lmtrain

@@ -2,7 +2,7 @@
 // or by the work itself, takes less of it, and none waits long for another.
 //
 // Pieces are numbered. Who takes which must change no bit of a result: no two pieces write to the
-// same place, and sums stay within a piece.
+// same address, and sums stay within a piece.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -41,8 +41,8 @@ class WorkQueue {
     return {begin, end};
   }
 
-  // f() on as many threads as `pieces` at a time keep busy; each takes from here until nothing is
-  // left.
+  // Calls f() once on each of several threads: on as many as have work when each takes `pieces` at
+  // a time. f takes pieces from this queue until none is left.
   template <class F>
   void run(int64_t pieces, const F& f) const {
     at::parallel_for(0, std::min(threads_, (count_ + pieces - 1) / pieces), 1,

@@ -15,13 +15,16 @@ namespace lmtrain {
 
 std::string crc_to_text(uint32_t crc);  // eight hex digits
 
-// `fields` is an object without "checksum". `indent` as in nlohmann::json::dump.
+// The text of the object `fields`, to which it adds "checksum", with a newline at its end. `indent`
+// is that of nlohmann::json::dump.
 std::string checked_json_text(nlohmann::json fields, int indent = 2);
 
-// Removes "checksum" from the object; the Error of `source` unless it is there and holds.
+// Checks "checksum" against the other fields of the object and removes it. The Error of `source`
+// (strict_json.h) unless it is there and holds.
 void take_checksum(nlohmann::json& fields, const JsonSource& source);
 
-// The fields of an object that checked_json_text wrote; the Error of `source` for anything else.
+// The fields, without "checksum", of text that checked_json_text wrote; the Error of `source` for
+// anything else.
 nlohmann::json parse_checked_json(std::string_view text, const JsonSource& source);
 // The same from a file of at most `most` bytes. Error(kData) naming it, Error(kIo).
 nlohmann::json read_checked_json(const std::filesystem::path& path, uint64_t most);

@@ -14,7 +14,7 @@ inline nlohmann::ordered_json finite_or_null(const std::optional<double>& value)
   return value ? finite_or_null(*value) : nlohmann::ordered_json(nullptr);
 }
 
-// Back from that. Throws as nlohmann's get where there is neither.
+// The number, or nothing for null. A string, array or object throws nlohmann::json::type_error.
 inline std::optional<double> number_if_any(const nlohmann::ordered_json& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }

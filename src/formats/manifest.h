@@ -30,6 +30,7 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+// The text of manifest.json, with its own checksum.
 std::string manifest_to_text(const Manifest& manifest);
 // Error(kCheckpoint), naming `origin`, for anything but a manifest whose own checksum holds; file
 // names that would leave the folder (a path separator, "..", NUL) are refused.
@@ -38,9 +39,10 @@ Manifest parse_manifest(std::string_view text, const std::string& origin);
 // Writes manifest.json into `folder` and syncs both. Call it when all other files are synced.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Reads the manifest of `folder` and checks size and CRC of the files it lists, with constant
-// memory. `skip_training_state` leaves out kOptimizerFile and kStateFile (eval, generate, export).
-// Error(kCheckpoint) naming the file and what is wrong.
+// Reads the manifest of `folder`, checks size and CRC of the files that it lists, with constant
+// memory, and returns it. Files that it does not list are ignored. `skip_training_state` leaves out
+// kOptimizerFile and kStateFile (eval, generate, export). Error(kCheckpoint) naming the file and
+// what is wrong; Error(kUsage) where the folder does not exist.
 Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
 
 }  // namespace lmtrain

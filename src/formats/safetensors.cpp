@@ -62,12 +62,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       : origin_(origin), data_(data), tensors_(tensors), metadata_(metadata) {}
 
   bool start_object(size_t /*size*/) override {
-    if (place_ == Place::kOutside) {
-      place_ = Place::kTop;
-    } else if (place_ == Place::kTop && name_ == kSafetensorsMetadataKey) {
-      place_ = Place::kMetadata;
-    } else if (place_ == Place::kTop) {
-      place_ = Place::kTensor;
+    if (scope_ == Scope::kOutside) {
+      scope_ = Scope::kTop;
+    } else if (scope_ == Scope::kTop && name_ == kSafetensorsMetadataKey) {
+      scope_ = Scope::kMetadata;
+    } else if (scope_ == Scope::kTop) {
+      scope_ = Scope::kTensor;
       field_ = Field::kNone;
       fields_seen_ = 0;
       shape_.clear();
@@ -79,14 +79,14 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(std::string& text) override {
-    if (place_ == Place::kTop) {
+    if (scope_ == Scope::kTop) {
       name_ = text;
       if (name_ == kSafetensorsMetadataKey) {
         if (std::exchange(metadata_seen_, true)) fail_here("stands twice");
       } else if (tensors_.contains(name_)) {
         fail_here("stands twice");
       }
-    } else if (place_ == Place::kMetadata) {
+    } else if (scope_ == Scope::kMetadata) {
       if (metadata_.contains(text)) fail_here(str("has the key ", quote(text), " twice"));
       metadata_key_ = text;
     } else {
@@ -103,9 +103,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool string(std::string& text) override {
-    if (place_ == Place::kMetadata) {
+    if (scope_ == Scope::kMetadata) {
       metadata_.emplace(metadata_key_, text);
-    } else if (place_ == Place::kTensor && field_ == Field::kDType) {
+    } else if (scope_ == Scope::kTensor && field_ == Field::kDType) {
       const std::optional<DType> dtype = dtype_from_name(text);
       if (!dtype) {
         throw Error(ErrorKind::kData,
@@ -120,10 +120,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_array(size_t /*size*/) override {
-    if (place_ == Place::kTensor && field_ == Field::kShape) {
-      place_ = Place::kShape;
-    } else if (place_ == Place::kTensor && field_ == Field::kOffsets) {
-      place_ = Place::kOffsets;
+    if (scope_ == Scope::kTensor && field_ == Field::kShape) {
+      scope_ = Scope::kShape;
+    } else if (scope_ == Scope::kTensor && field_ == Field::kOffsets) {
+      scope_ = Scope::kOffsets;
     } else {
       misplaced("an array");
     }
@@ -131,13 +131,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool number_unsigned(uint64_t value) override {
-    if (place_ == Place::kShape) {
+    if (scope_ == Scope::kShape) {
       if (shape_.size() == kMostDimensions) {
         fail_here(str("has more than ", kMostDimensions, " dimensions"));
       }
       if (!std::in_range<int64_t>(value)) fail_here(str("has a dimension of ", value));
       shape_.push_back(static_cast<int64_t>(value));
-    } else if (place_ == Place::kOffsets) {
+    } else if (scope_ == Scope::kOffsets) {
       if (offsets_.size() == 2) fail_here("has more than two data_offsets");
       offsets_.push_back(value);
     } else {
@@ -147,13 +147,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_array() override {
-    place_ = Place::kTensor;
+    scope_ = Scope::kTensor;
     return true;
   }
 
   bool end_object() override {
-    if (place_ == Place::kTensor) add_tensor();
-    place_ = place_ == Place::kTop ? Place::kOutside : Place::kTop;
+    if (scope_ == Scope::kTensor) add_tensor();
+    scope_ = scope_ == Scope::kTop ? Scope::kOutside : Scope::kTop;
     return true;
   }
 
@@ -173,7 +173,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Place { kOutside, kTop, kMetadata, kTensor, kShape, kOffsets };
+  enum class Scope { kOutside, kTop, kMetadata, kTensor, kShape, kOffsets };
   enum class Field { kNone, kDType, kShape, kOffsets };
   static constexpr unsigned kAllFields = 0b1110;
 
@@ -183,7 +183,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[noreturn]] void misplaced(const char* what) const {
-    if (place_ == Place::kOutside) fail(origin_, str("the header is ", what, ", not an object"));
+    if (scope_ == Scope::kOutside) fail(origin_, str("the header is ", what, ", not an object"));
     fail_here(str("has ", what, " where it cannot be"));
   }
 
@@ -224,7 +224,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::map<std::string, TensorView>& tensors_;
   std::map<std::string, std::string>& metadata_;
 
-  Place place_ = Place::kOutside;
+  Scope scope_ = Scope::kOutside;
   std::string name_;  // of the tensor, or the key of the metadata
   bool metadata_seen_ = false;
   std::string metadata_key_;
@@ -244,11 +244,11 @@ void check_no_holes(const std::string& origin, std::string_view data,
   std::vector<const Entry*> in_order;
   in_order.reserve(tensors.size());
   for (const Entry& entry : tensors) in_order.push_back(&entry);
-  const auto place = [](const Entry* entry) {
+  const auto extent = [](const Entry* entry) {
     return std::pair(entry->second.bytes.data(), entry->second.bytes.size());
   };
   std::sort(in_order.begin(), in_order.end(),
-            [&](const Entry* a, const Entry* b) { return place(a) < place(b); });
+            [&](const Entry* a, const Entry* b) { return extent(a) < extent(b); });
   const char* end = data.data();
   for (const Entry* entry : in_order) {
     const std::string_view bytes = entry->second.bytes;

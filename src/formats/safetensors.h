@@ -22,8 +22,8 @@ inline constexpr size_t kSafetensorsLengthBytes = 8;  // of the header size in f
 inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
 
-// The header size that stands in front, of bytes that begin as a safetensors file does: with it and
-// a JSON object.
+// The header size in bytes, where `head` (10 bytes of a file or more) begins as a safetensors file
+// does: with that size and a "{". Nothing for other bytes. The size is not checked.
 std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
 // In the order of the format, which sorts tensors by it so that larger elements come first.
@@ -39,6 +39,7 @@ struct TensorView {
 
 class SafetensorsFile {
  public:
+  // Maps the file and reads its header. Errors as above, and Error(kIo).
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
@@ -53,13 +54,15 @@ class SafetensorsFile {
   std::map<std::string, TensorView> tensors_;
 };
 
-// Parses and checks `file`, the bytes of a whole file; used by SafetensorsFile and the fuzzer. The
-// views point into it. Error(kData); `origin` names the file.
+// The tensors of `file`, the bytes of a whole file, by name; their views point into it. Stores the
+// entries of __metadata__ in `metadata`. Error(kData) as above; `origin` names the file in
+// messages. SafetensorsFile and the fuzzer use it.
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata);
 
-// A tensor to write: `data` must stay valid until written.
+// A tensor to write. `data` holds its elements, row-major, and must stay valid until they are
+// written.
 struct TensorToWrite {
   std::string name;
   DType dtype = DType::kF32;

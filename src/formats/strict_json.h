@@ -19,6 +19,8 @@ struct JsonSource {
   int max_depth = 16;                 // of objects and arrays that hold an object or array
 };
 
+// The value that `text` states. An Error of kind `source.kind` for anything but one JSON value that
+// keeps these rules; the message begins with `source.origin` and ends with `source.advice`.
 nlohmann::json parse_strict_json(std::string_view text, const JsonSource& source);
 
 }  // namespace lmtrain

@@ -2,7 +2,7 @@
 // several shards with model.safetensors.index.json (which maps every tensor to its file).
 //
 // Opening maps all files and checks them against each other; no tensor is copied. Errors: kUsage
-// when the folder does not exist, kData naming file and tensor for everything wrong inside.
+// when the path is no folder, kData naming file and tensor for everything wrong inside.
 #pragma once
 
 #include <filesystem>

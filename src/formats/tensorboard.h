@@ -29,6 +29,7 @@ class TensorboardWriter {
   explicit TensorboardWriter(const std::filesystem::path& folder,
                              std::optional<int64_t> resumed_from = std::nullopt);
 
+  // Appends the values as one event of optimizer step `step`, with the time of the call.
   void scalars(std::span<const Scalar> values, int64_t step);
   void scalar(std::string_view tag, double value, int64_t step);
 

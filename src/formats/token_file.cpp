@@ -119,7 +119,7 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
 
 fs::path index_of(const fs::path& path) { return fs::path(path).replace_extension(".idx"); }
 
-// What the .idx file says; every array of it is unaligned.
+// The content of the .idx file; every array of it is unaligned.
 class MegatronIndex {
  public:
   MegatronIndex(const fs::path& path, uint64_t data_bytes) : file_(path), data_bytes_(data_bytes) {

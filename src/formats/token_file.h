@@ -1,6 +1,6 @@
 // A file of token ids that another program wrote, to be read where it lies
 // (docs/formats/token_files.md): nanoGPT and OLMo (ids and nothing else), numpy's .npy, llm.c, and
-// Megatron's .bin with its .idx. Error(kData) naming file and place for one that is cut short or
+// Megatron's .bin with its .idx. Error(kData) naming file and location for one that is cut short or
 // contradicts itself.
 #pragma once
 
@@ -26,11 +26,13 @@ struct TokenFileLayout {
   std::vector<uint64_t> document_ends{};
 };
 
-// A file of ids and nothing else has two bytes an id if the vocabulary has at most 65536 pieces, as
-// its writers do, unless every second pair of bytes is zero; else four.
+// Tells the format by the first bytes, or by an .idx file of the same name, which it then reads
+// too. A file of ids and nothing else has two bytes an id if `vocab_size` (pieces of the tokenizer)
+// is at most 65536, as its writers do, unless every second pair of bytes is zero; else four.
 TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size);
 
-// Is this the index that belongs to another file (.idx)? It is read with that, not by itself.
+// Whether the name is that of an index (.idx), which is read with the file of ids that it belongs
+// to, not by itself.
 bool is_token_file_index(const std::filesystem::path& path);
 
 }  // namespace lmtrain

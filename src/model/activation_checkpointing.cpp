@@ -7,7 +7,7 @@
 namespace lmtrain {
 namespace {
 
-// What saved_data can carry.
+// The layer in a form that saved_data can carry.
 struct SavedLayer : torch::CustomClassHolder {
   explicit SavedLayer(LayerFunction layer_) : layer(std::move(layer_)) {}
   LayerFunction layer;

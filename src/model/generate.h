@@ -19,8 +19,8 @@ struct GenerateOptions {
 };
 
 // Tokens that continue `prompt` (at least one id). A context beyond the model's max_length loses
-// its oldest tokens. `on_token` sees each token as it is drawn and ends generation by returning
-// false. Token i is a function of (weights, prompt, seed, i).
+// its oldest tokens. `on_token` is called with each token that will be returned, as it is drawn,
+// and ends generation by returning false. Token i is a function of (weights, prompt, seed, i).
 std::vector<int32_t> generate(Llama& model, const std::vector<int32_t>& prompt,
                               const GenerateOptions& options,
                               const std::function<bool(int32_t)>& on_token);

@@ -16,7 +16,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return str("[", join(sizes, ", "), "]");
 }
 
-at::ScalarType scalar_type(const TensorView& view, const std::string& place) {
+at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
   switch (view.dtype) {
     case DType::kF32:
       return at::kFloat;
@@ -27,7 +27,7 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& place) {
     default:
       throw Error(
           ErrorKind::kData,
-          str(place, " has dtype ", dtype_name(view.dtype),
+          str(where, " has dtype ", dtype_name(view.dtype),
               "; lmtrain reads weights in F32, BF16 and F16: save the model in one of these"));
   }
 }
@@ -52,15 +52,15 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   }
   for (const ParameterSpec& spec : layout.parameters()) {
     const TensorView& view = files.at(spec.name);
-    const std::string place = str(files.folder().string(), ": tensor ", spec.name);
+    const std::string where = str(files.folder().string(), ": tensor ", spec.name);
     if (view.shape != spec.shape) {
       throw Error(ErrorKind::kData,
-                  str(place, " has shape ", shape_text(view.shape), ", the model needs ",
+                  str(where, " has shape ", shape_text(view.shape), ", the model needs ",
                       shape_text(spec.shape), "; config.json and weights do not belong together"));
     }
     // The bytes of a file need not be aligned for their type, so they are copied before they are
     // read as numbers.
-    const at::Tensor stored = at::empty(spec.shape, scalar_type(view, place));
+    const at::Tensor stored = at::empty(spec.shape, scalar_type(view, where));
     std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
     parameters.master_view(spec).copy_(stored);
   }

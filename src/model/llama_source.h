@@ -7,9 +7,10 @@
 // come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
 // "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
 //
-// The residual stream goes from layer to layer as its last summand, y, and the sum of those before,
-// x: the next norm adds them up. With activation checkpointing, where the sum is what is kept,
-// model/llama.cpp calls embed, whole_layer and head_loss one by one.
+// A pair goes from layer to layer in place of the residual stream x: `delta` is the newest summand
+// of x, `residual` the sum of the summands before it (none before the first layer), and
+// lm.add_rms_norm returns their sum and the norm of the sum. With activation checkpointing, where
+// the sum is what is kept, model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
 // Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
 // (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where
@@ -28,44 +29,51 @@ def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: T
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])
 
-def decoder_layer(y_BTD: Tensor, x_BTD: Optional[Tensor], layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
-                  segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, layer["input_layernorm"], rms_norm_eps)
-    attended_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
-    h_BTD, normed_BTD = lm.add_rms_norm(attended_BTD, h_BTD, layer["post_attention_layernorm"], rms_norm_eps)
-    return mlp(normed_BTD, layer), h_BTD
+# The block of the paper:
+#     a = attention(rms_norm(x))
+#     h = x + a
+#     m = mlp(rms_norm(h))
+#     x = h + m
+# Here x comes in, and goes out, as delta + residual: lm.add_rms_norm takes both additions.
+def decoder_layer(delta_BTD: Tensor, residual_BTD: Optional[Tensor], layer: Dict[str, Tensor], cos_PR: Tensor,
+                  sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, layer["input_layernorm"], rms_norm_eps)
+    a_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
+    h_BTD, normed_BTD = lm.add_rms_norm(a_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
+    m_BTD = mlp(normed_BTD, layer)
+    return m_BTD, h_BTD
 
 def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
                 segments: Optional[Tensor]) -> Tensor:
-    y_BTD, h_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
-    return h_BTD + y_BTD
+    delta_BTD, residual_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
+    return residual_BTD + delta_BTD
 
 def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.embedding(ids_BT, weights["embed_tokens"])
 
-def head_loss(y_BTD: Tensor, x_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
+def head_loss(delta_BTD: Tensor, residual_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
               weights: Dict[str, Tensor]) -> Tensor:
-    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, weights["norm"], rms_norm_eps)
+    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
 
 def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
             sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Optional[Tensor]]:
-    y_BTD = embed(ids_BT, weights)
-    x_BTD: Optional[Tensor] = None
+    delta_BTD = embed(ids_BT, weights)
+    residual_BTD: Optional[Tensor] = None
     for i in range(num_hidden_layers):
-        y_BTD, x_BTD = decoder_layer(y_BTD, x_BTD, layers[i], cos_PR, sin_PR, segments)
-    return y_BTD, x_BTD
+        delta_BTD, residual_BTD = decoder_layer(delta_BTD, residual_BTD, layers[i], cos_PR, sin_PR, segments)
+    return delta_BTD, residual_BTD
 
 def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    y_BTD, x_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
-    h_BTD, normed_BTD = lm.add_rms_norm(y_BTD, x_BTD, weights["norm"], rms_norm_eps)
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return lm.linear(normed_BTD, weights["lm_head"])
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    y_BTD, x_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
-    return head_loss(y_BTD, x_BTD, targets_BT, scale, weights)
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    return head_loss(delta_BTD, residual_BTD, targets_BT, scale, weights)
 )";
 
 }  // namespace lmtrain

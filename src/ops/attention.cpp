@@ -26,16 +26,16 @@ constexpr int64_t kLeastQueries = 256;
 constexpr int64_t kMostQueries = 2048;
 constexpr int64_t kPiecesOfThread = 16;
 
-// Of one query head; whole blocks.
+// How many queries of one query head a piece of work has; whole blocks.
 int64_t queries_at_once(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE) {
   const auto blocks = [&](int64_t queries) {
     const int64_t of_head = queries * k_BKTE.size(1) / q_BHTE.size(1);
     return std::max<int64_t>(1, of_head / kAttentionBlock);
   };
   const int64_t pieces = kPiecesOfThread * at::get_num_threads();
-  const int64_t places = q_BHTE.size(2) * k_BKTE.size(0) * k_BKTE.size(1) / pieces;
+  const int64_t queries = q_BHTE.size(2) * k_BKTE.size(0) * k_BKTE.size(1) / pieces;
   return kAttentionBlock *
-         std::clamp(places / kAttentionBlock, blocks(kLeastQueries), blocks(kMostQueries));
+         std::clamp(queries / kAttentionBlock, blocks(kLeastQueries), blocks(kMostQueries));
 }
 
 // One key/value head in one segment, and some of its queries.
@@ -61,7 +61,8 @@ void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, 
   });
 }
 
-// Every segment's places in its row, for each key/value head, with at most `queries` a piece.
+// The positions of each segment in its row, for each key/value head, with at most `queries` a
+// piece.
 std::vector<Work> work_of(const std::optional<at::Tensor>& segments, const at::Tensor& k_BKTE,
                           int64_t queries) {
   std::vector<Work> all;
@@ -75,8 +76,8 @@ std::vector<Work> work_of(const std::optional<at::Tensor>& segments, const at::T
     }
   };
   if (segments) {
-    const int32_t* place = elements<int32_t>(*segments);
-    for (int64_t i = 0; i + 1 < segments->numel(); ++i) add(place[i], place[i + 1]);
+    const int32_t* begins = elements<int32_t>(*segments);
+    for (int64_t i = 0; i + 1 < segments->numel(); ++i) add(begins[i], begins[i + 1]);
   } else {
     for (int64_t row = 0; row < k_BKTE.size(0); ++row) add(row * length, (row + 1) * length);
   }
@@ -94,12 +95,12 @@ HeadVectors<T> vectors(const at::Tensor& x_BHTE, const Work& work, int64_t head)
           x_BHTE.stride(2), x_BHTE.stride(1)};
 }
 
-// Of a position of the batch, in either table of angles.
-const float* angles_of(const at::Tensor& table_PR, int64_t place) {
-  return elements<float>(table_PR) + place % table_PR.size(0) * table_PR.size(1);
+// The row of a rotary table for a flattened position of the batch.
+const float* angles_of(const at::Tensor& table_PR, int64_t position) {
+  return elements<float>(table_PR) + position % table_PR.size(0) * table_PR.size(1);
 }
 
-// What forward and backward share.
+// The fields of a task that forward and backward share.
 template <class T>
 AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
                          const at::Tensor& y, const at::Tensor& logsumexp_BHT) {
@@ -110,9 +111,9 @@ AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
   task.size = x.q.size(3);
   task.heads = x.q.size(1) / x.k.size(1);
   task.scale = 1.0F / std::sqrt(static_cast<float>(task.size));
-  const int64_t place = work.batch * x.q.size(2) + work.begin;
-  task.cos = angles_of(angles.cos, place);
-  task.sin = angles_of(angles.sin, place);
+  const int64_t position = work.batch * x.q.size(2) + work.begin;
+  task.cos = angles_of(angles.cos, position);
+  task.sin = angles_of(angles.sin, position);
   const int64_t head = work.kv_head * task.heads;
   task.q = vectors<const T>(x.q, work, head);
   task.k = vectors<const T>(x.k, work, work.kv_head);
@@ -124,7 +125,7 @@ AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
   return task;
 }
 
-// Of y_BHTE: [B, H, T], fp32.
+// An empty logsumexp for y_BHTE: [B, H, T], fp32.
 at::Tensor empty_logsumexp(const at::Tensor& y) {
   return at::empty({y.size(0), y.size(1), y.size(2)}, y.options().dtype(at::kFloat));
 }
@@ -216,11 +217,12 @@ class RopeAttentionFunction : public torch::autograd::Function<RopeAttentionFunc
   }
 };
 
-// [B, 1, T, T]: whether place t attends to place s.
+// [B, 1, T, T]: whether position t attends to position s.
 at::Tensor segment_mask(const at::Tensor& segments, int64_t batch, int64_t length) {
-  const at::Tensor places = at::arange(batch * length, segments.options());
+  const at::Tensor positions = at::arange(batch * length, segments.options());
   const at::Tensor owner =
-      at::searchsorted(segments, places, /*out_int32=*/false, /*right=*/true).view({batch, length});
+      at::searchsorted(segments, positions, /*out_int32=*/false, /*right=*/true)
+          .view({batch, length});
   return (owner.unsqueeze(2) == owner.unsqueeze(1)).tril().unsqueeze(1);
 }
 

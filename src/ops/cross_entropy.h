@@ -9,9 +9,10 @@
 
 namespace lmtrain {
 
-// losses_N fp32 of logits_NV and targets_N int64. With a `grad_scale`, a scalar in fp64, the logits
-// are overwritten by their gradient, as operators.h says. On a CPU a target at or above V is an
-// error; a GPU is not asked, since that would wait for it.
+// Writes losses_N (fp32), the cross-entropy in nats of each row of logits_NV and of targets_N
+// (int64); 0 for a negative target. With a `grad_scale`, a scalar in fp64, the logits are
+// overwritten by their gradient, as operators.h says. On a CPU a target at or above V throws
+// c10::Error; on a GPU its loss is NaN, since asking would wait for the GPU.
 void cross_entropy_rows(const at::Tensor& logits, const at::Tensor& targets,
                         const at::Tensor& losses, const std::optional<at::Tensor>& grad_scale,
                         double z_loss);
@@ -22,10 +23,11 @@ void linear_cross_entropy_rows(const at::Tensor& x, const at::Tensor& weight,
                                const at::Tensor& losses,
                                const std::optional<at::Tensor>& grad_scale, double z_loss);
 
-// Their sum in fp64 and in a fixed order, times `scale`, a scalar in fp64: a scalar, fp32.
+// The sum of `losses`, taken in fp64 and in a fixed order, times `scale`, a scalar in fp64. Returns
+// a scalar in fp32.
 at::Tensor sum_row_losses(const at::Tensor& losses, const at::Tensor& scale);
 
-// `gradient`, multiplied in place by the scalar `d_loss`.
+// Multiplies `gradient` in place by the scalar `d_loss` and returns it.
 at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss);
 
 }  // namespace lmtrain

@@ -24,13 +24,13 @@ Fp8Copies cast_by_kernel(const at::Tensor& x_MN, const at::Tensor& amax, at::Sca
   if (layout != Fp8Layout::kColumns) copies.rows_MN = at::empty({padded, columns}, bytes);
   if (layout != Fp8Layout::kRows) copies.columns_NM = at::empty({columns, padded}, bytes);
   copies.inverse_scale = at::empty({}, amax.options());
-  const auto place = [](const at::Tensor& copy) {
+  const auto data = [](const at::Tensor& copy) {
     return copy.defined() ? static_cast<uint8_t*>(copy.data_ptr()) : nullptr;
   };
   on_cuda(x_MN, [&](const auto& call) {
     cuda::fp8_cast(call, x_MN.data_ptr(), elements<float>(amax), amax.numel(),
                    format == at::kFloat8_e4m3fn ? cuda::Fp8Format::kE4M3 : cuda::Fp8Format::kE5M2,
-                   place(copies.rows_MN), place(copies.columns_NM),
+                   data(copies.rows_MN), data(copies.columns_NM),
                    elements<float>(copies.inverse_scale), rows, padded, columns);
   });
   return copies;

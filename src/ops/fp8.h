@@ -33,7 +33,8 @@ enum class Fp8Layout { kRows, kColumns, kBoth };
 Fp8Copies fp8_cast(const at::Tensor& x_MN, const at::Tensor& amax, at::ScalarType format,
                    Fp8Layout layout);
 
-// One operand: its terms last, as the units for fp8 take them.
+// One operand [rows, K] of a product whose sums run over K; K is the last dimension, and
+// contiguous.
 struct Fp8Operand {
   const at::Tensor& values;
   const at::Tensor& inverse_scale;

@@ -23,7 +23,7 @@ at::Tensor product_with(const Fp8Copies& x8, const at::Tensor& weight_OI,
   return y_NO.narrow(0, 0, x.numel() / x.size(-1)).view(sizes);
 }
 
-// Of x its 8 bits are kept, of the weight nothing but the amax: it is cast again.
+// The forward keeps the 8 bits of x, and nothing but the amax of the weight, which is cast again.
 class Fp8LinearFunction : public torch::autograd::Function<Fp8LinearFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,

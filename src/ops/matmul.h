@@ -29,10 +29,10 @@ struct MatrixPart {
   int64_t rows, columns;
 };
 
-// What threads call with each part of a matrix that lies in their own cache: its rows are
-// contiguous, `stride` numbers apart. `beside` are matrices of the same shape whose part is read or
-// written there; they are prefetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), the
-// product's dtype.
+// A function that threads call with each part of a matrix while it lies in their own cache. Its
+// rows are contiguous, `stride` numbers apart. `beside` are matrices of the same shape whose part
+// is read or written there; they are prefetched meanwhile. T is float or Bf16
+// (kernels/cpu/kernels.h), the product's dtype.
 template <class T>
 struct TileFunction {
   std::vector<at::Tensor> beside;

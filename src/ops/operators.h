@@ -35,7 +35,7 @@ at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
 // 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are
-// fp32, R = E/2; P = T: a row of angles for each place in a row; P = N: one for each position of
+// fp32, R = E/2; P = T: a row of angles for each position of a row; P = N: one for each position of
 // the batch. Has a kernel on a GPU alone: on a CPU rope_attention rotates.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
@@ -47,12 +47,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
                                                                   int64_t num_heads,
                                                                   int64_t num_kv_heads);
 
-// softmax(q k' / sqrt(E)) v over the places up to one's own, H/K query heads to a key/value head;
-// q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments` int32 [S + 1], ascending: where each segment of the
-// N flattened positions begins, then N, again for every segment that is empty; attention stays
-// inside a segment, and every row begins one. Without it a row is one segment. The cost is the sum
-// of the squares of the segments' lengths on a GPU in bf16 and fp16, and in rope_attention on a
-// CPU; elsewhere segments cost a mask of [B, T, T].
+// softmax(q k' / sqrt(E)) v over the positions up to one's own, H/K query heads to a key/value
+// head; q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments`, int32 [S + 1], ascending, holds the flattened
+// positions where the segments begin, then N. Segments at the end may be empty: they begin at N
+// too. Attention stays inside a segment, and every row begins one. Without it a row is one segment.
+// The cost is the sum of the squares of the segments' lengths on a GPU in bf16 and fp16, and in
+// rope_attention on a CPU; elsewhere segments cost a mask of [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -104,8 +104,8 @@ at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor&
                                           const at::Tensor& targets, const at::Tensor& scale,
                                           double z_loss);
 
-// Rows of weight_VD by id. The gradient is summed in fp32 also for low-precision weights, where a
-// frequent token's sum would otherwise stop growing.
+// The rows of weight_VD that ids_BT (int64) name, [B, T, D]. The gradient is summed in fp32 also
+// for low-precision weights, where a frequent token's sum would otherwise stop growing.
 at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight);
 
 // "lm", under which the operators are registered; calling it links the registration in.

@@ -6,7 +6,7 @@
 namespace lmtrain {
 namespace {
 
-// Of the right operand, columns and units that are packed at a time: 4 MB, which stay in the cache.
+// Columns and units of the right operand that are packed at a time: 4 MB, which stay in the cache.
 // Units that are widened numbers are twice as many, so columns are half: else sums of few terms
 // would have to be kept for every column.
 constexpr int64_t kPackedColumns = 4096;
@@ -35,7 +35,7 @@ GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
   return {x.data + row * x.stride + column, x.stride};
 }
 
-// Of a part of a matrix, along its rows or columns, whichever are contiguous.
+// The cache lines of a part of a matrix, along its rows or columns, whichever are contiguous.
 template <class T>
 Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
   constexpr int64_t kMisaligned = 60;  // a strip's last line begins up to so many bytes later
@@ -45,7 +45,7 @@ Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
              : Lines(x.data, bytes(rows) + kMisaligned, bytes(x.column_stride), columns);
 }
 
-// Of a part, the rows that are the share of terms [term, term + kc) of all.
+// The rows of a part that are the share of terms [k, k + kc) of all K.
 MatrixPart share_of(const MatrixPart& part, int64_t k, int64_t kc, int64_t K) {
   const int64_t first = part.rows * k / K, end = part.rows * (k + kc) / K;
   return {part.row + first, part.column, end - first, part.columns};
@@ -113,7 +113,7 @@ class Division {
   }
 
   int64_t count() const { return parts(columns_, wide_) * tiles_; }
-  // Of what a thread works on at once, at most.
+  // The most rows and columns that a thread works on at once.
   int64_t rows_at_once() const { return rows_at_once_; }
   int64_t columns_at_once() const { return columns_at_once_; }
 
@@ -244,13 +244,14 @@ class PackedProduct {
     return {own.data, own.stride, 1};
   }
 
-  // What is fetched beside a piece's product of the terms from `term` on: what an epilogue will
-  // be consumed with, and what the left operand's next terms or rows are read or computed from.
+  // The memory that is fetched beside a piece's product of the terms from k on: what an epilogue
+  // will be consumed with, and what the left operand's next terms or rows are read or computed
+  // from.
   LinesList wanted_next(const MatrixPart& piece, int64_t k) const {
     const int64_t kc = b_.kc_at(k), next_k = k + kc;
     const int64_t next_row = piece.row + piece.rows;
     int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
-    // Of whole rows the other columns come before the next ones.
+    // The other columns of a whole row come before the next rows.
     if (c_.visit != nullptr && piece.column + piece.columns < b_.columns) next_rows = 0;
     LinesList list;
     if (c_.epilogue != nullptr) {

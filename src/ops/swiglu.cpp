@@ -30,8 +30,8 @@ Prologue<T> swiglu_parts(const at::Tensor& gate_up) {
           }};
 }
 
-// What becomes of dy_NF, part by part: d_gate_up, and y again. Only what is read is fetched beside
-// the products: they have not the time for all.
+// Turns dy_NF, part by part, into d_gate_up, and computes y again. Only what is read is fetched
+// beside the products: they have not the time for all.
 template <class T>
 Epilogue<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d_gate_up,
                                   const at::Tensor& y) {

@@ -1,4 +1,5 @@
-// What the element-wise rules share: their moments, and an update that is one fused kernel a range.
+// The base of the element-wise rules: their moments, and an update that is one fused kernel a
+// range.
 //
 // `Kernel` names the kernels of a rule:
 //   Constants     the numbers of an update that they read
@@ -66,10 +67,10 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
     const at::Tensor& master = parameters_.master();
     const at::Tensor& working = parameters_.working();
     on_cpu(working, [&]<class T>(T) {
-      for_each_piece(range, [&](int64_t place, int64_t moment, int64_t count) {
-        Kernel::template cpu<T>()(elements<float>(master) + place,
+      for_each_piece(range, [&](int64_t offset, int64_t moment, int64_t count) {
+        Kernel::template cpu<T>()(elements<float>(master) + offset,
                                   (elements<float>(moments_.moment(kMoment)) + moment)...,
-                                  elements<float>(grad) + place, elements<T>(working) + place,
+                                  elements<float>(grad) + offset, elements<T>(working) + offset,
                                   count, *constants);
       });
     });

@@ -9,11 +9,11 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
                          const std::vector<std::string>& names, const ParameterFilter& takes) {
   const ParameterLayout& layout = parameters.layout();
   const std::vector<ParameterSpec>& specs = layout.parameters();
-  struct Place {
+  struct Slice {
     const ParameterSpec* spec;
     int64_t moment;
   };
-  std::vector<Place> places;
+  std::vector<Slice> slices;
   int64_t moment_size = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (!takes(specs[i])) continue;
@@ -25,16 +25,16 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
                            ranges_.back().first + ranges_.back().size == first;
     if (!continues) ranges_.push_back({first, 0, moment_size, group});
     ranges_.back().size += end - first;
-    places.push_back({&specs[i], moment_size});
+    slices.push_back({&specs[i], moment_size});
     moment_size += end - first;
   }
   for (const std::string& name : names) {
     const at::Tensor moment = at::zeros({moment_size}, parameters.master().options());
     moments_.push_back(moment);
-    for (const Place& place : places) {
-      const ParameterSpec& spec = *place.spec;
+    for (const Slice& slice : slices) {
+      const ParameterSpec& spec = *slice.spec;
       buffers_.push_back({str(name, ".", spec.name),
-                          moment.narrow(0, place.moment, spec.numel()).view(spec.shape)});
+                          moment.narrow(0, slice.moment, spec.numel()).view(spec.shape)});
     }
   }
 }

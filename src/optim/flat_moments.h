@@ -48,7 +48,7 @@ inline bool every_parameter(const ParameterSpec&) { return true; }
 // Whether the fused kernels serve these parameters.
 bool has_fused_update(const Parameters& parameters);
 
-// Calls f(place in the parameters, place in the moments, count) for pieces of the range, on all
+// Calls f(offset in the parameters, offset in the moments, count) for pieces of the range, on all
 // threads.
 template <class F>
 void for_each_piece(const FlatRange& range, const F& f) {

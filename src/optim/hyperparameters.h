@@ -16,6 +16,7 @@ class Hyperparameters {
  public:
   explicit Hyperparameters(const OptimizerConfig& config);
 
+  // Entry i of optimizer.betas, from 0, at this update.
   double beta(size_t i, const RunClock& run) const;
   double weight_decay(const ParameterGroup& group, const RunClock& run) const;
 

@@ -22,7 +22,7 @@ namespace lmtrain {
 class Muon : public Optimizer {
  public:
   Muon(const OptimizerConfig& config, Parameters& parameters);
-  // Iterating in a dtype of choice.
+  // The same with another dtype for the iteration (newton_schulz.h).
   Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
   const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
@@ -33,7 +33,7 @@ class Muon : public Optimizer {
     ParameterGroup group;
     double scale;  // s
   };
-  // Of one shape once the tall ones are transposed: iterated together.
+  // Matrices that have one shape once the tall ones are transposed; they are iterated together.
   struct Batch {
     int64_t rows = 0, columns = 0;  // rows <= columns
     std::vector<Matrix> matrices;

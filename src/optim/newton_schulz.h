@@ -10,11 +10,12 @@
 
 namespace lmtrain {
 
-// A batch of matrices [B, m, n], m <= n, each of norm at most 1; all products in its dtype.
+// Returns X after `steps` iterations for a batch of matrices [B, m, n], m <= n, each of Frobenius
+// norm at most 1. All products have the dtype of x.
 at::Tensor newton_schulz(at::Tensor x_Bmn, int64_t steps);
 
-// What Muon iterates in: bf16, as torch.optim.Muon, where the device has it; else the dtype of the
-// weights. fp64 stays fp64.
+// The dtype in which Muon iterates: bf16, as torch.optim.Muon, where the device has it; else the
+// dtype of the weights. fp64 stays fp64.
 at::ScalarType newton_schulz_dtype(const at::Tensor& weights);
 
 }  // namespace lmtrain

@@ -18,7 +18,7 @@
 
 namespace lmtrain {
 
-// What changes from update to update.
+// The numbers that change from update to update.
 struct UpdateStep {
   int64_t number = 1;     // of the update, from 1; skipped batches do not count
   double lr = 0;          // of the schedule

@@ -9,7 +9,7 @@
 namespace lmtrain {
 namespace {
 
-// What a step needs beside state and weights stays small for large models.
+// The memory that a step needs beside state and weights stays small for large models.
 constexpr int64_t kMaxBatchElements = int64_t{1} << 25;
 
 at::Tensor rotated(const at::Tensor& x_Brc, const at::Tensor& left, const at::Tensor& right) {

@@ -2,7 +2,7 @@
 // corrections, clipping factor. One struct (kernels/cpu/kernels.h) for each range of an
 // element-wise rule.
 //
-// They lie at the same place for the whole run, so that what is launched is the same in every
+// They lie at the same address for the whole run, so that what is launched is the same in every
 // update, and a captured graph of it takes the new numbers.
 #pragma once
 
@@ -21,8 +21,9 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Those of `common`, with the factor of the gradient and each range's learning rate and weight
-  // decay. Queues the copy; whatever is launched later reads the new ones.
+  // Sets the numbers of every range: those of `common`, with the factor of the gradient and the
+  // range's learning rate and weight decay. Queues the copy; whatever is launched later reads the
+  // new ones.
   void set(Constants common, const std::vector<FlatRange>& ranges,
            const Hyperparameters& hyperparameters, const UpdateStep& step) {
     common.grad_scale = static_cast<float>(step.grad_scale);
@@ -38,6 +39,7 @@ class UpdateConstants {
     on_device_.copy_(host, /*non_blocking=*/true);
   }
 
+  // The numbers of a range, in memory of the device.
   const Constants* of(size_t range) const {
     return static_cast<const Constants*>(on_device_.data_ptr()) + range;
   }

@@ -1,4 +1,4 @@
-// What becomes of a step whose gradient is known: its update is applied, its batch is skipped, the
+// Decides about a step whose gradient is known: its update is applied, its batch is skipped, the
 // run goes back to its last checkpoint, or it ends. The trainer carries it out.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What is known of a batch that must not be applied, and the errors of a run whose numbers are
-// lost. What is done about either is decided by run/anomaly_policy.h and the trainer.
+// A description of a batch that must not be applied, and the errors of a run whose numbers are
+// lost. run/anomaly_policy.h and the trainer decide what is done about either.
 #pragma once
 
 #include <ATen/core/Tensor.h>

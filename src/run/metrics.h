@@ -1,6 +1,6 @@
-// What a run leaves for people and programs to read: metrics.jsonl, events.jsonl, status.json,
-// tensorboard/. The fields are docs/formats/run_folder.md's. Everything is written through, one
-// line a call; non-finite numbers become null.
+// The files that a run leaves for people and programs to read: metrics.jsonl, events.jsonl,
+// status.json, tensorboard/. The fields are docs/formats/run_folder.md's. Everything is written
+// through, one line a call; non-finite numbers become null.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -74,7 +74,7 @@ std::vector<Line> read_lines(std::string_view bytes) {
   return lines;
 }
 
-// The places of as many updates up to `last` as there can be in ascending order: a damaged step
+// The indices of as many updates up to `last` as there can be in ascending order: a damaged step
 // number costs its own line alone. (Longest increasing subsequence, by the smallest end of each
 // length.)
 std::vector<size_t> updates_in_order(const std::vector<Line>& lines, int64_t last) {
@@ -83,17 +83,17 @@ std::vector<size_t> updates_in_order(const std::vector<Line>& lines, int64_t las
   std::vector<size_t> before(lines.size(), kNowhere);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].kind != LineKind::kUpdate || lines[i].step > last) continue;
-    const auto place =
+    const auto slot =
         std::lower_bound(ends.begin(), ends.end(), lines[i].step,
                          [&](size_t end, int64_t step) { return lines[end].step < step; });
-    if (place != ends.begin()) before[i] = *(place - 1);
-    place == ends.end() ? ends.push_back(i) : void(*place = i);
+    if (slot != ends.begin()) before[i] = *(slot - 1);
+    slot == ends.end() ? ends.push_back(i) : void(*slot = i);
   }
-  std::vector<size_t> places;
+  std::vector<size_t> indices;
   for (size_t i = ends.empty() ? kNowhere : ends.back(); i != kNowhere; i = before[i])
-    places.push_back(i);
-  std::reverse(places.begin(), places.end());
-  return places;
+    indices.push_back(i);
+  std::reverse(indices.begin(), indices.end());
+  return indices;
 }
 
 // NAME.damaged-1 and so on, the first that is free.
@@ -119,7 +119,7 @@ Mended mend(std::string_view bytes, const TrainingState& state) {
     if (step > known + 1) mended.damage.lost.emplace_back(known + 1, step - 1);
     known = step;
   };
-  for (const size_t place : updates) note_lost_before(lines[place].step);
+  for (const size_t i : updates) note_lost_before(lines[i].step);
   const bool whole_end = known == state.step;
   note_lost_before(state.step + 1);
   // Behind the last update that counts lies what is trained again, torn or not.

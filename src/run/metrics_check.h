@@ -1,8 +1,8 @@
 // metrics.jsonl held against the state that a run goes on from: line n of the updates is update n.
 //
-// What comes after the state is cut off: it is trained again. Before it, lines that are no lines of
-// metrics, and updates out of their order, are taken out; the file as it was is kept beside it. A
-// changed digit cannot be noticed.
+// The lines after the state are cut off: those updates are trained again. Before it, lines that are
+// no lines of metrics, and updates out of their order, are taken out; the file as it was is kept
+// beside it. A changed digit cannot be noticed.
 #pragma once
 
 #include <cstdint>

@@ -150,7 +150,8 @@ double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead)
   const std::vector<int64_t> counts = ahead.order.count_lengths(state.batch, state.batch + batches);
   for (size_t i = 0; i < lengths.size(); ++i)
     left.training += static_cast<double>(counts[i]) * time_left_.batch_seconds(lengths[i]);
-  // What falls due on this step comes after it; on the last one it is what comes at the end anyway.
+  // Evaluations and saves that fall due on this step come after it; on the last one it is what
+  // comes at the end anyway.
   const RunClock& now = ahead.now;
   const double steps = static_cast<double>(std::max<int64_t>(0, batches - 1));
   const double part = batches > 0 ? steps / static_cast<double>(batches) : 0;

@@ -176,7 +176,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
     RunClock run = clock_of(config, order);
-    // Of another length than `order` perhaps.
+    // The run of `config` may have another length than `order`.
     if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
     const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
     run = run.after(static_cast<double>(position.step), static_cast<double>(position.tokens));

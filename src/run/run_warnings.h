@@ -1,4 +1,4 @@
-// What a run would do that is seldom meant, though nothing forbids it: many passes over little
+// Warnings of settings that are seldom meant, though nothing forbids them: many passes over little
 // text, a warm-up longer than the run, a rate that rises when a run is made longer. Each rule is
 // one function; `train`, `train --dry-run`, `resume` and `plan` print what they find as warnings.
 #pragma once
@@ -23,8 +23,9 @@ struct ResumePoint {
   int64_t step = 0;
   int64_t tokens = 0;
 };
-// The share of optimizer.lr that the next step has under `after` is above the one it had under
-// `before` (a decay that had begun and begins anew). Nothing where it is not. `order`: of `after`.
+// A warning where the next step's share of optimizer.lr under `after` is more than 5 % above its
+// share under `before`, as when a decay that had begun begins anew; else nothing. `order` is that
+// of `after`.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position);
 

@@ -1,5 +1,5 @@
-// What the parts of a run took so far, and from that how long the rest will take. It decides
-// nothing of a run.
+// Measures how long the parts of a run took, and estimates from that how long the rest will take.
+// It decides nothing of a run.
 //
 // A batch of a length takes the mean of those of this length, the latest kMemory of them having
 // most of the weight. The first one of a length, and the first evaluation and save, also set things

@@ -1,6 +1,6 @@
-// What is due after a step: the progress line stays, an evaluation, a checkpoint, the end. It is
-// decided here alone, by a pure function of the run's clock before and after the step and of what
-// may end the run; the trainer carries it out.
+// The things that are due after a step: the progress line stays, an evaluation, a checkpoint, the
+// end. It is decided here alone, by a pure function of the run's clock before and after the step
+// and of what may end the run; the trainer carries it out.
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,7 @@ class LengthCap {
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
             const RunClock& run);
 
+  // The longest row of a batch, in positions. Requires batch >= 0.
   int64_t at(int64_t batch) const;
   const std::vector<Step>& steps() const { return steps_; }  // ascending, the first at batch 0
 

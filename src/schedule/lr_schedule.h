@@ -1,7 +1,8 @@
-// The learning rate as a pure function of progress. Formulas: docs/schedules.md, which is the
-// contract's: warm-up of W: peak·(s + (1-s)·w(t/W)) for t < W; then a decay from peak to the floor
-// m = min_ratio·peak over the rest. t, T and W are in the unit of the run (run_clock.h). Past the
-// end the last value holds.
+// The learning rate as a pure function of progress t. The formulas are those of docs/schedules.md:
+// the warm-up is peak·(s + (1-s)·w(t/W)) for t < W, with s = `warmup_start` and w the
+// `warmup_shape`, which rises from 0 to 1; a decay from peak to min_ratio·peak follows. t, W and
+// the length of the run are in the unit of the run (run_clock.h). Past the end the last value
+// holds.
 #pragma once
 
 #include "config/config.h"
@@ -11,8 +12,8 @@ namespace lmtrain {
 
 class LrSchedule {
  public:
-  // How far `run` has come does not matter, only how long it is. Error(kConfig) for a duration
-  // of time.
+  // `peak` is the highest rate. How far `run` has come does not matter, only how long it is.
+  // Error(kConfig) for a warm-up or decay given as a duration of time.
   LrSchedule(const LrScheduleConfig& config, double peak, const RunClock& run);
 
   // The rate of the step that begins when so much of the run is done, in the unit of the run.

@@ -56,7 +56,7 @@ double RunClock::resolve(const TrainingDuration& duration) const {
     case Unit::kSeconds:
       throw Error(
           ErrorKind::kConfig,
-          "a duration of time has no fixed place in a run; give it in steps, tokens or percent");
+          "a duration of time has no fixed position in a run; give it in steps, tokens or percent");
   }
   unknown_unit();
 }

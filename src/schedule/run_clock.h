@@ -30,7 +30,7 @@ struct RunClock {
   RunClock after(double more_steps, double more_tokens, double more_seconds = 0) const;
 
   // `duration` in the unit of the run. Error(kConfig) for a duration of time, which has no fixed
-  // place in a run.
+  // position in a run.
   double resolve(const TrainingDuration& duration) const;
   // How many whole durations of `every` have passed, in the duration's own unit: 2 after 25 of
   // "10 steps". 0 where `every` is 0.

@@ -19,7 +19,9 @@ struct LoadedModelOptions {
 
 class LoadedModel {
  public:
-  // Error(kUsage) when there is no tokenizer, Error(kData) when it does not fit the model.
+  // Sets up libtorch's threads, and loads tokenizer and weights. Error(kUsage) when there is no
+  // tokenizer; Error(kData) when it has more pieces than the model, or when a file is damaged;
+  // Error(kConfig) for a device or precision that is not there.
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
   Llama& model() { return *model_; }

@@ -22,12 +22,15 @@ inline constexpr double kFp32Factor = 2.0;
 // eval.tokens made concrete; a number given is left as it is. `config` is resolved otherwise.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
-// Evaluations of the run, the first and the last included, before its batches are planned: as if
-// every position were a target. By the clock they are as many as every 5 % of the run.
+// How many evaluations the run has, the first and the last included. Its batches need not be
+// planned: every position counts as a target. Where `eval.every` is a duration of time, as many as
+// with 5 %.
 double count_evaluations(const Config& config, const PreparedData& data);
-// The part of the run that evaluations of `targets` each are: 0.1.
+// The part of all FLOPs of the run that its evaluations take when each has `targets` targets: 0.1
+// is a tenth.
 double evaluation_share(const Config& config, const PreparedData& data, int64_t targets);
-// What one costs in tokens of training.
+// The FLOPs of an evaluation of `targets` targets, as the number of training tokens that cost as
+// much.
 double evaluation_cost(const Config& config, int64_t targets);
 
 }  // namespace lmtrain

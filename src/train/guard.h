@@ -17,7 +17,8 @@
 
 namespace lmtrain {
 
-// Of the applied updates at one sequence length, oldest first, at most guard.window of each.
+// Losses and gradient norms of the applied updates at one sequence length, oldest first; at most
+// guard.window of each.
 struct GuardWindow {
   std::vector<double> losses;
   std::vector<double> grad_norms;
@@ -42,10 +43,12 @@ struct Verdict {
   std::string reason;  // for people
 };
 
-// What the guard says of a step; an update that is off limits to it ("off") is never in anomaly.
+// Whether the loss or the gradient norm of a step of this length is an anomaly, and why. A rule
+// whose policy is "off" finds none. A pure function.
 Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
                    double grad_norm);
-// The step was applied.
+// Takes an applied step into the windows of its length, unless on_spike is off, and ends the skips
+// in a row.
 void note_update(const GuardConfig& config, GuardState& state, int64_t length, double loss,
                  double grad_norm);
 

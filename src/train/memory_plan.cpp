@@ -8,7 +8,7 @@
 namespace lmtrain {
 namespace {
 
-// What the backward of one position needs of a layer (model/llama_source.h), in bytes: the inputs
+// Bytes that the backward of one position needs of a layer (model/llama_source.h): the inputs
 // of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
 // matrices, of which one is that output and one is computed again, unless they are kept in fp8.
 int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,

@@ -1,4 +1,4 @@
-// What a run will hold in memory, computed from shapes alone: bytes of what is allocated once, and
+// The memory that a run will hold, computed from shapes alone: bytes of what is allocated once, and
 // of what one micro-batch keeps from its forward for its backward. An estimate: allocators round up
 // and matrix libraries have workspaces of their own.
 #pragma once
@@ -17,8 +17,8 @@ struct MemoryPlan {
   int64_t gradient = 0;         // fp32, summed over the step
   int64_t optimizer = 0;        // state of the update rule
   int64_t activations = 0;      // of the layers, kept for the backward of the largest micro-batch
-  int64_t logits = 0;           // of the same; its gradient takes its place
-  int64_t micro_gradient = 0;   // of the same, before it is added to the sum
+  int64_t logits = 0;           // of that micro-batch; their gradient overwrites them
+  int64_t micro_gradient = 0;   // of that micro-batch, before it is added to `gradient`
   int64_t snapshot = 0;         // host memory, while a checkpoint is written beside training
 
   int64_t device_total() const {

@@ -35,18 +35,18 @@ bool by_the_clock(const TrainingDuration& duration) {
 std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule, const RunClock& run,
                                                     double per_step) {
   const double last = run.total - per_step;
-  std::vector<std::pair<double, std::string>> places = {{0, "start"},
-                                                        {schedule.warmup(), "end of warm-up"},
-                                                        {0.25 * run.total, "25 %"},
-                                                        {0.50 * run.total, "50 %"},
-                                                        {0.75 * run.total, "75 %"},
-                                                        {last, "last step"}};
+  std::vector<std::pair<double, std::string>> milestones = {{0, "start"},
+                                                            {schedule.warmup(), "end of warm-up"},
+                                                            {0.25 * run.total, "25 %"},
+                                                            {0.50 * run.total, "50 %"},
+                                                            {0.75 * run.total, "75 %"},
+                                                            {last, "last step"}};
   if (schedule.decay_begin() > schedule.warmup() && schedule.decay_begin() < run.total)
-    places.emplace_back(schedule.decay_begin(), "decay begins");
-  std::stable_sort(places.begin(), places.end(),
+    milestones.emplace_back(schedule.decay_begin(), "decay begins");
+  std::stable_sort(milestones.begin(), milestones.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<LearningRatePoint> points;
-  for (const auto& [done, at] : places) {
+  for (const auto& [done, at] : milestones) {
     // A rate belongs to a whole step: the first that begins there or later.
     const double before = std::ceil(done / per_step - 1e-9);
     points.push_back({at, static_cast<int64_t>(before) + 1, schedule.at(before * per_step)});

@@ -1,5 +1,5 @@
-// What a run would do, worked out from its config and prepared data without training anything: what
-// `lmtrain plan` shows.
+// The plan of a run, which `lmtrain plan` shows: worked out from config and prepared data, without
+// training anything.
 #pragma once
 
 #include <optional>
@@ -36,9 +36,9 @@ struct RunPlan {
 // `config` is resolved.
 RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order);
 
-// [column][index into order.batch_lengths()]: the part of the batches of each of `columns` equal
-// parts of the run that have this length; from at most 64 batches a column. Fewer columns for fewer
-// batches.
+// Divides the batches of the run into `columns` equal parts, or into as many as there are batches.
+// Entry [column][i] is the share of the part's batches that have length order.batch_lengths()[i],
+// estimated from at most 64 batches of the part.
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
 
 }  // namespace lmtrain

@@ -19,7 +19,7 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
     return std::lower_bound(batch.segments.begin(), batch.segments.end(), row * batch.length);
   };
   std::vector<int32_t> segments(at(first_row), at(first_row + rows));
-  for (int32_t& place : segments) place -= static_cast<int32_t>(first_row * batch.length);
+  for (int32_t& begin : segments) begin -= static_cast<int32_t>(first_row * batch.length);
   return segments;
 }
 

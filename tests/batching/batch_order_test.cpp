@@ -337,7 +337,7 @@ TEST_P(BatchOrderProperties, StreamsRunEpochAfterEpoch) {
   const Mixture sources = mixture(shard);
   const BatchOrder batches = order(shard, steps(400));
   const BatchOrder lengths = uncapped(shard, steps(400));
-  std::map<int64_t, std::set<int64_t>> places;  // targets by length
+  std::map<int64_t, std::set<int64_t>> offsets;  // of targets, by length
   std::map<int64_t, int64_t> rows;
   Coverage found = coverage(shard);
   bool straddled = false;
@@ -348,7 +348,7 @@ TEST_P(BatchOrderProperties, StreamsRunEpochAfterEpoch) {
     EXPECT_EQ(rows_drawn(batch, length), kBatchTokens / length);
     rows[length] += kBatchTokens / length;
     for (const int32_t target : batch.targets) {
-      if (target != kNoTarget) places[length].insert(target - 1);
+      if (target != kNoTarget) offsets[length].insert(target - 1);
     }
     if (k % 67 != 0) continue;
     for (const LengthSummary& summary : batches.lengths()) {
@@ -356,9 +356,10 @@ TEST_P(BatchOrderProperties, StreamsRunEpochAfterEpoch) {
           static_cast<double>(rows[summary.length]) / static_cast<double>(summary.rows_per_epoch);
       straddled |= whole > 1 && whole != std::floor(whole);
       const double slack = sources.runs.empty() ? 0 : 0.05 * whole + 0.05;  // rows are rounded
-      for (const int64_t place : places[summary.length]) {
-        const auto times = static_cast<double>(found.count(place));
-        const double weight = sources.weight_of(found.document_of(static_cast<int32_t>(place) + 1));
+      for (const int64_t offset : offsets[summary.length]) {
+        const auto times = static_cast<double>(found.count(offset));
+        const double weight =
+            sources.weight_of(found.document_of(static_cast<int32_t>(offset) + 1));
         EXPECT_GE(times, std::floor(std::floor(std::max(0.0, whole - slack)) * weight));
         EXPECT_LE(times, std::ceil(std::ceil(whole + slack) * weight));
       }

@@ -44,16 +44,17 @@ TEST(Curriculum, WeightsOfSixLengths) {
   EXPECT_EQ(sub_cycle_weights(Growth::kP2, 1), (std::vector<Counts>{{1}}));
 }
 
-TEST(Curriculum, MixKeepsTheShareAtEveryPlace) {
+TEST(Curriculum, MixKeepsTheShareAtEveryPosition) {
   const Counts counts = {500, 300, 150, 49, 1};
   const auto regular = mix_lengths(counts, std::nullopt);
   EXPECT_EQ(counts_of(regular, counts.size()), counts);
   Counts so_far(counts.size(), 0);
-  for (size_t place = 0; place < regular.size(); ++place) {
-    ++so_far[regular[place]];
+  for (size_t position = 0; position < regular.size(); ++position) {
+    ++so_far[regular[position]];
     for (size_t i = 0; i < counts.size(); ++i) {
-      const double share = static_cast<double>(counts[i]) * static_cast<double>(place + 1) / 1000;
-      EXPECT_LT(std::abs(static_cast<double>(so_far[i]) - share), 2.0) << place;
+      const double share =
+          static_cast<double>(counts[i]) * static_cast<double>(position + 1) / 1000;
+      EXPECT_LT(std::abs(static_cast<double>(so_far[i]) - share), 2.0) << position;
     }
   }
   const auto shuffled = mix_lengths(counts, 1);
@@ -70,12 +71,12 @@ TEST(Curriculum, GrowFollowsTheWeightsExactly) {
     const auto order = grow_lengths(counts, Growth::kP2, 1, key);
     ASSERT_EQ(order.size(), 6U * 63);
     const auto weights = sub_cycle_weights(Growth::kP2, 6);
-    auto place = order.begin();
+    auto next = order.begin();
     for (size_t sub_cycle = 0; sub_cycle < 6; ++sub_cycle) {
       int64_t size = 0;
       for (size_t i = 0; i < 6; ++i) size += weights[i][sub_cycle];
-      const std::vector<uint8_t> slice(place, place + size);
-      place += size;
+      const std::vector<uint8_t> slice(next, next + size);
+      next += size;
       const Counts found = counts_of(slice, 6);
       for (size_t i = 0; i < 6; ++i) EXPECT_EQ(found[i], weights[i][sub_cycle]);
       EXPECT_EQ(std::is_sorted(slice.begin(), slice.end()), !key);
@@ -98,9 +99,10 @@ TEST(Curriculum, SequenceCountsWhatCameBefore) {
   const auto order = mix_lengths({400, 300, 70}, 9);
   const LengthSequence sequence(order, 3);
   Counts so_far(3, 0);
-  for (int64_t place = 0; place <= sequence.size(); ++place) {
-    for (size_t i = 0; i < 3; ++i) ASSERT_EQ(sequence.count_before(place, i), so_far[i]) << place;
-    if (place < sequence.size()) ++so_far[sequence.at(place)];
+  for (int64_t position = 0; position <= sequence.size(); ++position) {
+    for (size_t i = 0; i < 3; ++i)
+      ASSERT_EQ(sequence.count_before(position, i), so_far[i]) << position;
+    if (position < sequence.size()) ++so_far[sequence.at(position)];
   }
 }
 

@@ -38,7 +38,7 @@ std::vector<Row> rows_of(const Rows& rows) {
       Row content{std::vector<int32_t>(length, 0), std::vector<int32_t>(length, kNone)};
       const size_t before = parts.size();
       rows.fill(i, row, content.inputs, content.targets, parts);
-      EXPECT_EQ(parts.at(before).place, 0);
+      EXPECT_EQ(parts.at(before).position, 0);
       all.push_back(content);
     }
     EXPECT_EQ(static_cast<int64_t>(parts.size()), rows.lengths()[i].pieces);

@@ -102,9 +102,9 @@ std::string Coverage::check_position(const Batch& batch, size_t i) {
   const int32_t input = batch.inputs[i];
   const int32_t target = batch.targets[i];
   if (target == kNoTarget) return "";
-  const auto place = static_cast<size_t>(target) - 1;
+  const auto offset = static_cast<size_t>(target) - 1;
   if (input != target - 1 || document_of(input) != document_of(target)) return "target";
-  ++count_[place];
+  ++count_[offset];
   ++total_;
   return "";
 }

@@ -1,4 +1,4 @@
-// A corpus whose token ids name their place: the token at place p of the shard has id p + 1 (0 is
+// A corpus whose token ids name their offset: the token at offset p of the shard has id p + 1 (0 is
 // left to padding). So a batch by itself shows which target of which document each position trains.
 #pragma once
 
@@ -31,7 +31,7 @@ Mixture one_source();
 // Runs of a few documents each, the sources in turn.
 Mixture mixture_of(int64_t num_documents, const std::vector<double>& weights);
 
-// How often each place of a shard was a target.
+// How often each offset of a shard was a target.
 class Coverage {
  public:
   // `apart`: whether attention is promised to stay inside a document.
@@ -47,7 +47,7 @@ class Coverage {
   // whole, one of the two numbers around it), and nothing else ever.
   bool is(double epochs) const;
   int64_t total() const { return total_; }
-  int64_t count(int64_t place) const { return count_[static_cast<size_t>(place)]; }
+  int64_t count(int64_t offset) const { return count_[static_cast<size_t>(offset)]; }
   int64_t document_of(int32_t id) const { return document_of_[static_cast<size_t>(id) - 1]; }
 
  private:
@@ -57,7 +57,7 @@ class Coverage {
   const TokenShard& shard_;
   Mixture mixture_;
   bool apart_;
-  std::vector<int64_t> document_of_;  // by place
+  std::vector<int64_t> document_of_;  // by offset
   std::vector<int64_t> count_;
   int64_t total_ = 0;
 };

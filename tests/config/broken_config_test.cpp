@@ -1,4 +1,4 @@
-// What a person sees for each kind of broken configuration: the place, the JSON pointer, what is
+// What a person sees for each kind of broken configuration: the location, the JSON pointer, what is
 // allowed, the cure.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct BrokenConfig {
 
 class Broken : public testing::TestWithParam<BrokenConfig> {};
 
-TEST_P(Broken, NamesPlacePointerAndCure) {
+TEST_P(Broken, NamesLocationPointerAndCure) {
   const BrokenConfig& param = GetParam();
   const std::vector<std::string> problems = problems_of(config_text(param.members));
   ASSERT_EQ(problems.size(), 1U) << join(problems, "\n");

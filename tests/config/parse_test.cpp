@@ -123,10 +123,10 @@ TEST(Parse, APastedLlamaConfigIsAccepted) {
 
 TEST(Parse, OriginsSayWhereAKeyStands) {
   const Config config = parsed("\"optimizer\":\n {\"lr\": 1}", {"seed=5"});
-  EXPECT_EQ(config.origins.place("optimizer.lr"), "run.json:3");
-  EXPECT_EQ(config.origins.place("seed"), "--set seed=5");
-  EXPECT_EQ(config.origins.place("optimizer.eps"), "run.json:3") << "the section";
-  EXPECT_EQ(config.origins.place("model.hidden_size"), "run.json:1") << "the file";
+  EXPECT_EQ(config.origins.origin("optimizer.lr"), "run.json:3");
+  EXPECT_EQ(config.origins.origin("seed"), "--set seed=5");
+  EXPECT_EQ(config.origins.origin("optimizer.eps"), "run.json:3") << "the section";
+  EXPECT_EQ(config.origins.origin("model.hidden_size"), "run.json:1") << "the file";
   EXPECT_TRUE(config.origins.given("optimizer.lr"));
   EXPECT_FALSE(config.origins.given("optimizer.eps"));
 }

@@ -1,4 +1,5 @@
-// The temporary folder of tests/base with the file operations that the tests of corpus need.
+// The temporary folder of tests/base with the file operations that the tests of corpus need, and
+// the tokenizer that they share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +14,11 @@
 namespace lmtrain {
 
 using testing::error_of;
+
+// A BPE tokenizer of 384 pieces (tests/reference/README.md).
+inline const std::string kTokenizerModel =
+    (std::filesystem::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model")
+        .native();
 
 class Folder : public testing::TemporaryFolder {
  public:

@@ -26,15 +26,12 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
 
-const std::string kModel =
-    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
-
 class Split : public ::testing::Test {
  protected:
   Split() {
     config_.data.train = {{folder_.str("corpus"), 1.0}};
     config_.data.cache_dir = folder_.str("cache");
-    config_.tokenizer.model = kModel;
+    config_.tokenizer.model = kTokenizerModel;
   }
 
   // Lines that are all different.
@@ -68,9 +65,9 @@ class Split : public ::testing::Test {
     std::map<std::string, std::string> rest = texts_;
     const auto remove = [&](const std::string& text, const std::string& path) {
       std::string& file = rest.at(path);
-      const size_t place = file.find(text);
-      ASSERT_NE(place, std::string::npos) << path;
-      file.replace(place, text.size(), "|");
+      const size_t offset = file.find(text);
+      ASSERT_NE(offset, std::string::npos) << path;
+      file.replace(offset, text.size(), "|");
     };
     const std::vector<Ids> train = ids_of(data.train_shard);
     std::string all_of_train;
@@ -98,7 +95,7 @@ class Split : public ::testing::Test {
   std::mt19937_64 random_{1};
   Folder folder_;
   Config config_;
-  Tokenizer tokenizer_ = Tokenizer::load(kModel);
+  Tokenizer tokenizer_ = Tokenizer::load(kTokenizerModel);
   std::map<std::string, std::string> texts_;
 };
 
@@ -279,15 +276,15 @@ TEST_F(Split, TokensOfOneDocument) {
   std::map<size_t, Ids> parts;
   for (const fs::path& shard : {data.train_shard, *data.eval_shard}) {
     for (const Ids& part : ids_of(shard)) {
-      const auto place = std::search(ids.begin(), ids.end(), part.begin(),
+      const auto found = std::search(ids.begin(), ids.end(), part.begin(),
                                      part.begin() + std::min<int64_t>(20, std::ssize(part)));
-      parts[static_cast<size_t>(place - ids.begin())] = part;
+      parts[static_cast<size_t>(found - ids.begin())] = part;
     }
   }
   EXPECT_GT(parts.size(), 15U);
   Ids together;
-  for (const auto& [place, part] : parts) {
-    ASSERT_EQ(place, together.size());
+  for (const auto& [offset, part] : parts) {
+    ASSERT_EQ(offset, together.size());
     together.insert(together.end(), part.begin(), part.end());
   }
   EXPECT_EQ(together, ids);

@@ -20,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kModel =
-    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
-
 // The documents of a shard as text.
 std::vector<std::string> texts_of(const fs::path& path, const Tokenizer& tokenizer) {
   const TokenShard shard(path, true);
@@ -45,7 +42,7 @@ class Prepare : public ::testing::Test {
     config_.data.train = {{folder_.str("corpus"), 1.0}};
     config_.data.cache_dir = folder_.str("cache");
     config_.data.eval_fraction = 0.1;
-    config_.tokenizer.model = kModel;
+    config_.tokenizer.model = kTokenizerModel;
   }
 
   static std::string text(int i) {
@@ -81,7 +78,7 @@ class Prepare : public ::testing::Test {
 
   Folder folder_;
   Config config_;
-  Tokenizer tokenizer_ = Tokenizer::load(kModel);
+  Tokenizer tokenizer_ = Tokenizer::load(kTokenizerModel);
 };
 
 TEST_F(Prepare, EveryDocumentIsOnOneSideInOrder) {
@@ -102,7 +99,7 @@ TEST_F(Prepare, EveryDocumentIsOnOneSideInOrder) {
   EXPECT_EQ(train, expected) << "byte order of path";
   EXPECT_EQ(data.train_bytes + data.eval_bytes, bytes);
   EXPECT_EQ(data.train_tokens, TokenShard(data.train_shard, true).num_tokens());
-  EXPECT_EQ(data.tokenizer_model, kModel);
+  EXPECT_EQ(data.tokenizer_model, kTokenizerModel);
 }
 
 TEST_F(Prepare, AddingDocumentsMovesNoOther) {
@@ -213,7 +210,7 @@ TEST_F(Prepare, ChangedTextOrSettingsGiveAnotherFingerprint) {
   EXPECT_EQ(std::unique(fingerprints.begin(), fingerprints.end()), fingerprints.end());
 }
 
-TEST_F(Prepare, TheFingerprintIsThatOfTheContentNotOfThePlace) {
+TEST_F(Prepare, TheFingerprintIsThatOfTheContentNotOfThePath) {
   const PreparedData first = prepare();
   fs::rename(folder_ / "corpus", folder_ / "moved");
   config_.data.train = {{folder_.str("moved/**/*.txt"), 1.0}};
@@ -434,13 +431,14 @@ TEST_F(Prepare, TokenizePaths) {
   folder_.write("odd.jsonl", "{\"text\": \"from json\"}\n");
   const fs::path shard = folder_ / "loose.bin";
   tokenize_paths({folder_.str("odd.jsonl"), folder_.str("corpus/0")}, DataFormat::kAuto, "text",
-                 kModel, true, true, shard);
+                 kTokenizerModel, true, true, shard);
   std::vector<std::string> expected;
   for (int i = 0; i < 10; ++i) expected.push_back(text(i));
   expected.emplace_back("from json");
   EXPECT_EQ(texts_of(shard, tokenizer_), expected);
   error_of(ErrorKind::kUsage, [&] {
-    tokenize_paths({folder_.str("nothing")}, DataFormat::kAuto, "text", kModel, true, true, shard);
+    tokenize_paths({folder_.str("nothing")}, DataFormat::kAuto, "text", kTokenizerModel, true, true,
+                   shard);
   });
 }
 

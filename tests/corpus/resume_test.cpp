@@ -154,9 +154,9 @@ TEST_F(Resume, WhatIsDoneIsNotReadAgain) {
   const fs::path path = folder_.path() / name(0);
   struct stat before {};
   ASSERT_EQ(::stat(path.c_str(), &before), 0);
-  const size_t place = read_file(path).find("document");
+  const size_t offset = read_file(path).find("document");
   const int fd = ::open(path.c_str(), O_WRONLY);
-  ASSERT_EQ(::pwrite(fd, "D", 1, static_cast<off_t>(place)), 1);
+  ASSERT_EQ(::pwrite(fd, "D", 1, static_cast<off_t>(offset)), 1);
   const timespec times[] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(::futimens(fd, times), 0);
   ::close(fd);

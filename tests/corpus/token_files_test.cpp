@@ -15,16 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
 
-const std::string kModel =
-    (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
-
 class TokenFiles : public ::testing::Test {
  protected:
   TokenFiles() {
     config_.data.format = DataFormat::kTokens;
     config_.data.cache_dir = folder_.str("cache");
     config_.data.eval_fraction = 0;
-    config_.tokenizer.model = kModel;
+    config_.tokenizer.model = kTokenizerModel;
     for (int i = 0; i < 100; ++i)
       texts_.push_back(str("document number ", i, std::string(static_cast<size_t>(i % 9), '\n')));
   }
@@ -68,7 +65,7 @@ class TokenFiles : public ::testing::Test {
 
   Folder folder_;
   Config config_;
-  Tokenizer tokenizer_ = Tokenizer::load(kModel);
+  Tokenizer tokenizer_ = Tokenizer::load(kTokenizerModel);
   std::vector<std::string> texts_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files of the run that name `path`. Events, the log and former configs tell what was, at the place
+// Files of the run that name `path`. Events, the log and former configs tell what was, at the path
 // where it was.
 std::vector<std::string> files_naming(const std::string& path, const RunDir& run) {
   std::vector<std::string> files;

@@ -1,5 +1,5 @@
 // Everything that can be wrong with what lmtrain is given: the exit code says whose fault it is,
-// and the message names the place and a cure. One row a case.
+// and the message names the location and a cure. One row a case.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ using Arguments = std::vector<std::string>;
 struct ErrorCase {
   std::string name;
   int exit_code = 0;
-  std::vector<std::string> parts;  // of the message: the place, what is wrong, the cure
+  std::vector<std::string> parts;  // of the message: the location, what is wrong, the cure
   std::function<Arguments(const Workspace&)> prepare;
 };
 
@@ -29,7 +29,7 @@ std::ostream& operator<<(std::ostream& out, const ErrorCase& test) { return out 
 
 class Errors : public ::testing::TestWithParam<ErrorCase> {};
 
-TEST_P(Errors, NamePlaceAndCure) {
+TEST_P(Errors, NameLocationAndCure) {
   const ErrorCase& test = GetParam();
   const Workspace workspace;
   const ProcessResult result = lmtrain(test.prepare(workspace));
@@ -527,7 +527,7 @@ std::vector<ErrorCase> target_cases() {
   };
 }
 
-// ---- Command line and places to write ----
+// ---- Command line and paths to write ----
 
 std::vector<ErrorCase> usage_cases() {
   return {

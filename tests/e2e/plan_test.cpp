@@ -54,7 +54,7 @@ TEST(Plan, IsWhatTheRunDoes) {
       const auto step = point.at("step").get<size_t>();
       ASSERT_LE(step, updates.size()) << point;
       const auto rate = updates[step - 1].at("lr").get<double>();
-      // In an epochs run the place of a step is known up to its padding.
+      // In an epochs run the position of a step is known up to its padding.
       EXPECT_NEAR(point.at("lr").get<double>(), rate, (epochs ? 0.02 : 1e-9) * 3e-3) << point;
     }
   }

@@ -57,7 +57,7 @@ TEST(Resume, TwoRunsAreBitIdentical) {
 
 TEST(Resume, OfAFinishedRunSaysSoAndChangesNothing) {
   const RunDir run = reference().run.copy(reference().fresh("finished"));
-  // A copy names its old place in config.json and status.json; its first resume puts in its own.
+  // A copy names its old path in config.json and status.json; its first resume puts in its own.
   ASSERT_EQ(lmtrain({"resume", run.path()}).exit_code, 0);
   const auto before = contents(run.folder());
   for (const std::vector<std::string>& command :

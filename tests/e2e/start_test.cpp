@@ -36,8 +36,8 @@ void expect_libraries_in(const fs::path& folder, const fs::path& program) {
     const size_t arrow = line.find("=> ");
     if (arrow == std::string::npos) continue;
     const std::string path = line.substr(arrow + 3, line.rfind(" (") - arrow - 3);
-    const fs::path place = fs::path(path).parent_path().lexically_normal();
-    if (place == folder) {
+    const fs::path parent = fs::path(path).parent_path().lexically_normal();
+    if (parent == folder) {
       ++found;
     } else {
       EXPECT_TRUE(path.starts_with("/lib") || path.starts_with("/usr/lib")) << line;
@@ -89,9 +89,9 @@ int64_t turns_of_spin(const std::map<std::string, std::string>& variables) {
   options.env.emplace("OMP_DISPLAY_ENV", "verbose");
   const ProcessResult result = lmtrain({"--version"}, options);
   const std::string name = "GOMP_SPINCOUNT = '";
-  const size_t place = result.err.find(name);
-  EXPECT_NE(place, std::string::npos) << result;
-  return place == std::string::npos ? -1 : std::stoll(result.err.substr(place + name.size()));
+  const size_t offset = result.err.find(name);
+  EXPECT_NE(offset, std::string::npos) << result;
+  return offset == std::string::npos ? -1 : std::stoll(result.err.substr(offset + name.size()));
 }
 
 TEST(Start, ThreadsThatWaitSpinShortlyUnlessToldOtherwise) {

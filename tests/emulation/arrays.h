@@ -31,8 +31,8 @@ class Array {
  public:
   explicit Array(int64_t size, int64_t shift = 0) : size_(size) {
     storage_.resize(static_cast<size_t>(size + shift + 2 * kGuard), cuda::from_float<T>(NAN));
-    const auto place = reinterpret_cast<uintptr_t>(storage_.data() + kGuard / 2);
-    first_ = kGuard / 2 + static_cast<int64_t>((16 - place % 16) % 16 / sizeof(T)) + shift;
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data() + kGuard / 2);
+    first_ = kGuard / 2 + static_cast<int64_t>((16 - address % 16) % 16 / sizeof(T)) + shift;
   }
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;

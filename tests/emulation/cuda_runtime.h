@@ -93,7 +93,7 @@ void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
 // Waits for the threads of the block, or of the warp.
 void wait_for_block();
 void wait_for_warp();
-// Places for what the threads of a block exchange, of 8 bytes each; two sets, used in turn.
+// Slots for what the threads of a block exchange, of 8 bytes each; two sets, used in turn.
 uint64_t* exchange();
 int thread_in_block();
 
@@ -109,12 +109,12 @@ auto launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_
 template <class V>
 V value_of_lane(V mine, int lane) {
   static_assert(sizeof(V) <= sizeof(uint64_t));
-  uint64_t* const places = exchange();
+  uint64_t* const slots = exchange();
   const int thread = thread_in_block();
-  std::memcpy(places + thread, &mine, sizeof mine);
+  std::memcpy(slots + thread, &mine, sizeof mine);
   wait_for_warp();
   V other;
-  std::memcpy(&other, places + thread / 32 * 32 + lane, sizeof other);
+  std::memcpy(&other, slots + thread / 32 * 32 + lane, sizeof other);
   return other;
 }
 

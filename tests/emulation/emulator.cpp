@@ -29,7 +29,7 @@ constexpr size_t kStackBytes = 64 << 10;
 enum class State { kReady, kWaitsForWarp, kWaitsForBlock, kDone };
 
 struct Fiber {
-  jmp_buf place;
+  jmp_buf context;
   std::unique_ptr<char[]> stack;  // from its first turn on
   State state = State::kDone;
   int exchanges = 0;
@@ -55,7 +55,7 @@ cudaStream_t captured_stream = nullptr;
 void wait(State state) {
   Fiber& fiber = fibers[current];
   fiber.state = state;
-  if (_setjmp(fiber.place) == 0) _longjmp(scheduler, 1);
+  if (_setjmp(fiber.context) == 0) _longjmp(scheduler, 1);
 }
 
 void live() {
@@ -67,7 +67,7 @@ void live() {
 
 void give_turn(Fiber& fiber) {
   if (_setjmp(scheduler) != 0) return;
-  if (fiber.stack) _longjmp(fiber.place, 1);
+  if (fiber.stack) _longjmp(fiber.context, 1);
   fiber.stack = std::make_unique<char[]>(kStackBytes);
   ucontext_t context{};
   getcontext(&context);

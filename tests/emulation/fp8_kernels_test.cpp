@@ -210,20 +210,20 @@ TYPED_TEST(Fp8Kernels, WhatIsNotFiniteIsNotHidden) {
   constexpr int64_t kRows = 144, kColumns = 80;
   for (const double bad :
        {static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
-    for (const int64_t place : {int64_t{0}, int64_t{4099}, kRows * kColumns - 1}) {
+    for (const int64_t index : {int64_t{0}, int64_t{4099}, kRows * kColumns - 1}) {
       for (const bool descending : {false, true}) {
         emulation::set_descending(descending);
         Array<T> x(kRows * kColumns);
         x.fill(3);
-        x.set(place, bad);
+        x.set(index, bad);
         Cast<T> cast(x, Fp8Format::kE5M2, kRows, kRows, kColumns);
         EXPECT_FALSE(std::isfinite(cast.inverse_scale.at(0)));
-        EXPECT_TRUE(std::isnan(value_of(cast.by_rows.at(place), Fp8Format::kE5M2)));
+        EXPECT_TRUE(std::isnan(value_of(cast.by_rows.at(index), Fp8Format::kE5M2)));
         // A negative control: without that number all is finite.
-        x.set(place, 1);
+        x.set(index, 1);
         Cast<T> without(x, Fp8Format::kE5M2, kRows, kRows, kColumns);
         EXPECT_TRUE(std::isfinite(without.inverse_scale.at(0)));
-        EXPECT_TRUE(std::isfinite(value_of(without.by_rows.at(place), Fp8Format::kE5M2)));
+        EXPECT_TRUE(std::isfinite(value_of(without.by_rows.at(index), Fp8Format::kE5M2)));
       }
     }
   }

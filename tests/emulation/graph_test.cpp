@@ -149,7 +149,7 @@ TEST(Graph, ACaptureThatFailsIsAnErrorAndLeavesNothing) {
   EXPECT_NO_THROW(cuda::check_launch("none"));
   int done = 0;
   emulation::launch(
-      +[](int* place) { *place = 1; }, 1, 1, 0, kStream)(&done);
+      +[](int* flag) { *flag = 1; }, 1, 1, 0, kStream)(&done);
   EXPECT_EQ(done, 1);  // at once: no capture is under way
 }
 

@@ -104,7 +104,7 @@ TYPED_TEST(OperatorKernels, QkvRope) {
       Array<T> q(positions * shape.num_heads * size, shift);
       Array<T> k(positions * shape.num_kv_heads * size, shift);
       Array<T> v(positions * shape.num_kv_heads * size, shift);
-      // q by place and head, as the model has it; k and v by head and place.
+      // q by position and head, as the model has it; k and v by head and position.
       const cuda::HeadsView q_view{q.data(), shape.length * shape.num_heads * size, size,
                                    shape.num_heads * size};
       const auto by_head = [&](Array<T>& x) {
@@ -117,18 +117,18 @@ TYPED_TEST(OperatorKernels, QkvRope) {
         const int64_t b = n / shape.length, t = n % shape.length;
         for (int64_t head = 0; head < shape.num_heads + 2 * shape.num_kv_heads; ++head) {
           const int64_t kv_head = (head - shape.num_heads) % shape.num_kv_heads;
-          const int64_t kv_place = ((b * shape.num_kv_heads + kv_head) * shape.length + t) * size;
+          const int64_t kv_offset = ((b * shape.num_kv_heads + kv_head) * shape.length + t) * size;
           const bool is_q = head < shape.num_heads;
           const bool is_v = head >= shape.num_heads + shape.num_kv_heads;
           auto& out = is_q ? expected_q : is_v ? expected_v : expected_k;
-          const int64_t place = is_q ? (n * shape.num_heads + head) * size : kv_place;
+          const int64_t offset = is_q ? (n * shape.num_heads + head) * size : kv_offset;
           for (int64_t i = 0; i < shape.half; ++i) {
             const int64_t at = n * width + head * size + i;
             const double a = qkv.at(at), other = qkv.at(at + shape.half);
             const int64_t angle = n % shape.num_angles * shape.half + i;
             const double c = is_v ? 1 : cos.at(angle), s = is_v ? 0 : sin.at(angle);
-            out[static_cast<size_t>(place + i)] = a * c - other * s;
-            out[static_cast<size_t>(place + i + shape.half)] = other * c + a * s;
+            out[static_cast<size_t>(offset + i)] = a * c - other * s;
+            out[static_cast<size_t>(offset + i + shape.half)] = other * c + a * s;
           }
         }
       }
@@ -235,12 +235,12 @@ TYPED_TEST(OperatorKernels, CrossEntropy) {
 TYPED_TEST(OperatorKernels, CrossEntropyOfLogitsThatAreNotNumbers) {
   using T = TypeParam;
   constexpr int64_t kVocab = 67;
-  for (const int64_t place : {0, 30, 66}) {
+  for (const int64_t index : {0, 30, 66}) {
     Array<T> logits(2 * kVocab);
     Array<float> losses(2);
     const std::vector<int64_t> targets = {1, 1};
     logits.fill(1);
-    logits.set(place, NAN);
+    logits.set(index, NAN);
     for (int64_t i = kVocab + 2; i < 2 * kVocab; ++i) logits.set(i, -INFINITY);
     constexpr double kGradScale = 1;
     cuda::cross_entropy({type_of<T>(), nullptr}, logits.data(), targets.data(), losses.data(), 2,
@@ -272,16 +272,16 @@ TYPED_TEST(OperatorKernels, ScaleBy) {
 TYPED_TEST(OperatorKernels, EmbeddingBackward) {
   using T = TypeParam;
   constexpr int64_t kVocab = 11;
-  // One place; a chunk's borders; ids that go over several chunks; a vocabulary of one.
+  // One position; a chunk's borders; ids that go over several chunks; a vocabulary of one.
   const std::vector<std::pair<int64_t, int64_t>> cases = {{1, 11},  {32, 11},  {33, 2},
                                                           {200, 3}, {200, 11}, {129, 1}};
   for (const auto& [count, used] : cases) {
     for (const int64_t dim : {1, 24, 37}) {
-      SCOPED_TRACE(::testing::Message() << count << " places of " << used << " ids, " << dim);
+      SCOPED_TRACE(::testing::Message() << count << " positions of " << used << " ids, " << dim);
       in_every_way([&, count = count, used = used](int64_t shift) {
         std::vector<int64_t> ids, order(static_cast<size_t>(count)), sorted;
         for (int64_t i = 0; i < count; ++i) {
-          // Id 0 has half of all places.
+          // Id 0 has half of all positions.
           const auto drawn =
               static_cast<int64_t>(random_bits(1, RandomStream::kInit, static_cast<uint64_t>(i)) %
                                    static_cast<uint64_t>(2 * used));
@@ -291,7 +291,7 @@ TYPED_TEST(OperatorKernels, EmbeddingBackward) {
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
           return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)];
         });
-        for (const int64_t place : order) sorted.push_back(ids[static_cast<size_t>(place)]);
+        for (const int64_t position : order) sorted.push_back(ids[static_cast<size_t>(position)]);
         Array<T> dy(count * dim, shift), d_weight(kVocab * dim, shift);
         Array<float> partial(cuda::embedding_partials(count) * dim, shift);
         dy.fill(1);

@@ -113,9 +113,9 @@ TEST_F(TokenFile, DamagedMegatronIndex) {
   for (size_t size = 0; size < index.size(); ++size) expect_problem(index.substr(0, size));
   // Every byte means something: a flip is noticed, but in an unused part of a boundary.
   int unnoticed = 0;
-  for (size_t place = 0; place < index.size(); ++place) {
+  for (size_t offset = 0; offset < index.size(); ++offset) {
     std::string damaged = index;
-    damaged[place] = static_cast<char>(damaged[place] ^ 0x40);
+    damaged[offset] = static_cast<char>(damaged[offset] ^ 0x40);
     write("a.idx", damaged);
     try {
       layout("a.bin");

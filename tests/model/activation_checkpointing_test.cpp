@@ -33,7 +33,7 @@ ModelConfig deep_config(bool checkpointing, bool tied) {
 // The most bytes of tensors on the CPU at once, while it lives, of those it saw coming.
 class PeakBytes : public c10::MemoryReportingInfoBase {
  public:
-  void reportMemoryUsage(void* /*place*/, int64_t size, size_t /*allocated*/, size_t /*reserved*/,
+  void reportMemoryUsage(void* /*data*/, int64_t size, size_t /*allocated*/, size_t /*reserved*/,
                          c10::Device /*device*/) override {
     now_ += size;
     peak_ = std::max(peak_, now_);

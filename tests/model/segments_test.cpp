@@ -74,12 +74,12 @@ TEST(Segments, EveryTokenHasTheLossItHasInItsDocumentAlone) {
     double largest_without = 0;
     for (const auto& [begin, end] : ranges()) {
       const at::Tensor alone = ids.view({1, -1}).narrow(1, begin, end - begin);
-      for (int64_t place = begin; place < end; ++place) {
+      for (int64_t position = begin; position < end; ++position) {
         const at::Tensor one = at::full_like(targets, -100);
-        one.view(-1)[place] = targets.view(-1)[place];
+        one.view(-1)[position] = targets.view(-1)[position];
         const double expected = model.loss(alone, one.view({1, -1}).narrow(1, begin, end - begin));
         EXPECT_NEAR(model.loss(ids, one, kSegments), expected, 1e-5 * std::max(1.0, expected))
-            << place;
+            << position;
         largest_without = std::max(largest_without, std::abs(model.loss(ids, one) - expected));
       }
     }
@@ -175,7 +175,7 @@ TEST(Segments, ThoseThatAreNotInOrderAreRefused) {
   const at::Tensor ids = at::zeros({2, kLength}, at::kLong);
   const std::vector<std::vector<int32_t>> wrong = {
       {1, 24},        // the first position is in none
-      {0, 25},        // the second row's first place is missing
+      {0, 25},        // the second row's first position is missing
       {0},            // likewise
       {0, 5, 5, 24},  // an empty one
       {0, 7, 6, 24},  // backwards

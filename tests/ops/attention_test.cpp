@@ -45,21 +45,21 @@ at::Tensor attention_on_cpu(const at::Tensor& q, const at::Tensor& k, const at::
       .transpose(1, 2);
 }
 
-// ATen's composition sums the gradients of keys and values over places and heads in bf16.
+// ATen's composition sums the gradients of keys and values over positions and heads in bf16.
 constexpr double kSummedInBf16 = 5e-2;
 
-at::Tensor bounds(const std::vector<int32_t>& places) { return at::tensor(places, at::kInt); }
+at::Tensor bounds(const std::vector<int32_t>& begins) { return at::tensor(begins, at::kInt); }
 
-// Every row's first place, and others with probability `density`.
+// Every row's first position, and others with probability `density`.
 at::Tensor random_segments(const Shape& shape, double density, uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<int32_t> places;
-  for (int64_t place = 0; place < shape.batch * shape.length; ++place) {
+  std::vector<int32_t> segments;
+  for (int64_t position = 0; position < shape.batch * shape.length; ++position) {
     const bool begins = static_cast<double>(random() % 1000) < 1000 * density;
-    if (place % shape.length == 0 || begins) places.push_back(static_cast<int32_t>(place));
+    if (position % shape.length == 0 || begins) segments.push_back(static_cast<int32_t>(position));
   }
-  places.push_back(static_cast<int32_t>(shape.batch * shape.length));
-  return bounds(places);
+  segments.push_back(static_cast<int32_t>(shape.batch * shape.length));
+  return bounds(segments);
 }
 
 // The definition, in double, a row of scores at a time.
@@ -72,8 +72,8 @@ at::Tensor by_definition(const at::Tensor& q, const at::Tensor& k, const at::Ten
     for (int64_t t = 0; t < length; ++t) {
       int64_t begin = 0;
       for (int64_t i = 0; i + 1 < segments.numel(); ++i) {
-        const int64_t place = segments[i].item<int64_t>() - b * length;
-        if (place <= t) begin = std::max(begin, place);
+        const int64_t position = segments[i].item<int64_t>() - b * length;
+        if (position <= t) begin = std::max(begin, position);
       }
       for (int64_t h = 0; h < q.size(1); ++h) {
         const at::Tensor keys = k[b][h / group].narrow(0, begin, t + 1 - begin);
@@ -118,7 +118,7 @@ TEST(Attention, EqualsItsReferenceOverShapesAndSegments) {
   }
 }
 
-// Around the blocks that places are taken in.
+// Around the blocks that positions are taken in.
 TEST(Attention, EqualsItsReferenceOnLongSegments) {
   const Shape shape = {1, 1200, 4, 2, 16};
   const at::Tensor segments = bounds({0, 255, 256, 320, 449, 450, 1200});
@@ -168,7 +168,7 @@ using RopeFunction = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const 
                                     int64_t, int64_t, const std::optional<at::Tensor>&);
 
 // The angles are not smooth in position on purpose: a row that takes its neighbour's shows. A row
-// for each place or, with segments, for each position.
+// for each position of a row or, with segments, of the batch.
 Operator of(RopeFunction function, const Shape& shape, const std::optional<at::Tensor>& segments) {
   const int64_t rows = segments ? shape.batch * shape.length : shape.length;
   const at::Tensor angle = 3 * random_tensor({rows, shape.size / 2}, 77);

@@ -197,10 +197,10 @@ TEST(CrossEntropy, ZLossInFp16) {
 
 TEST(CrossEntropy, NaNReachesLossAndGradient) {
   const at::Tensor targets = at::tensor({1, 2}, at::kLong);
-  for (const int64_t place : {0, 2, 36}) {  // the first, the target's, another
+  for (const int64_t column : {0, 2, 36}) {  // the first, the target's, another
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
       at::Tensor logits = random_tensor({2, 37}, 21);
-      logits[1][place] = std::numeric_limits<float>::quiet_NaN();
+      logits[1][column] = std::numeric_limits<float>::quiet_NaN();
       const auto outcome = testing::run_operator(of(fused, targets, 1.0), {logits}, dtype);
       EXPECT_TRUE(outcome.outputs[0].isnan().item<bool>());
       EXPECT_TRUE(outcome.gradients[0][1].isnan().all().item<bool>());

@@ -122,9 +122,10 @@ void check_fused(at::ScalarType dtype) {
     const Epilogue<T> copied_c = {
         {taken}, [&](const MatrixPart& part, const T* in, int64_t stride) {
           for (int64_t row = 0; row < part.rows; ++row) {
-            const int64_t place = (part.row + row) * columns + part.column;
-            std::copy_n(in + row * stride, part.columns, static_cast<T*>(taken.data_ptr()) + place);
-            for (int64_t i = 0; i < part.columns; ++i) ++visits.data_ptr<int>()[place + i];
+            const int64_t offset = (part.row + row) * columns + part.column;
+            std::copy_n(in + row * stride, part.columns,
+                        static_cast<T*>(taken.data_ptr()) + offset);
+            for (int64_t i = 0; i < part.columns; ++i) ++visits.data_ptr<int>()[offset + i];
           }
         }};
     product_into(a, b, copied_c);

@@ -47,10 +47,10 @@ TEST(Swiglu, ReferenceHasTheGradientOfItsValue) {
   check_gradient(of(swiglu_reference), {random_tensor({3, 8}, 21)});
 }
 
-TEST(Swiglu, NaNStaysAtItsPlace) {
-  for (const int64_t place : {3, 17 + 3}) {  // in the gate, in up
+TEST(Swiglu, NaNStaysInItsColumn) {
+  for (const int64_t column : {3, 17 + 3}) {  // in the gate, in up
     at::Tensor x = random_tensor({2, 34}, 22);
-    x[1][place] = std::numeric_limits<float>::quiet_NaN();
+    x[1][column] = std::numeric_limits<float>::quiet_NaN();
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
       const auto outcome = testing::run_operator(of(swiglu), {x}, dtype);
       EXPECT_TRUE(outcome.outputs[0][1][3].isnan().item<bool>());

@@ -30,39 +30,39 @@ TEST_P(AdamWTest, FollowsPyTorchThroughFiftySteps) {
   config.eps = settings.at("eps");
   config.weight_decay = settings.at("weight_decay");
   Parameters parameters(ParameterLayout(testing::small_model(), 37), GetParam(), at::kCPU);
-  const std::map<std::string, int64_t> places = {{"matrix", 5},
-                                                 {"vector", parameters.layout().decayed_size()}};
-  const auto place = [&](const at::Tensor& flat, const std::string& name, const at::Tensor& like) {
-    return flat.narrow(0, places.at(name), like.numel()).view(like.sizes());
+  const std::map<std::string, int64_t> offsets = {{"matrix", 5},
+                                                  {"vector", parameters.layout().decayed_size()}};
+  const auto part = [&](const at::Tensor& flat, const std::string& name, const at::Tensor& like) {
+    return flat.narrow(0, offsets.at(name), like.numel()).view(like.sizes());
   };
   AdamW optimizer(config, parameters);
-  for (const auto& [name, offset] : places) {
+  for (const auto& [name, offset] : offsets) {
     const at::Tensor start = to_tensor(golden.at(name + ".start"));
-    place(parameters.master(), name, start).copy_(start);
+    part(parameters.master(), name, start).copy_(start);
   }
   const auto saved = settings.at("saved_steps").get<std::set<int64_t>>();
   double worst_weight = 0, worst_first = 0, worst_second = 0;
   for (int64_t step = 1; step <= 50; ++step) {
     const at::Tensor grad = at::zeros_like(parameters.master());
-    for (const auto& [name, offset] : places) {
+    for (const auto& [name, offset] : offsets) {
       const at::Tensor now = to_tensor(golden.at(name + ".grads"))[step - 1];
-      place(grad, name, now).copy_(now);
+      part(grad, name, now).copy_(now);
     }
     optimizer.update({step, settings.at("lr")[static_cast<size_t>(step - 1)]}, grad);
     if (!saved.contains(step)) continue;
-    for (const auto& [name, offset] : places) {
+    for (const auto& [name, offset] : offsets) {
       const auto expected = [&, &tensor = name](const char* what) {
         return to_tensor(golden.at(tensor + ".step" + std::to_string(step) + "." + what));
       };
       const at::Tensor weights = expected("param");
       const double difference = testing::largest_elementwise_difference(
-          place(parameters.master(), name, weights), weights);
+          part(parameters.master(), name, weights), weights);
       EXPECT_LE(difference, tolerance) << name << " step " << step;
       // The state's elements differ by ten orders of magnitude: each against its own gradients.
       const at::Tensor size = to_tensor(golden.at(name + ".grads")).abs().amax(0) + 1e-30;
       const auto relative = [&, &tensor = name](const char* what, const at::Tensor& scale) {
         const at::Tensor actual =
-            place(testing::flat_moment(optimizer, parameters.layout(), what), tensor, weights);
+            part(testing::flat_moment(optimizer, parameters.layout(), what), tensor, weights);
         return ((actual.to(at::kDouble) - expected(what)).abs() / scale).max().item<double>();
       };
       const double first = relative("exp_avg", size);

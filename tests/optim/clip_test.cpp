@@ -48,12 +48,12 @@ TEST(GradientNorm, BitsDoNotDependOnThreads) {
 }
 
 TEST(GradientNorm, IsNotFiniteWhereTheGradientIsNot) {
-  for (const int64_t place : {0, 65536, 99999}) {
+  for (const int64_t index : {0, 65536, 99999}) {
     at::Tensor grad = random_tensor({100000}, 2);
-    grad[place] = kNaN;
+    grad[index] = kNaN;
     EXPECT_TRUE(std::isnan(gradient_norm(grad)));
     for (const double infinity : {kInfinity, -kInfinity}) {
-      grad[place] = infinity;
+      grad[index] = infinity;
       EXPECT_EQ(gradient_norm(grad), kInfinity);
     }
   }

@@ -114,7 +114,7 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
 }
 
 // Betas and weight decay on their way over the run: each update is that of an optimizer which has
-// the values of its place for good. A constant one ends elsewhere.
+// the values of its position for good. A constant one ends elsewhere.
 TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
   constexpr int64_t kUpdates = 12;
   const auto position = [](int64_t step) {

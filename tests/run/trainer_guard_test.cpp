@@ -22,9 +22,9 @@ Spoil nan_loss(int64_t batch) {
   };
 }
 // One number of one tensor.
-Spoil bad_gradient(int64_t batch, double value, int64_t place) {
+Spoil bad_gradient(int64_t batch, double value, int64_t index) {
   return [=](const Batch& b, double&, const at::Tensor& grad) {
-    if (b.index == batch) grad[place] = value;
+    if (b.index == batch) grad[index] = value;
   };
 }
 

@@ -46,7 +46,7 @@ TEST(RunClock, ResolvesEveryUnit) {
   EXPECT_EQ(kInSteps.resolve({128, Unit::kTokens}), 0.25);  // also inside a step
 }
 
-TEST(RunClock, TimeHasNoPlaceInARun) {
+TEST(RunClock, TimeHasNoPositionInARun) {
   try {
     kInSteps.resolve({90, Unit::kSeconds});
     ADD_FAILURE() << "nothing was thrown";

@@ -13,12 +13,13 @@
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "model/llama.h"
+#include "support/source_dir.h"
 #include "support/tensors.h"
 
 namespace lmtrain::testing {
 
 inline std::filesystem::path reference_folder(const std::string& name) {
-  return std::filesystem::path(LMTRAIN_SOURCE_DIR) / "tests/reference" / name;
+  return source_dir() / "tests/reference" / name;
 }
 
 inline const std::vector<std::string>& llama_cases() {

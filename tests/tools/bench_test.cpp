@@ -37,7 +37,7 @@ TEST(Bench, MeasuresEveryLength) {
     EXPECT_LE(length.seconds_min, length.seconds);
     EXPECT_GE(length.seconds_max, length.seconds);
     EXPECT_NEAR(length.tokens_per_second * length.seconds, 256, 1e-6);
-    // 6N + 6 L D T with L = 2 and D = 16: 192 more a place.
+    // 6N + 6 L D T with L = 2 and D = 16: 192 more a position.
     const auto n = static_cast<double>(result.num_parameters);
     EXPECT_EQ(length.flops_per_token, 6 * n + 192.0 * static_cast<double>(length.length));
     EXPECT_GT(length.flops_per_token, before);

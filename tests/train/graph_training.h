@@ -45,9 +45,10 @@ inline Batch graph_batch(int64_t step, bool packed) {
   batch.targets = random_ids(num_positions, 2 * seed + 1);
   for (size_t i = 0; i < static_cast<size_t>(step); ++i) batch.targets[3 * i] = kNoTarget;
   batch.num_targets = num_positions - step;
-  for (int32_t place = 0; packed && place < static_cast<int32_t>(num_positions); ++place) {
-    const bool begins = place % batch.length == 0 || random_ids(1, 1000 * seed + place)[0] < step;
-    if (begins) batch.segments.push_back(place);
+  for (int32_t position = 0; packed && position < static_cast<int32_t>(num_positions); ++position) {
+    const bool begins =
+        position % batch.length == 0 || random_ids(1, 1000 * seed + position)[0] < step;
+    if (begins) batch.segments.push_back(position);
   }
   return batch;
 }

@@ -1,4 +1,4 @@
-// What lies at a path, and what is in a folder.
+// Questions to the file system: the kind of thing at a path, and the names in a folder.
 //
 // Missing is an answer. A file system that refuses to say (an input/output error, a stale handle,
 // no permission, too many open files) is Error(kIo) with the path: a caller that took it for
@@ -28,12 +28,13 @@ FileInfo examine(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one
 bool is_folder(const std::filesystem::path& path);
-// For messages: "a folder", "a pipe", "a device", ...
+// The kind of what lies there, for messages: "missing", "a file", "a folder", "a pipe", "a socket"
+// or "a device".
 std::string file_kind_name(const std::filesystem::path& path);
 
-// The names in a folder in byte order, without "." and "..". Error(kIo) when it is missing too.
+// The names in a folder in byte order, without "." and "..". A missing folder is Error(kIo) too.
 std::vector<std::string> list_folder(const std::filesystem::path& folder);
-// The same; none for a folder that is missing.
+// The same, but no names for a folder that is missing. A file at the path is Error(kIo).
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
 }  // namespace lmtrain

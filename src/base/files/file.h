@@ -25,7 +25,8 @@ struct FileSum {
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);
-  // Goes on with a file that is there: what is behind the first `kept.size` bytes is cut off.
+  // Continues a file that must be there: cuts it to `kept.size` bytes and appends. Does not read
+  // the bytes that stay; their checksum is taken to be `kept.crc`.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
@@ -33,10 +34,10 @@ class FileWriter {
 
   void write(const void* data, size_t size);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
-  // Replaces bytes written before, such as a header that is known only at the end; within size().
-  // crc() goes on describing the bytes as they were first handed over.
+  // Replaces bytes that were written before, such as a header that is known only at the end. They
+  // must lie within size(), else Error(kInternal). crc() stays that of the bytes first written.
   void overwrite(uint64_t offset, std::string_view bytes);
-  void sync();
+  void sync();  // fsync
   // sync and close; throws if either fails.
   void finish();
 
@@ -83,9 +84,10 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // False when another process holds the lock.
+  // Releases the lock that this object holds, then tries to take the one of `path`. False when
+  // another process, or another FileLock of this one, holds it.
   bool try_acquire(const std::filesystem::path& path);
-  // Waits for it.
+  // The same, but waits until it is free, through signals too.
   void acquire(const std::filesystem::path& path);
 
  private:
@@ -98,23 +100,28 @@ std::string read_file(const std::filesystem::path& path);
 // Reads the file in pieces of 1 MiB, from its beginning up to `most` bytes.
 void read_pieces(const std::filesystem::path& path,
                  const std::function<void(std::string_view)>& visit, uint64_t most = UINT64_MAX);
-// With constant memory.
+// Size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter. Memory is
+// constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
 // Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also
 // after a crash.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Appends in one write and, if asked, fsyncs.
+// Appends to the file, which it creates if missing, in one write; fsyncs if `sync`.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
-// Replaces bytes of a file that is there.
+// Writes `bytes` at `offset` of a file that must be there; the file grows where they go beyond its
+// end. No fsync.
 void overwrite_file(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
+// Sets the size of a file that must be there. No fsync.
 void truncate_file(const std::filesystem::path& path, uint64_t size);
 // Renames and fsyncs the parent folder of the target.
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_directory(const std::filesystem::path& path);
+// Creates a folder and its parents; one that is there is fine. No fsync.
 void create_directories(const std::filesystem::path& path);
 // Removes a file or folder tree; missing is fine.
 void remove_tree(const std::filesystem::path& path);
-// Throws Error(kIo) naming both figures when the file system of `path` has fewer than `bytes` free.
+// Error(kIo) naming both figures when the file system of `path`, which must exist, has fewer than
+// `bytes` free. The message begins with `purpose`: "the checkpoint needs ...".
 void require_free_space(const std::filesystem::path& path, uint64_t bytes,
                         std::string_view purpose);
 

@@ -30,14 +30,16 @@ class Descriptor {
   int fd_;
 };
 
-// As open(2), with O_CLOEXEC, and again after a refusal that may pass.
+// A descriptor of what open(2) opens with `flags` and O_CLOEXEC; the caller closes it. A refusal
+// that may pass is tried again; any other is fail_on_file(action).
 int open_any(const std::filesystem::path& path, int flags, std::string_view action);
 // The same for what must be a file: Error(kData) naming the path when it is a pipe, a socket, a
 // folder or, to be read, a device. Never waits for the other end of a pipe.
 int open_file(const std::filesystem::path& path, int flags, std::string_view action);
 // Bytes of the file that `fd` is.
 uint64_t size_of(int fd, const std::filesystem::path& path);
-// As read(2), and again after a refusal that may pass.
+// Reads up to `size` bytes, as read(2): returns how many, 0 at the end. A refusal that may pass is
+// tried again; any other is fail_on_file.
 size_t read_some(int fd, const std::filesystem::path& path, char* out, size_t size);
 
 }  // namespace lmtrain

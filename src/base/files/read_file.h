@@ -24,7 +24,7 @@ class FileReader {
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  // Up to `size` bytes; 0 at the end.
+  // Reads up to `size` bytes to `out` and returns how many they are; 0 at the end.
   size_t read(char* out, size_t size);
   // The descriptor, which the caller closes from now on.
   int release();

@@ -1,6 +1,6 @@
-// What a person reads while lmtrain works, on stderr. On a terminal one progress line is rewritten
-// in place and notes scroll above it; in a file or pipe every line is plain and ends. All but
-// passing progress is also kept in a file, once there is one. Thread-safe.
+// The lines that a person reads on stderr while lmtrain works. On a terminal one progress line is
+// rewritten in place and notes scroll above it; in a file or pipe every line is plain and ends. All
+// but passing progress is also kept in a file, once there is one. Thread-safe.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A progress line with time left for a pass over a known number of bytes. Also the place where a
-// pass notices that it shall stop.
+// A progress line with time left for a pass over a known number of bytes. A pass also learns here
+// that it has to stop.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Counts bytes as done, now and then prints the line, and polls stop_signal().
+  // Counts `bytes` more as done, and prints the line, at most every half second. Throws
+  // StopRequested (base/stop.h) when a signal has asked to stop.
   void advance(uint64_t bytes);
   // Counts bytes that were done before, and cost no time now.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }

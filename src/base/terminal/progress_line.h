@@ -14,8 +14,8 @@ struct LinePart {
 
 // All parts, two spaces apart.
 std::string whole_line(const std::vector<LinePart>& parts);
-// The same without the parts that must go for it to have at most `columns` characters; where that
-// is not enough, cut off there.
+// The same without the parts that must go for it to have at most `columns` bytes; cut off there
+// where that is not enough.
 std::string fitted_line(std::vector<LinePart> parts, size_t columns);
 
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-// What is done with the tree once it is read.
+// Searching, quoting and converting the tree once it is read.
 #include "base/utf8.h"
 #include "config/json/json_reader.h"
 

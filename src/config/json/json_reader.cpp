@@ -319,8 +319,8 @@ class Reader {
     if (is_file_) line += ", in the " + what + " that begins at " + opened;
     fail(line);
   }
-  [[noreturn]] static void fail_at(const std::string& place, const std::string& what) {
-    throw SyntaxError{place + ": " + what};
+  [[noreturn]] static void fail_at(const std::string& location, const std::string& what) {
+    throw SyntaxError{location + ": " + what};
   }
 
   std::string_view text_;

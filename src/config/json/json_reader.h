@@ -28,6 +28,7 @@ struct JsonNode {
   std::vector<JsonMember> members;
 
   bool is(Type other) const { return type == other; }
+  // The value of the first member with this key; null where there is none, or this is no object.
   JsonNode* find(std::string_view key);
   const JsonNode* find(std::string_view key) const;
 };
@@ -48,10 +49,10 @@ JsonReadResult read_json_file_text(std::string_view text, const std::string& ori
 // Values typed on a command line: `where` is `label` throughout.
 JsonReadResult read_json_argument(std::string_view text, const std::string& label);
 
-// The value as compact JSON, cut to a length that fits a message.
+// The value as compact JSON for a message, cut to 80 bytes between characters.
 std::string quote_json(const JsonNode& node);
 nlohmann::ordered_json to_json(const JsonNode& node);
-// Control characters as JSON escapes, so that a message stays on its line.
+// The text with its control characters as JSON escapes, so that a message stays on its line.
 std::string printable(std::string_view text);
 // One component of a JSON pointer (RFC 6901), printable: ~ and / escaped.
 std::string pointer_component(std::string_view key);

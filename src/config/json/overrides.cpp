@@ -75,7 +75,7 @@ JsonNode* child(JsonNode& node, const std::string& part, const std::string& labe
   return &node.members.back().value;
 }
 
-// Of the measures of a run's length, one given on the command line replaces the others.
+// A measure of the run's length that is given on the command line replaces the others.
 void clear_other_lengths(JsonNode& root, const std::string& key) {
   const std::vector<std::string> lengths = {"steps", "tokens", "epochs"};
   JsonNode* train = root.find("train");

@@ -44,7 +44,7 @@ void require(const arrow::Status& status) {
 struct Search {
   std::string wanted;
   std::vector<std::string> names{};
-  std::vector<NamedPlace> found{};
+  std::vector<NamedColumn> found{};
   static constexpr size_t kDeepest = 16;
 
   void visit(const arrow::FieldVector& fields, const std::string& prefix, ColumnPath& path) {
@@ -62,12 +62,14 @@ struct Search {
 
 }  // namespace
 
-const NamedPlace& outermost_place(const std::filesystem::path& path, const std::string& column,
-                                  const std::vector<NamedPlace>& found) {
-  const auto is_nearer = [](const NamedPlace& a, const NamedPlace& b) { return a.depth < b.depth; };
+const NamedColumn& outermost_column(const std::filesystem::path& path, const std::string& column,
+                                    const std::vector<NamedColumn>& found) {
+  const auto is_nearer = [](const NamedColumn& a, const NamedColumn& b) {
+    return a.depth < b.depth;
+  };
   const auto nearest = std::min_element(found.begin(), found.end(), is_nearer);
-  const auto num_nearest = std::count_if(found.begin(), found.end(), [&](const NamedPlace& place) {
-    return place.depth == nearest->depth;
+  const auto num_nearest = std::count_if(found.begin(), found.end(), [&](const NamedColumn& one) {
+    return one.depth == nearest->depth;
   });
   if (num_nearest > 1) fail_ambiguous_column(path, column);
   return *nearest;
@@ -76,14 +78,14 @@ const NamedPlace& outermost_place(const std::filesystem::path& path, const std::
 ColumnPath find_text_column(const arrow::Schema& schema, const std::string& column,
                             const std::filesystem::path& path) {
   Search search{column};
-  ColumnPath place;
-  search.visit(schema.fields(), "", place);
+  ColumnPath column_path;
+  search.visit(schema.fields(), "", column_path);
   if (search.found.empty()) fail_missing_column(path, column, search.names);
-  place = outermost_place(path, column, search.found).place;
-  const arrow::DataType* type = schema.field(place[0])->type().get();
-  for (size_t i = 1; i < place.size(); ++i) type = type->field(place[i])->type().get();
+  column_path = outermost_column(path, column, search.found).path;
+  const arrow::DataType* type = schema.field(column_path[0])->type().get();
+  for (size_t i = 1; i < column_path.size(); ++i) type = type->field(column_path[i])->type().get();
   if (!is_text(*type)) fail_column_type(path, column, type->ToString());
-  return place;
+  return column_path;
 }
 
 TextColumn::TextColumn(std::shared_ptr<arrow::Array> array) : array_(std::move(array)) {

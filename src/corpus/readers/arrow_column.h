@@ -20,13 +20,14 @@ namespace lmtrain {
 using ColumnPath = std::vector<int>;
 
 // A column that has the name asked for.
-struct NamedPlace {
-  ColumnPath place;
+struct NamedColumn {
+  ColumnPath path;
   size_t depth = 1;  // how many names it is made of: 1 for a field outside of structs
 };
-// The one of the fewest names. Error(kData) where there are two.
-const NamedPlace& outermost_place(const std::filesystem::path& path, const std::string& column,
-                                  const std::vector<NamedPlace>& found);
+// The entry of `found`, which is not empty, with the least depth. Error(kData) naming `path` and
+// `column` where two have it.
+const NamedColumn& outermost_column(const std::filesystem::path& path, const std::string& column,
+                                    const std::vector<NamedColumn>& found);
 
 // `column` is the name of a field, or a.b for field b of struct a (if no field has the whole name).
 // Error(kData) when it is missing, there twice, or not text.
@@ -37,11 +38,11 @@ class TextColumn {
  public:
   // Throws std::runtime_error when the content contradicts itself.
   explicit TextColumn(std::shared_ptr<arrow::Array> array);
-  // `column[0]` is `top` already; the rest leads into it.
+  // The column at the path `column`, whose first step has led to `top`. Throws as the constructor.
   static TextColumn of(const std::shared_ptr<arrow::Array>& top, const ColumnPath& column);
 
   int64_t size() const { return array_->length(); }
-  // Nothing for a null.
+  // The text in a row of [0, size()), valid as long as this column; nothing for a null.
   std::optional<std::string_view> value(int64_t row) const;
 
  private:

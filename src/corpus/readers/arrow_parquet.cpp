@@ -89,7 +89,7 @@ class ParquetReader : public DocumentReader {
   void find_column(const std::string& wanted) {
     const parquet::SchemaDescriptor& schema = *metadata_->schema();
     std::vector<std::string> names;
-    std::vector<NamedPlace> found;
+    std::vector<NamedColumn> found;
     for (int i = 0; i < schema.num_columns(); ++i) {
       const auto path = schema.Column(i)->path();
       names.push_back(path->ToDotString());
@@ -101,7 +101,7 @@ class ParquetReader : public DocumentReader {
       if (top.field(i)->is_group() && top.field(i)->name() == wanted)
         fail_column_type(path_, wanted, "a struct or list");
     }
-    column_ = outermost_place(path_, wanted, found).place[0];
+    column_ = outermost_column(path_, wanted, found).path[0];
     const parquet::ColumnDescriptor& column = *schema.Column(column_);
     if (column.max_repetition_level() > 0) fail_column_type(path_, wanted, "a list");
     const parquet::LogicalType& logical = *column.logical_type();

@@ -22,9 +22,10 @@ std::filesystem::path without_compression(const std::filesystem::path& name);
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Up to `size` bytes, at least one; 0 at the end. `size` is above 0.
+  // Reads between 1 and `size` bytes to `out` and returns how many; 0 at the end. Requires size >
+  // 0.
   virtual size_t read(char* out, size_t size) = 0;
-  // How far into the file reading has come.
+  // How many bytes of the file were read; of a compressed file, compressed bytes.
   virtual uint64_t file_offset() const = 0;
 };
 

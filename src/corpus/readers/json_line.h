@@ -28,6 +28,7 @@ class JsonLineParser {
   // that has this name as a whole). A field given twice is a problem, as it may mean either.
   explicit JsonLineParser(std::string field);
 
+  // The text in `line`, which has no newline. Throws nothing: a bad line is kProblem.
   JsonText parse(std::string_view line);
 
  private:

@@ -36,9 +36,9 @@ size_t plain_bytes(std::string_view text) {
   return i;
 }
 
-char32_t hex4_at(std::string_view raw, size_t place) {
+char32_t hex4_at(std::string_view raw, size_t offset) {
   char32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = 16 * value + hex_value(raw[place + i]);
+  for (size_t i = 0; i < 4; ++i) value = 16 * value + hex_value(raw[offset + i]);
   return value;
 }
 
@@ -257,11 +257,11 @@ void JsonScanner::scan_word(std::string_view word) {
 void JsonScanner::note(Type type, const String& string) {
   const size_t depth = open_.size();
   if (depth == 0) type_ = type;
-  const auto found = [&](Found& place) {
-    ++place.count;
-    place.type = type;
-    place.raw = string.raw;
-    place.has_escapes = string.has_escapes;
+  const auto found = [&](Found& match) {
+    ++match.count;
+    match.type = type;
+    match.raw = string.raw;
+    match.has_escapes = string.has_escapes;
   };
   // An array has no key: open() has left an empty one, so what lies in it needs the brackets.
   if (depth == 1 && open_[0] == '{' && keys_[0] == field_) found(at_field_);

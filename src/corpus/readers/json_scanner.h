@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-// What is not JSON at this byte.
+// The byte at which a text stops being JSON, and why.
 struct JsonSyntaxError {
   size_t offset = 0;
   const char* what = "";

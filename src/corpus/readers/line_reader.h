@@ -16,10 +16,12 @@ class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path);
 
-  // False at the end. The view is valid until the next call.
+  // Stores the next line in `line`, also a last one without a newline; false at the end. The view
+  // is valid until the next call.
   bool next(std::string_view& line);
   // From 1, of the line last given.
   int64_t line_number() const { return line_number_; }
+  // As ByteStream::file_offset.
   uint64_t file_offset() const { return bytes_->file_offset(); }
 
  private:

@@ -1,8 +1,8 @@
 // From one file to its documents, one after the other, in bounded memory: one line, one page of a
 // column or one batch of rows, and only for the format `text` the file as a whole. One function a
 // format; docs/data.md has the table of what each does with odd input. A reader belongs to one
-// thread. Errors: Error(kData) with file and place for what is damaged or does not fit, Error(kIo)
-// when the operating system refuses.
+// thread. Errors: Error(kData) with file and location for what is damaged or does not fit,
+// Error(kIo) when the operating system refuses.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,20 @@ struct Document {
 class DocumentReader {
  public:
   virtual ~DocumentReader() = default;
+  // Stores the next document in `document`; false, with nothing stored, at the end of the file.
   virtual bool next(Document& document) = 0;
-  // Of the file, for progress; as exact as is cheap.
+  // About how many bytes of the file have been read, compressed where it is; for progress.
   virtual uint64_t bytes_read() const = 0;
+  // Counts of what was met so far and is no document.
   const NoDocuments& skipped() const { return skipped_; }
 
  protected:
   NoDocuments skipped_;
 };
 
-// `format` is decided (format.h). `first`: documents at positions below may be left out where that
-// saves work.
+// The reader of a file in `format`: "text", "lines", "jsonl", "parquet" or "arrow", never "auto".
+// `text_field` is the field or column that holds the text. The reader may leave out documents at
+// positions below `first` where that saves work; it need not, so the caller skips the others.
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
                                                const std::string& format,
                                                const std::string& text_field, int64_t first = 0);

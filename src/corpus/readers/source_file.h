@@ -22,7 +22,7 @@ SourceFile source_file(const std::filesystem::path& path, double weight, size_t 
 // Error(kData) when size or time of the file are no longer those of the list.
 void require_unchanged(const SourceFile& file);
 
-// What is met in files and is no document; counted, so that nothing is dropped silently.
+// How many things were met in files that are no documents, so that nothing is dropped silently.
 struct NoDocuments {
   int64_t blank_lines = 0;  // lines, jsonl
   int64_t nulls = 0;        // jsonl, tables: text that is null

@@ -12,7 +12,7 @@ namespace {
 // A document, or a part of one, in a batch.
 struct Item {
   size_t end = 0;  // in the text of the batch
-  DocumentPlace place;
+  DocumentLocation location;
   // A document that is cut is decided before: each part has a side, and the last one the hash of
   // the document.
   std::optional<bool> held_out;
@@ -38,13 +38,14 @@ std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const 
         encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
         hash,
         text.size(),
-        item.place,
+        item.location,
         false,
         item.whole};
     if (item.held_out) {
       document.held_out = *item.held_out;
     } else {
-      document.held_out = held_out.holds_out(corpus.files[item.place.file].source, text_hash(hash));
+      document.held_out =
+          held_out.holds_out(corpus.files[item.location.file].source, text_hash(hash));
       document.whole = hash;
     }
     documents.push_back(std::move(document));
@@ -58,7 +59,7 @@ std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const 
 void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
                              const std::string& action,
                              const std::function<void(const EncodedDocument&)>& sink,
-                             const DocumentPlace& from) const {
+                             const DocumentLocation& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
   const int threads = std::max(num_threads, 1);
   ProgressBar progress(action, corpus.total_bytes());
@@ -89,10 +90,10 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
   };
   corpus.for_each(
       progress,
-      [&](std::string_view text, const DocumentPlace& place) {
-        const int32_t source = corpus.files[place.file].source;
+      [&](std::string_view text, const DocumentLocation& location) {
+        const int32_t source = corpus.files[location.file].source;
         if (held_out.rule_of(source).block == 0) {
-          add(text, {0, place, {}, {}});
+          add(text, {0, location, {}, {}});
           return;
         }
         const Hash128 hash = hash128(text);
@@ -100,7 +101,7 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
         for (size_t i = 0; i < parts.size(); ++i) {
           const bool is_last = i + 1 == parts.size();
           add(parts[i].text,
-              {0, place, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
+              {0, location, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
         }
       },
       from);

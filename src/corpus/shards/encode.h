@@ -19,9 +19,10 @@ struct EncodedDocument {
   std::vector<int32_t> ids;
   Hash128 hash;  // of its text
   uint64_t bytes = 0;
-  DocumentPlace place;  // of the document in the corpus that it is, or is a part of
+  DocumentLocation location;  // of the document in the corpus that it is, or is a part of
   bool held_out = false;
-  std::optional<Hash128> whole;  // hash of that document, with its last part
+  // With the last part of a document: the hash of the text of the whole document.
+  std::optional<Hash128> whole;
 };
 
 struct DocumentEncoder {
@@ -30,11 +31,12 @@ struct DocumentEncoder {
   bool add_eos = true;
   int num_threads = 1;
 
-  // Calls `sink` on the calling thread for each document in order, from `from` on, cut as
-  // `held_out` says.
+  // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; a
+  // document that `held_out` cuts comes part by part. `action` names the pass in the progress line.
+  // Throws what Corpus::for_each throws, and Error(kData) where the tokenizer lacks BOS or EOS.
   void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
               const std::function<void(const EncodedDocument&)>& sink,
-              const DocumentPlace& from = {}) const;
+              const DocumentLocation& from = {}) const;
 };
 
 }  // namespace lmtrain

@@ -22,14 +22,16 @@ class HashOrderedShardWriter {
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size);
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                          const HashOrderedProgress& progress);
-  // Leaves the shard alone, unless sync() was called.
+  // Removes the documents and hashes that wait beside the shard, unless sync() was called or the
+  // writer has continued another; a shard that is published stays.
   ~HashOrderedShardWriter();
   HashOrderedShardWriter(const HashOrderedShardWriter&) = delete;
   HashOrderedShardWriter& operator=(const HashOrderedShardWriter&) = delete;
 
   void add_document(const EncodedDocument& document);
+  // Syncs what was added and returns how far that is, to continue from.
   HashOrderedProgress sync();
-  // Publishes the shard.
+  // Writes the documents in their order, and publishes the shard by rename.
   void finish();
 
   int64_t num_documents() const { return unordered_.num_documents(); }

@@ -18,7 +18,7 @@
 
 namespace lmtrain {
 
-// A hash below this fraction of its range.
+// Whether `hash` lies in the lowest `fraction` of all 64-bit values.
 bool is_below(uint64_t hash, double fraction);
 
 struct HoldOutScale {
@@ -93,7 +93,8 @@ class HoldOut {
   HoldOut() = default;
   // `sources` by number. Where a rule is by blocks, choose() follows.
   HoldOut(double fraction, const std::vector<SourceShape>& sources, const HoldOutScale& scale);
-  // Which of the text is held out: the fraction, or what the floor needs. 0 after restore().
+  // The part of the text to be held out: `fraction`, or more where the floor needs it. 0 after
+  // restore().
   double share() const { return share_; }
 
   // `for_each_block(wanted, add)` calls add(source, hash, size) for all blocks of the sources that
@@ -102,7 +103,8 @@ class HoldOut {
   void choose(const ForEachBlock& for_each_block);
 
   const HoldOutRule& rule_of(int32_t source) const;
-  // A document where the source's rule has no blocks, else a block.
+  // Whether the document with this hash is held out, or, where the rule of its source has blocks,
+  // the block with this hash.
   bool holds_out(int32_t source, uint64_t hash) const;
   bool holds_out_any() const;
 

@@ -1,9 +1,9 @@
 // Threads that return results in the order in which the work was given: push() until full(), then
 // pop() the oldest. The caller is one of them: while it waits in pop(), it works.
 //
-// One thread pushes and pops. An exception of the work is thrown by its pop(). The bound on memory
-// is the caller's limit on what is under way. The destructor drops work not begun and waits for the
-// rest.
+// Only one thread may push and pop. An exception of the work is thrown by its pop(). full() says
+// when `limit` results are under way; push() does not enforce it. The destructor drops work not
+// begun and waits for the rest.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ class OrderedPool {
     ready_.notify_one();
   }
 
-  // Waits for the oldest result, and works on what is pending meanwhile.
+  // Waits for the oldest result, and works on what is pending meanwhile. Requires !empty().
   Result pop() {
     std::future<Result> oldest = std::move(results_.front());
     results_.pop_front();

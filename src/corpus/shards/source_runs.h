@@ -13,7 +13,8 @@ namespace lmtrain {
 // Where the documents of each file begin in the train shard; counted in the order of the corpus.
 class FileTally {
  public:
-  // `next` is the number of the next document of the shard, when one of this file is added to it.
+  // Call it before a document of file `file` is added to the shard, where it will have number
+  // `next`.
   void begin_document(size_t file, int64_t next);
   // `num_documents` is the size of the train shard.
   std::vector<SourceRun> runs(const std::vector<SourceFile>& files, int64_t num_documents) const;

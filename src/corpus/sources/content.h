@@ -1,4 +1,4 @@
-// What the first bytes of a file tell about what it holds, for names that do not say it. Reads some
+// Tells by the first bytes of a file what it holds, where its name does not say it. Reads some
 // KiB, decompressed (byte_stream.h), and up to 256 KiB where they look like JSON.
 #pragma once
 

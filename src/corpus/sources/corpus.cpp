@@ -17,8 +17,9 @@ uint64_t Corpus::total_bytes() const {
 }
 
 NoDocuments Corpus::for_each(
-    ProgressBar& progress, const std::function<void(std::string_view, const DocumentPlace&)>& visit,
-    const DocumentPlace& from) const {
+    ProgressBar& progress,
+    const std::function<void(std::string_view, const DocumentLocation&)>& visit,
+    const DocumentLocation& from) const {
   NoDocuments skipped;
   for (size_t file = 0; file < files.size(); ++file) {
     if (file < from.file) {
@@ -33,7 +34,7 @@ NoDocuments Corpus::for_each(
 
 NoDocuments Corpus::read_file_documents(
     size_t index, int64_t first, ProgressBar& progress,
-    const std::function<void(std::string_view, const DocumentPlace&)>& visit) const {
+    const std::function<void(std::string_view, const DocumentLocation&)>& visit) const {
   const SourceFile& file = files[index];
   uint64_t counted = 0;
   const auto count = [&](uint64_t bytes_read) {
@@ -85,7 +86,7 @@ void scan_corpus(
     const SourceFile& file = corpus.files[scan.next_file];
     one.files = {file};
     FormatCount& in_format = counts.formats[file.format];
-    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentPlace&) {
+    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentLocation&) {
       const Hash128 hash = hash128(text);
       content.add(hash.low).add(hash.high);
       ++counts.documents;

@@ -15,9 +15,9 @@
 
 namespace lmtrain {
 
-// Where a document is: in corpus.files[file], at this position (readers.h). Places ascend in the
+// Where a document is: in corpus.files[file], at this position (readers.h). Locations ascend in the
 // order of documents.
-struct DocumentPlace {
+struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
 };
@@ -27,18 +27,20 @@ struct Corpus {
   DataFormat format = DataFormat::kAuto;  // as configured: decides that of each file (format.h)
   std::string text_field;
 
-  uint64_t total_bytes() const;
-  // Every document in order, from `from` on; polls stop_signal(). Files before that place are not
-  // opened. Returns what it met that is no document.
+  uint64_t total_bytes() const;  // of the files as they lie on disk
+  // Calls `visit` with the text of every document in order, from `from` on; files before it are not
+  // opened. Returns the counts of what it met that is no document. Throws StopRequested on a signal
+  // (progress_bar.h) and the errors of the readers (readers.h).
   NoDocuments for_each(
       ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit,
-      const DocumentPlace& from = {}) const;
+      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,
+      const DocumentLocation& from = {}) const;
 
  private:
   NoDocuments read_file_documents(
       size_t index, int64_t first, ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentPlace& place)>& visit) const;
+      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit)
+      const;
 };
 
 // Counts for people.
@@ -57,9 +59,11 @@ struct CorpusCounts {
 // them may be cut.
 class Sample {
  public:
+  // Counts a document of `bytes` bytes of text; `hash` is its text_hash().
   void observe(uint64_t hash, uint64_t bytes);
-  // The limit for selects().
+  // Decides, once all documents were observed, which are selected: about `budget` bytes of text.
   void choose(uint64_t budget);
+  // Whether the document with this hash was selected. Before choose() none is.
   bool selects(uint64_t hash) const;
 
   const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes
@@ -78,8 +82,9 @@ struct CorpusScan {
   CorpusCounts counts;
 };
 
-// Reads from `scan.next_file` on. `observe` gets each document's hash, size and file; `after_file`
-// is called when a file is done and `scan` counts it.
+// Reads the files from `scan.next_file` on and brings `scan` up to date. Calls `observe` with the
+// text_hash, the size in bytes and the file of each document, and `after_file` when a file is done
+// and `scan` counts it. `action` names the pass in the progress line.
 void scan_corpus(
     const Corpus& corpus, const std::string& action, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,

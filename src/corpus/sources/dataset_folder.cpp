@@ -101,12 +101,12 @@ struct SavedFolders {
 
 class Selection {
  public:
-  Selection(fs::path root, Paths files, bool is_pattern, Role role, std::string place)
+  Selection(fs::path root, Paths files, bool is_pattern, Role role, std::string prefix)
       : root_(std::move(root)),
         files_(std::move(files)),
         is_pattern_(is_pattern),
         role_(role),
-        place_(std::move(place)) {}
+        prefix_(std::move(prefix)) {}
 
   void take_saved_sets() {
     const SavedFolders saved(files_);
@@ -115,7 +115,7 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
-  // What describes a data set, beside its files or at the root above them.
+  // Leaves out the files that describe a data set, beside its files or at the root above them.
   void leave_out_cards() {
     constexpr std::array<std::string_view, 7> kCards = {
         "README.md",   "README",  "LICENSE",           "LICENSE.md",
@@ -135,21 +135,21 @@ class Selection {
     if (left_out.empty()) return;
     const size_t num_left_out = left_out.size();
     left_out.resize(std::min<size_t>(num_left_out, 3));
-    log_note(str(place_, "left out: ", join(left_out, ", "), num_left_out > 3 ? ", ..." : "",
+    log_note(str(prefix_, "left out: ", join(left_out, ", "), num_left_out > 3 ? ", ..." : "",
                  " (about the data set, no part of it)"));
   }
 
   void take_named_split() {
     if (is_pattern_) {
       if (const std::string mixed = mixed_splits(root_, files_); !mixed.empty())
-        log_warning(str(place_, mixed, "; name the files of one split"));
+        log_warning(str(prefix_, mixed, "; name the files of one split"));
       return;
     }
     SplitFiles chosen = select_split(root_, files_, role_);
     if (!chosen.problem.empty())
       throw Error(ErrorKind::kUsage,
-                  str(place_, chosen.problem, "; name the files to read by a pattern"));
-    for (const std::string& note : chosen.notes) log_note(place_ + note);
+                  str(prefix_, chosen.problem, "; name the files to read by a pattern"));
+    for (const std::string& note : chosen.notes) log_note(prefix_ + note);
     files_ = std::move(chosen.files);
   }
 
@@ -180,7 +180,7 @@ class Selection {
                  [&](const std::string& name) { return has_below(dict / name); });
     if (is_pattern_) {
       if (present.size() > 1) {
-        log_warning(str(place_, "the pattern takes the splits ", join(present, ", "), " of \"",
+        log_warning(str(prefix_, "the pattern takes the splits ", join(present, ", "), " of \"",
                         dict.string(), "\" together; name one of them"));
       }
       return;
@@ -193,7 +193,7 @@ class Selection {
       for (const std::string& name : names)
         paths.push_back(str("\"", (dict / name).string(), "\""));
       throw Error(ErrorKind::kUsage,
-                  str(place_, "\"", dict.string(), "\" holds the splits ", join(names, ", "),
+                  str(prefix_, "\"", dict.string(), "\" holds the splits ", join(names, ", "),
                       " and none ", role_ == Role::kTrain ? "named train" : "for evaluation",
                       "; name the folder of one: ", join(paths, ", ")));
     }
@@ -205,7 +205,7 @@ class Selection {
                                         " names holds no file; get the data set anew"));
     }
     if (names.size() == 1) return;
-    log_note(str(place_, "\"", dict.string(), "\" holds the splits ", join(names, ", "), "; ",
+    log_note(str(prefix_, "\"", dict.string(), "\" holds the splits ", join(names, ", "), "; ",
                  split, " is taken and the others are not ",
                  role_ == Role::kTrain ? "trained on" : "evaluated",
                  role_ == Role::kTrain ? " (name the folder of another in data.train or data.eval)"
@@ -227,7 +227,8 @@ class Selection {
     leave_out(set, "Arrow file", [&](const fs::path& file) { return !is_listed(file); });
   }
 
-  // What map(), filter() and shuffle() have left: the rows of other files again, or their numbers.
+  // Leaves out what map(), filter() and shuffle() have written: the rows of other files again, or
+  // their numbers.
   void leave_out_results(const fs::path& cache) {
     leave_out(cache, "cached result", [](const fs::path& file) {
       return file.filename().native().starts_with("cache-") && file.extension() == ".arrow";
@@ -243,7 +244,7 @@ class Selection {
       return true;
     });
     if (left_out > 0) {
-      log_note(str(place_, "\"", folder.string(), "\": ", counted(left_out, noun),
+      log_note(str(prefix_, "\"", folder.string(), "\": ", counted(left_out, noun),
                    " left out that datasets keeps beside the data"));
     }
   }
@@ -252,15 +253,15 @@ class Selection {
   Paths files_;
   bool is_pattern_;
   Role role_;
-  std::string place_;
+  std::string prefix_;
 };
 
 }  // namespace
 
 Paths documents_of(const fs::path& root, Paths found, bool is_pattern, DataFormat format, Role role,
-                   const std::string& place) {
+                   const std::string& prefix) {
   const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
-  Selection selection(root, std::move(found), is_pattern, role, place);
+  Selection selection(root, std::move(found), is_pattern, role, prefix);
   if (format == DataFormat::kAuto || format == DataFormat::kArrow) selection.take_saved_sets();
   if (!is_named_text && format != DataFormat::kTokens) selection.leave_out_cards();
   selection.take_named_split();

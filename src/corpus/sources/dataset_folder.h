@@ -14,12 +14,12 @@
 namespace lmtrain {
 
 // `found`: the files below the folder `root`, or with `is_pattern` those that a pattern names,
-// whose part without wildcards is `root`. `place` begins messages. Notes what it leaves out.
+// whose part without wildcards is `root`. `prefix` begins messages. Notes what it leaves out.
 // Error(kUsage) when no split fits the role, Error(kConfig) for a data set that cannot be read from
 // its files, Error(kData) for one that is damaged.
 std::vector<std::filesystem::path> documents_of(const std::filesystem::path& root,
                                                 std::vector<std::filesystem::path> found,
                                                 bool is_pattern, DataFormat format, Role role,
-                                                const std::string& place);
+                                                const std::string& prefix);
 
 }  // namespace lmtrain

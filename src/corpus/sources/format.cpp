@@ -77,7 +77,7 @@ class Entry {
   }
 
   // Takes as text what may be text and lies among other text, or throws.
-  void settle(const std::string& place, const std::string& setting) const {
+  void settle(const std::string& prefix, const std::string& setting) const {
     if (odd_.empty()) return;
     constexpr uint64_t kFewest = 10;
     const bool is_among_text = !has_data_ && kFewest * odd_bytes_ < bytes_;
@@ -88,11 +88,11 @@ class Entry {
     if (!refused.empty()) {
       throw Error(
           ErrorKind::kConfig,
-          str(place, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
+          str(prefix, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
               " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
     }
     for (const Odd& odd : taken) odd.file->format = name_of(DataFormat::kText);
-    log_note(str(place, counted(static_cast<int64_t>(taken.size()), "file"), " of ", num_files_,
+    log_note(str(prefix, counted(static_cast<int64_t>(taken.size()), "file"), " of ", num_files_,
                  " read as text though they look like data: ", list(taken)));
   }
 

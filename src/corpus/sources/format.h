@@ -28,7 +28,7 @@ std::string format_by_name(const std::filesystem::path& path, DataFormat format)
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer);
 
-// What was read in each format.
+// How much was read in one format.
 struct FormatCount {
   int64_t files = 0;
   int64_t documents = 0;

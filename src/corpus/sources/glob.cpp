@@ -143,11 +143,11 @@ class Walker {
 
 }  // namespace
 
-std::string expand_variables(std::string_view path, std::string_view place) {
+std::string expand_variables(std::string_view path, std::string_view prefix) {
   ReplacedVariables replaced = replace_variables(path);
   if (replaced.unset) {
     throw Error(ErrorKind::kUsage,
-                str(place, "\"", path, "\" uses the environment variable ", *replaced.unset,
+                str(prefix, "\"", path, "\" uses the environment variable ", *replaced.unset,
                     ", which is not set; export it or write the path out"));
   }
   return std::move(replaced.text);

@@ -12,9 +12,9 @@
 
 namespace lmtrain {
 
-// Replaces each ${NAME} by the environment variable; an unset one is Error(kUsage), `place` put
+// Replaces each ${NAME} by the environment variable; an unset one is Error(kUsage), `prefix` put
 // before its message.
-std::string expand_variables(std::string_view path, std::string_view place);
+std::string expand_variables(std::string_view path, std::string_view prefix);
 
 bool has_wildcard(std::string_view pattern);
 

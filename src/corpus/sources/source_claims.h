@@ -11,7 +11,7 @@
 
 namespace lmtrain {
 
-// What one entry of the list names.
+// The files that one entry of the list names.
 struct SourceClaims {
   size_t files = 0;                  // all of its files
   std::map<size_t, size_t> claimed;  // an entry before it: how many of these files that one has

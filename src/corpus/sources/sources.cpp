@@ -30,7 +30,7 @@ std::string explain_missing(const std::string& path) {
 
 // Without what belongs to a data set and is no document. `path` is a folder or a pattern.
 std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
-                                   DataFormat format, Role role, const std::string& place) {
+                                   DataFormat format, Role role, const std::string& prefix) {
   const bool is_pattern = !is_folder(path);
   fs::path root = path.has_filename() ? path : path.parent_path();
   if (is_pattern) {
@@ -40,7 +40,7 @@ std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> f
       root /= part;
     }
   }
-  return documents_of(root, std::move(found), is_pattern, format, role, place);
+  return documents_of(root, std::move(found), is_pattern, format, role, prefix);
 }
 
 }  // namespace
@@ -51,22 +51,22 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
   std::vector<SourceClaims> claims(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
-    const std::string place = pointer.empty() ? "" : str(pointer, "/", i, ": ");
-    const std::string path = expand_variables(sources[i].path, place);
+    const std::string prefix = pointer.empty() ? "" : str(pointer, "/", i, ": ");
+    const std::string path = expand_variables(sources[i].path, prefix);
     std::vector<fs::path> found = find_files(path);
     // A file that is named is taken, whatever lies beside it.
     const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
     if (!found.empty() && !is_one_file) {
-      found = documents_in(path, std::move(found), format, role, place);
+      found = documents_in(path, std::move(found), format, role, prefix);
       if (found.empty()) {
         throw Error(ErrorKind::kUsage,
-                    str(place, "\"", path,
+                    str(prefix, "\"", path,
                         "\": its files only describe a data set, or are a cache of "
                         "one; name the folder that holds the data"));
       }
     }
     if (found.empty())
-      throw Error(ErrorKind::kUsage, str(place, "\"", path, "\": ", explain_missing(path)));
+      throw Error(ErrorKind::kUsage, str(prefix, "\"", path, "\": ", explain_missing(path)));
     for (const fs::path& file : found) {
       const auto [first, is_new] = taken.emplace(fs::absolute(file).lexically_normal().native(), i);
       ++claims[i].files;

@@ -45,8 +45,9 @@ struct Label {
   bool is_sharded = false;
 };
 
-// Of a path below the entry: by the outermost folder that has a split's name, else by the file's
-// name. Deeper folders, and names, count for files of data alone: source code may have a train.py.
+// The label of a path below the entry, by the outermost folder that has a split's name, else by the
+// file's name. Deeper folders, and names, count for files of data alone: source code may have a
+// train.py.
 std::optional<Label> label_of(const fs::path& relative) {
   const bool is_data = is_data_name(relative);
   fs::path above;

@@ -12,12 +12,13 @@
 
 namespace lmtrain {
 
-// What the files of a list are for.
+// The purpose of the files of a list.
 enum class Role : uint8_t { kTrain, kHeldOut };
 
 enum class SplitKind : uint8_t { kNone, kTrain, kValidation, kTest, kOther };
 
-// Of a word: "train", "dev", "Validation"; kNone for any other.
+// The kind of split that a word names ("train", "dev", "Validation"); kNone for a word that names
+// none.
 SplitKind split_kind(std::string_view word);
 
 // The name of the split that a role takes out of `names`: for training "train", for evaluation the

@@ -75,7 +75,7 @@ std::string_view BpeEncoder::normalise(std::string_view text, std::string& buffe
   return buffer;
 }
 
-// Up to the first place where nothing is ever joined.
+// Up to the first boundary across which nothing is ever joined.
 size_t BpeEncoder::word_size(std::string_view text) const {
   char32_t before = 0;
   size_t end = decode_utf8(text, before);
@@ -132,11 +132,11 @@ void BpeEncoder::split(std::string_view word, std::vector<Scratch::Node>& nodes)
       size = decode_utf8(word.substr(begin), code_point);
       symbol = table_.character(code_point);
     }
-    const auto place = static_cast<uint32_t>(nodes.size());
-    nodes.push_back({symbol, is_fixed, static_cast<uint32_t>(begin), place - 1, place + 1, {}});
+    const auto index = static_cast<uint32_t>(nodes.size());
+    nodes.push_back({symbol, is_fixed, static_cast<uint32_t>(begin), index - 1, index + 1, {}});
     begin += size;
   }
-  nodes.back().next = kEnd;  // before the first, place - 1 is kEnd
+  nodes.back().next = kEnd;  // before the first, index - 1 is kEnd
 }
 
 void BpeEncoder::find_join(std::vector<Scratch::Node>& nodes, uint32_t left) const {

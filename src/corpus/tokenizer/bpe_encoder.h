@@ -42,7 +42,7 @@ class BpeEncoder {
     std::vector<int32_t> ids_;
   };
 
-  // Stores the ids of `text`. Error(kData) for a word of 4 GiB.
+  // Replaces the content of `ids` by the ids of `text`. Error(kData) for a word of 4 GiB or more.
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const;
 
  private:

@@ -16,9 +16,9 @@ constexpr size_t kLongestPiece = 256;
 // Our spelling of a piece.
 std::string with_spaces(std::string_view piece) {
   std::string text;
-  for (size_t place = 0; (place = piece.find(kSpaceMark)) != std::string_view::npos;) {
-    text.append(piece.substr(0, place)).push_back(' ');
-    piece.remove_prefix(place + kSpaceMark.size());
+  for (size_t offset = 0; (offset = piece.find(kSpaceMark)) != std::string_view::npos;) {
+    text.append(piece.substr(0, offset)).push_back(' ');
+    piece.remove_prefix(offset + kSpaceMark.size());
   }
   return text.append(piece);
 }
@@ -94,9 +94,9 @@ BpeTable::BpeTable(const SentencePieceModel& model) : has_bytes_(model.byte_fall
   scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
   for (const ModelPiece& piece : model.pieces) {
     if (!is_joined(piece) || !is_reachable(piece)) continue;
-    const auto place =
+    const auto found =
         std::lower_bound(scores.begin(), scores.end(), piece.score, std::greater<>());
-    add_joins(with_spaces(piece.text), static_cast<uint32_t>(place - scores.begin()));
+    add_joins(with_spaces(piece.text), static_cast<uint32_t>(found - scores.begin()));
   }
   symbols_ = {};
 }

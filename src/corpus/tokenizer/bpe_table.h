@@ -2,9 +2,9 @@
 // join to what, with which rank. Text is in sentencepiece's normal form, but with spaces written as
 // spaces. Immutable, so threads may share it.
 //
-// A join always gives a piece. So wherever no piece has the two characters beside a place next to
-// each other, nothing is ever joined across that place, and the text may be cut there: the parts,
-// encoded one by one, give the ids of the whole. joins() tells such places.
+// A join always gives a piece. So wherever no piece has the two characters beside a boundary next
+// to each other, nothing is ever joined across that boundary, and the text may be cut there: the
+// parts, encoded one by one, give the ids of the whole. joins() tells such boundaries.
 #pragma once
 
 #include <array>

@@ -17,12 +17,12 @@ class FlatMap {
   // Replaces a value that is there.
   void insert(uint64_t key, uint64_t value) {
     if (2 * (size_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[place_of(key)];
+    Slot& slot = slots_[slot_of(key)];
     if (slot.key == kNone) ++size_;
     slot = {key, value};
   }
   // The value, or kNone.
-  uint64_t find(uint64_t key) const { return slots_.empty() ? kNone : slots_[place_of(key)].value; }
+  uint64_t find(uint64_t key) const { return slots_.empty() ? kNone : slots_[slot_of(key)].value; }
 
  private:
   struct Slot {
@@ -31,18 +31,18 @@ class FlatMap {
   };
 
   // Where the key is, or the empty slot where it belongs.
-  size_t place_of(uint64_t key) const {
+  size_t slot_of(uint64_t key) const {
     const size_t mask = slots_.size() - 1;
-    size_t place = mix64(key) & mask;
-    while (slots_[place].key != key && slots_[place].key != kNone) place = (place + 1) & mask;
-    return place;
+    size_t index = mix64(key) & mask;
+    while (slots_[index].key != key && slots_[index].key != kNone) index = (index + 1) & mask;
+    return index;
   }
 
   void grow() {
     std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
     for (const Slot& slot : old) {
-      if (slot.key != kNone) slots_[place_of(slot.key)] = slot;
+      if (slot.key != kNone) slots_[slot_of(slot.key)] = slot;
     }
   }
 

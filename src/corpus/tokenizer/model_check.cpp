@@ -15,7 +15,7 @@
 namespace lmtrain {
 namespace {
 
-// The library has this much room for the texts of a trie that begin at one place of a text.
+// The library has this much room for the texts of a trie that begin at one position of a text.
 constexpr size_t kMostReplaced = 32;
 constexpr size_t kMostUserDefined = 64;
 
@@ -181,7 +181,7 @@ std::string table_problem(std::string_view table) {
     return str("its trie of ", trie_size, " bytes does not fit into ", rest.size());
   const std::string_view replacements = rest.substr(trie_size);
   if (replacements.back() != '\0') return "its last replacement has no end";
-  // All of them at once; a place within a character would be another text.
+  // All of them at once; an offset within a character would be another text.
   if (const size_t valid = valid_utf8_prefix(replacements); valid < replacements.size())
     return str("its replacements are not UTF-8 at byte ", valid);
   constexpr size_t kLongest = 1024;

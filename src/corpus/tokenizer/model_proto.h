@@ -15,14 +15,14 @@
 
 namespace lmtrain {
 
-// What sentencepiece writes for a space: U+2581.
+// sentencepiece writes a space as U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 // A BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges, characters; identity
 // normalisation, no dummy prefix, all whitespace kept.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
-// What encoding depends on. Fields that are absent have these values.
+// The fields of a model that encoding depends on. Fields that are absent have these values.
 enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
 enum class PieceType : uint8_t {
   kNormal = 1,
@@ -54,7 +54,8 @@ struct SentencePieceModel {
   std::vector<ModelTable> tables;  // every one that is there, in what was read
   std::optional<size_t> damage;    // the first byte that was not understood
 };
-// Of bytes that may be anything.
+// Reads the model out of bytes that may be anything. Throws nothing: `damage` says where it
+// stopped.
 SentencePieceModel read_model(std::string_view bytes);
 
 }  // namespace lmtrain

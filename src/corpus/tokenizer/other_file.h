@@ -1,5 +1,5 @@
-// What a file is that was given as a tokenizer and is no sentencepiece model: told by its content,
-// for a message that says what to do instead.
+// Names a file that was given as a tokenizer and is no sentencepiece model. It is told by its
+// content, for a message that says what to do instead.
 #pragma once
 
 #include <string>

@@ -18,6 +18,8 @@ class Tokenizer {
  public:
   // `model` is the bytes of a .model file. Error(kData) naming `origin` when it is not one.
   Tokenizer(std::string model, const std::string& origin);
+  // Reads a .model file. Error(kUsage) for a folder, Error(kIo) or Error(kData) for what cannot be
+  // read or is no model.
   static Tokenizer load(const std::filesystem::path& path);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
@@ -28,6 +30,7 @@ class Tokenizer {
   int32_t eos_id() const;
   int32_t unk_id() const;
   int32_t pad_id() const;
+  // The ids of the text alone, without BOS and EOS.
   std::vector<int32_t> encode(std::string_view text) const;
   // Why the library itself encodes, several times slower than BpeEncoder; empty when it does not.
   const std::string& why_slow() const;
@@ -35,12 +38,13 @@ class Tokenizer {
   void require_special_ids(bool add_bos, bool add_eos) const;
   // The document as trained on: BOS and EOS as asked for, required as above.
   std::vector<int32_t> encode_document(std::string_view text, bool add_bos, bool add_eos) const;
+  // The text of the ids. Error(kInternal) for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
 
   const std::string& model_bytes() const { return model_; }
-  // tokenizer_config.json with which AutoTokenizer of transformers 4 and 5 gives the same ids, also
-  // for text that spells special tokens (except unigram). add_eos_token is always false: prompts
-  // would end in EOS.
+  // The text of a tokenizer_config.json with which AutoTokenizer of transformers 4 and 5 gives the
+  // same ids, also for text that spells special tokens (except unigram). add_eos_token is always
+  // false: prompts would end in EOS.
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const;
 
  private:

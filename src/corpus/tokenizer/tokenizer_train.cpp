@@ -35,8 +35,8 @@ size_t chunk_size(std::string_view rest) {
   return size;
 }
 
-// What sentencepiece calls sentences: chunks of documents that keep their newlines, so that pieces
-// of newlines are learned.
+// Chunks of documents, which sentencepiece calls sentences. They keep their newlines, so that
+// pieces of newlines are learned.
 class ChunkIterator : public sentencepiece::SentenceIterator {
  public:
   explicit ChunkIterator(const std::vector<std::string>& chunks) : chunks_(chunks) {}
@@ -85,10 +85,10 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
 // sentencepiece's words for a vocabulary that does not fit end in the limit.
 std::string explain(const std::string& message, int64_t vocab_size) {
   const auto number_after = [&](std::string_view words) -> int64_t {
-    const size_t place = message.find(words);
-    return place == std::string::npos
+    const size_t offset = message.find(words);
+    return offset == std::string::npos
                ? 0
-               : std::strtoll(message.c_str() + place + words.size(), nullptr, 10);
+               : std::strtoll(message.c_str() + offset + words.size(), nullptr, 10);
   };
   if (const int64_t most = number_after("value <= "); most > 0) return too_large(vocab_size, most);
   if (const int64_t least = number_after(str(vocab_size, " vs ")); least > 0)

@@ -18,26 +18,27 @@ namespace lmtrain {
 // Queries of a forward task begin at multiples of this.
 inline constexpr int64_t kAttentionBlock = 64;
 
-// Vectors of a head's size, one a place of the segment, for some heads. Strides in elements.
+// One vector of a head's size for each position of a segment, for some heads. Strides in elements.
 template <class T>
 struct HeadVectors {
   T* data;
-  int64_t place_stride;
+  int64_t row_stride;  // from a position to the next
   int64_t head_stride;
-  [[gnu::always_inline]] T* at(int64_t head, int64_t place) const {
-    return data + head * head_stride + place * place_stride;
+  [[gnu::always_inline]] T* at(int64_t head, int64_t position) const {
+    return data + head * head_stride + position * row_stride;
   }
 };
 
 template <class T>
 struct AttentionTask {
-  int64_t length;       // places of the segment
+  int64_t length;       // positions of the segment
   int64_t first, last;  // of them the queries of a forward task, which begin at a whole block
   int64_t size;         // of a head
   int64_t heads;        // query heads to this key/value head
   float scale;          // of the scores
-  // Of the angles by which q and k are rotated when read, and dq and dk back when written (RoPE,
-  // the two halves of a vector paired): two tables of [length][size / 2]. `size` is even.
+  // The rotary tables, fp32 [length][size / 2]: cosines and sines of the angles by which q and k
+  // are rotated when read, and dq and dk back when written (RoPE, the two halves of a vector
+  // paired). `size` is even.
   const float *cos, *sin;
   HeadVectors<const T> q, k, v;
   HeadVectors<T> y;  // forward writes it
@@ -49,14 +50,15 @@ struct AttentionTask {
 
 template <class T>
 struct CpuAttention {
-  // y and logsumexp of the queries. Meanwhile what `next` will read is fetched into the cache,
-  // unless that is null.
+  // Writes y and logsumexp of the queries [first, last). Meanwhile what the task `next` will read
+  // is fetched into the cache, unless that is null.
   void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // dq, dk, dv from y, logsumexp and dy.
+  // Writes dq, dk and dv of the whole segment, from y, logsumexp and dy; `first` and `last` are not
+  // read.
   void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // Floats of scratch, 64-byte aligned, that a call takes: `places` is last - first, or the length.
-  int64_t (*forward_scratch)(int64_t places, int64_t size, int64_t heads);
-  int64_t (*backward_scratch)(int64_t places, int64_t size);
+  // Floats of scratch, 64-byte aligned, that a call takes; `num_queries` is last - first.
+  int64_t (*forward_scratch)(int64_t num_queries, int64_t size, int64_t heads);
+  int64_t (*backward_scratch)(int64_t length, int64_t size);
 };
 
 template <class T>

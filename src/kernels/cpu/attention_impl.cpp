@@ -1,9 +1,9 @@
 // Compiled once an instruction set, with LMTRAIN_ISA naming it (see CMakeLists.txt and
 // kernels/cpu/vectors.h).
 //
-// Places are taken in blocks of kBlock. A block of queries and one of keys give a square of scores;
-// on the diagonal only its lower half. Everything a product reads is packed and padded with zeros
-// first, so that no product knows of odd counts or sizes.
+// Positions are taken in blocks of kBlock. A block of queries and one of keys give a square of
+// scores; on the diagonal only its lower half. Everything a product reads is packed and padded with
+// zeros first, so that no product knows of odd counts or sizes.
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_pack.h"
 #include "kernels/cpu/attention_prefetch.h"
@@ -35,8 +35,8 @@ inline Mask before(int64_t limit, int64_t column) {
 
 inline Vector& vector_at(float* x) { return *reinterpret_cast<Vector*>(x); }
 
-// What the softmax of kLanes rows has come to: maxima, lane by lane a part of the sums, and y
-// before it is divided by them.
+// The state of the softmax of kLanes rows: the maxima, a part of each sum in every lane, and y
+// before it is divided by the sums.
 struct SoftmaxRows {
   float* maximum;  // [kLanes]
   float* sums;     // [kLanes][kLanes]
@@ -59,9 +59,9 @@ template <bool kWhole, class F>
   }
 }
 
-// Of kLanes rows of scores, the first `limit` columns, of each row `step` more, become
-// exp(scale * score - maximum), the others 0; the rows' maxima, sums and y follow (Milakov &
-// Gimelshein, 1805.02867).
+// Turns kLanes rows of scores into exp(scale * score - maximum), in the first `limit` columns of
+// the first row and in `step` more of each next row; the other columns become 0. The rows' maxima,
+// sums and y are brought up to date (Milakov & Gimelshein, 1805.02867).
 template <bool kWhole>
 void online_softmax(float* scores, int64_t limit, int64_t step, float scale, SoftmaxRows rows,
                     bool first) {
@@ -109,17 +109,17 @@ struct ForwardScratch {
   typename A::Unit *k_columns, *weight_units;
   float *rotated, *scores, *y, *maximum, *sums;
 
-  ForwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places, int64_t heads)
-      : q(scratch, widths, padded(places) * heads),
+  ForwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t num_queries, int64_t heads)
+      : q(scratch, widths, padded(num_queries) * heads),
         k(scratch, widths, kBlock),
         v(scratch, widths, kBlock) {
     scratch.take(k_columns, widths.stride * kBlock);
     scratch.take(weight_units, kBlock * kBlock);
     scratch.take(rotated, kBlock * widths.numbers);
     scratch.take(scores, kBlock * kBlock);
-    scratch.take(y, padded(places) * heads * widths.numbers);
-    scratch.take(maximum, padded(places) * heads);
-    scratch.take(sums, padded(places) * heads * kLanes);
+    scratch.take(y, padded(num_queries) * heads * widths.numbers);
+    scratch.take(maximum, padded(num_queries) * heads);
+    scratch.take(sums, padded(num_queries) * heads * kLanes);
   }
 };
 
@@ -138,10 +138,10 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
   const Widths<A> widths(task.size);
   Scratch scratch(memory);
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
-  const int64_t places = padded(last - first);
+  const int64_t padded_queries = padded(last - first);
   for (int64_t head = 0; head < task.heads; ++head) {
     pack_rotated<A>(Vectors<T>(task.q, head, first), Angles(task, first), last - first, task.size,
-                    s.rotated, s.q.rows + head * places * widths.stride, widths.stride);
+                    s.rotated, s.q.rows + head * padded_queries * widths.stride, widths.stride);
   }
   for (int64_t key = 0; key < last; key += kBlock) {
     const int64_t keys = smaller(kBlock, last - key);
@@ -153,7 +153,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
     for (int64_t head = 0; head < task.heads; ++head) {
       for (int64_t query = key > first ? key : first; query < last; query += kBlock) {
         const int64_t queries = smaller(kBlock, last - query);
-        const int64_t row = head * places + query - first;
+        const int64_t row = head * padded_queries + query - first;
         const bool diagonal = query == key;
         multiply<A>(s.q.row(row, widths), s.k_columns, kBlock, s.scores, kBlock, padded(queries),
                     padded(keys), widths.units, /*add=*/false,
@@ -174,13 +174,13 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
     }
   }
   for (int64_t head = 0; head < task.heads; ++head) {
-    for (int64_t place = first; place < last; ++place) {
-      const int64_t row = head * places + place - first;
+    for (int64_t query = first; query < last; ++query) {
+      const int64_t row = head * padded_queries + query - first;
       const float sum = sum_of_lanes(vector_at(s.sums + row * kLanes));
-      task.logsumexp[head * task.logsumexp_stride + place] = s.maximum[row] + __builtin_logf(sum);
+      task.logsumexp[head * task.logsumexp_stride + query] = s.maximum[row] + __builtin_logf(sum);
       const float factor = 1.0F / sum;
       const float* y = s.y + row * widths.numbers;
-      T* out = task.y.at(head, place);
+      T* out = task.y.at(head, query);
 #pragma omp simd
       for (int64_t i = 0; i < task.size; ++i) store(out + i, y[i] * factor);
     }
@@ -193,9 +193,9 @@ struct BackwardScratch {
   typename A::Unit *k_columns, *v_columns, *weight_units, *ds_units, *ds_rows;
   float *rotated, *weights, *ds, *dq, *dk, *dv, *delta;
 
-  BackwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t places)
-      : q(scratch, widths, places),
-        dy(scratch, widths, places),
+  BackwardScratch(Scratch& scratch, const Widths<A>& widths, int64_t length)
+      : q(scratch, widths, length),
+        dy(scratch, widths, length),
         k(scratch, widths, kBlock),
         v(scratch, widths, kBlock) {
     scratch.take(k_columns, widths.stride * kBlock);
@@ -206,10 +206,10 @@ struct BackwardScratch {
     scratch.take(rotated, kBlock * widths.numbers);
     scratch.take(weights, kBlock * kBlock);
     scratch.take(ds, kBlock * kBlock);
-    scratch.take(dq, padded(places) * widths.numbers);
-    scratch.take(dk, padded(places) * widths.numbers);
-    scratch.take(dv, padded(places) * widths.numbers);
-    scratch.take(delta, padded(places));
+    scratch.take(dq, padded(length) * widths.numbers);
+    scratch.take(dk, padded(length) * widths.numbers);
+    scratch.take(dv, padded(length) * widths.numbers);
+    scratch.take(delta, padded(length));
   }
 };
 
@@ -233,10 +233,10 @@ void softmax_backward(float* weights, float* ds, int64_t queries, int64_t keys, 
 }
 
 template <class T>
-void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int64_t places,
+void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int64_t length,
                 int64_t size) {
-  for (int64_t place = 0; place < places; ++place, x += x_stride) {
-    T* to = out.at(0, place);
+  for (int64_t position = 0; position < length; ++position, x += x_stride) {
+    T* to = out.at(0, position);
 #pragma omp simd
     for (int64_t i = 0; i < size; ++i) store(to + i, x[i]);
   }
@@ -246,8 +246,8 @@ void store_rows(const float* x, int64_t x_stride, const HeadVectors<T>& out, int
 template <class T>
 void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_stride,
                         const HeadVectors<T>& out, int64_t head) {
-  for (int64_t place = 0; place < task.length; ++place, x += x_stride) {
-    rotate(x, Angles(task, place), -1.0F, task.size, out.at(head, place));
+  for (int64_t position = 0; position < task.length; ++position, x += x_stride) {
+    rotate(x, Angles(task, position), -1.0F, task.size, out.at(head, position));
   }
 }
 
@@ -276,16 +276,16 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     s.q.pack_pairs(task.length, widths);
     s.dy.pack_rows(Vectors<T>(task.dy, head, 0), task.length, task.size, widths);
     s.dy.pack_pairs(task.length, widths);
-    for (int64_t place = 0; place < task.length; ++place) {
-      const T* y = task.y.at(head, place);
-      const T* dy = task.dy.at(head, place);
-      if (place + kPrefetchRows < task.length) {
-        fetch(task.y.at(head, place + kPrefetchRows), task.size * int64_t{sizeof(T)});
+    for (int64_t query = 0; query < task.length; ++query) {
+      const T* y = task.y.at(head, query);
+      const T* dy = task.dy.at(head, query);
+      if (query + kPrefetchRows < task.length) {
+        fetch(task.y.at(head, query + kPrefetchRows), task.size * int64_t{sizeof(T)});
       }
       float dot = 0;
 #pragma omp simd reduction(+ : dot)
       for (int64_t i = 0; i < task.size; ++i) dot += load(y + i) * load(dy + i);
-      s.delta[place] = dot;
+      s.delta[query] = dot;
     }
     const float* logsumexp = task.logsumexp + head * task.logsumexp_stride;
     for (int64_t key = 0; key < task.length; key += kBlock) {
@@ -329,18 +329,18 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
 }
 
 template <class T>
-int64_t forward_scratch(int64_t places, int64_t size, int64_t heads) {
+int64_t forward_scratch(int64_t num_queries, int64_t size, int64_t heads) {
   using A = typename ArithmeticOf<T>::Type;
   Scratch counted(nullptr);
-  const ForwardScratch<A> parts(counted, Widths<A>(size), places, heads);
+  const ForwardScratch<A> parts(counted, Widths<A>(size), num_queries, heads);
   return counted.used();
 }
 
 template <class T>
-int64_t backward_scratch(int64_t places, int64_t size) {
+int64_t backward_scratch(int64_t length, int64_t size) {
   using A = typename ArithmeticOf<T>::Type;
   Scratch counted(nullptr);
-  const BackwardScratch<A> parts(counted, Widths<A>(size), places);
+  const BackwardScratch<A> parts(counted, Widths<A>(size), length);
   return counted.used();
 }
 

@@ -33,21 +33,21 @@ struct Widths {
   int64_t stride;  // of a row of units
 };
 
-// A head's vectors of places one after the other.
+// The vectors of a head, position after position.
 template <class T>
 struct Vectors {
   const T* data;
   int64_t stride;
-  Vectors(const HeadVectors<const T>& x, int64_t head, int64_t place)
-      : data(x.at(head, place)), stride(x.place_stride) {}
+  Vectors(const HeadVectors<const T>& x, int64_t head, int64_t position)
+      : data(x.at(head, position)), stride(x.row_stride) {}
 };
 
-// The angles of these places.
+// The rotary tables (attention.h) from a position on.
 struct Angles {
   const float *cos, *sin;
   template <class T>
-  Angles(const AttentionTask<T>& task, int64_t place)
-      : cos(task.cos + place * (task.size / 2)), sin(task.sin + place * (task.size / 2)) {}
+  Angles(const AttentionTask<T>& task, int64_t position)
+      : cos(task.cos + position * (task.size / 2)), sin(task.sin + position * (task.size / 2)) {}
 };
 
 // The halves of a vector, (a, b), as (a cos - b sin, b cos + a sin).
@@ -65,16 +65,16 @@ void rotate(const In* in, const Angles& angles, float sign, int64_t size, T* out
 
 // Packs vectors as rows of units, rotated in `memory`, which has room for kAttentionBlock of them.
 template <class A, class T>
-void pack_rotated(Vectors<T> x, Angles angles, int64_t places, int64_t size, float* memory,
+void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, float* memory,
                   typename A::Unit* rows, int64_t stride) {
   auto* rotated = reinterpret_cast<T*>(memory);
-  for (int64_t left = places; left > 0; left -= kAttentionBlock) {
+  for (int64_t left = count; left > 0; left -= kAttentionBlock) {
     const int64_t some = left < kAttentionBlock ? left : kAttentionBlock;
-    for (int64_t place = 0; place < some; ++place) {
-      if (place + kPrefetchRows < left) {
+    for (int64_t i = 0; i < some; ++i) {
+      if (i + kPrefetchRows < left) {
         fetch(x.data + kPrefetchRows * x.stride, size * int64_t{sizeof(T)});
       }
-      rotate(x.data, angles, 1.0F, size, rotated + place * size);
+      rotate(x.data, angles, 1.0F, size, rotated + i * size);
       x.data += x.stride;
       angles.cos += size / 2;
       angles.sin += size / 2;
@@ -85,40 +85,40 @@ void pack_rotated(Vectors<T> x, Angles angles, int64_t places, int64_t size, flo
 }
 
 // Vectors as a left operand that is summed over a head's numbers, and as a right operand that is
-// summed over places.
+// summed over positions.
 template <class A>
 struct Packed {
   typename A::Unit* rows;
   typename A::Unit* pairs;
   int64_t pair_stride;
 
-  Packed(Scratch& scratch, const Widths<A>& widths, int64_t places) {
-    scratch.take(rows, padded(places) * widths.stride);
+  Packed(Scratch& scratch, const Widths<A>& widths, int64_t count) {
+    scratch.take(rows, padded(count) * widths.stride);
     pairs = rows;
     pair_stride = widths.stride;
     if constexpr (A::kNumbers > 1) {
-      scratch.take(pairs, padded(places) / A::kNumbers * widths.numbers);
+      scratch.take(pairs, padded(count) / A::kNumbers * widths.numbers);
       pair_stride = widths.numbers;
     }
   }
   template <class T>
-  void pack_rows(const Vectors<T>& x, int64_t places, int64_t size, const Widths<A>& widths) {
-    A::pack_rows(x.data, x.stride, places, size, padded(places), rows, widths.stride);
+  void pack_rows(const Vectors<T>& x, int64_t count, int64_t size, const Widths<A>& widths) {
+    A::pack_rows(x.data, x.stride, count, size, padded(count), rows, widths.stride);
   }
   template <class T>
-  void pack_rotated(const Vectors<T>& x, const Angles& angles, int64_t places, int64_t size,
+  void pack_rotated(const Vectors<T>& x, const Angles& angles, int64_t count, int64_t size,
                     float* memory, const Widths<A>& widths) {
-    lmtrain::LMTRAIN_ISA::pack_rotated<A>(x, angles, places, size, memory, rows, widths.stride);
+    lmtrain::LMTRAIN_ISA::pack_rotated<A>(x, angles, count, size, memory, rows, widths.stride);
   }
-  void pack_pairs([[maybe_unused]] int64_t places, [[maybe_unused]] const Widths<A>& widths) {
+  void pack_pairs([[maybe_unused]] int64_t count, [[maybe_unused]] const Widths<A>& widths) {
     if constexpr (A::kNumbers > 1)
-      A::pair_rows(rows, widths.stride, padded(places), widths.numbers, pairs);
+      A::pair_rows(rows, widths.stride, padded(count), widths.numbers, pairs);
   }
-  Left<typename A::Unit> row(int64_t place, const Widths<A>& widths) const {
-    return {rows + place * widths.stride, widths.stride, 1};
+  Left<typename A::Unit> row(int64_t position, const Widths<A>& widths) const {
+    return {rows + position * widths.stride, widths.stride, 1};
   }
-  const typename A::Unit* pair(int64_t place) const {
-    return pairs + place / A::kNumbers * pair_stride;
+  const typename A::Unit* pair(int64_t position) const {
+    return pairs + position / A::kNumbers * pair_stride;
   }
 };
 

@@ -1,4 +1,4 @@
-// What attention on a CPU fetches beside its products. Compiled per instruction set
+// The memory that attention on a CPU fetches beside its products. Compiled per instruction set
 // (kernels/cpu/vectors.h).
 #pragma once
 
@@ -14,9 +14,9 @@ template <class T>
 class Prefetch {
  public:
   explicit Prefetch(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
-  // Vectors of the places up to `last`, from `first` on.
+  // The vectors of positions [first, last) of each head.
   void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
-    x.data += first * x.place_stride;
+    x.data += first * x.row_stride;
     parts_[count_++] = {x, heads, last - first};
     lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
   }
@@ -39,13 +39,13 @@ class Prefetch {
  private:
   struct Part {
     HeadVectors<const T> x;
-    int64_t heads, places;
+    int64_t heads, length;
   };
   static constexpr int kMost = 8;
 
   void next_head() {
     const Part& part = parts_[part_];
-    lines_ = {part.x.at(head_, 0), bytes_, part.x.place_stride * int64_t{sizeof(T)}, part.places};
+    lines_ = {part.x.at(head_, 0), bytes_, part.x.row_stride * int64_t{sizeof(T)}, part.length};
     if (++head_ < part.heads) return;
     head_ = 0;
     ++part_;
@@ -64,8 +64,8 @@ class Prefetch {
 // them, which sum over or have `size` columns.
 inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
                             int64_t size) {
-  const auto squares = [](int64_t places) {
-    const int64_t blocks = (places + kAttentionBlock - 1) / kAttentionBlock;
+  const auto squares = [](int64_t length) {
+    const int64_t blocks = (length + kAttentionBlock - 1) / kAttentionBlock;
     return blocks * (blocks + 1) / 2;
   };
   constexpr int64_t kTile = int64_t{kTileRows} * kTileVectors * kLanes;
@@ -75,7 +75,7 @@ inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t 
 
 template <class T>
 HeadVectors<const T> read_only(HeadVectors<T> x) {
-  return {x.data, x.place_stride, x.head_stride};
+  return {x.data, x.row_stride, x.head_stride};
 }
 
 }  // namespace lmtrain::LMTRAIN_ISA

@@ -131,7 +131,7 @@ struct ByRow {
   }
 };
 
-// Of a transposed operand columns are contiguous: a unit of all rows of a tile, then the next unit.
+// A transposed operand has contiguous columns: a unit of all rows of a tile, then the next unit.
 struct ByUnit {
   static constexpr int64_t kUnit = kTileRows;
   static int64_t row(int64_t) { return 1; }
@@ -175,7 +175,7 @@ struct ByUnit {
   }
 };
 
-// What is done beside each unit of a product: nothing,
+// Work beside each unit of a product: none,
 struct Nothing {
   void start() const {}
   void beside(int64_t) const {}
@@ -300,8 +300,8 @@ void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
   copy({c_tile, kColumns}, c, rows, columns);
 }
 
-// The left operand is read at `left`. Unless `packed` is null that is the same place, and each tile
-// is packed there with the first panel.
+// The left operand is read at `left`. Unless `packed` is null that is the same memory, and each
+// tile is packed there with the first panel.
 template <class A, class Side, class Out>
 void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>* left,
                     int64_t stride, const Unit<A>* panels, int64_t columns, GemmRows<float> sums,

@@ -26,7 +26,7 @@ Isa best_isa() {
   return isa;
 }
 
-// Of three tables, the one for this processor.
+// The one of three tables that is for this processor.
 template <class Table>
 const Table& best_of(const Table& baseline, const Table& avx2, const Table& avx512) {
   return best_isa() >= Isa::kAvx512 ? avx512 : best_isa() == Isa::kAvx2 ? avx2 : baseline;

@@ -71,7 +71,7 @@ struct CpuKernels {
                    const AdEMAMixConstants& constants);
   // sum (+)= grad, fp32.
   void (*accumulate)(const T* grad, float* sum, int64_t count, bool first);
-  // In fp64.
+  // The sum of x^2, in fp64.
   double (*sum_of_squares)(const T* x, int64_t count);
 };
 
@@ -86,8 +86,8 @@ const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 // system enables them.
 bool cpu_multiplies_bf16();
 
-// What the processor has: "avx512_bf16" (the tables of "avx512" and, for products in bf16, and
-// attention where it is fast at pairs, of its own), "avx512", "avx2" or "baseline".
+// The instruction set of the processor: "avx512_bf16" (the tables of "avx512" and, for products in
+// bf16, and attention where it is fast at pairs, of its own), "avx512", "avx2" or "baseline".
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

@@ -41,7 +41,7 @@ class Lines {
   int64_t byte_ = 0;
 };
 
-// Those of several, one after the other. What there is no room for is not fetched.
+// The lines of up to eight Lines, one after the other. Any further ones are not fetched.
 class LinesList {
  public:
   [[gnu::always_inline]] void add(const Lines& more) {

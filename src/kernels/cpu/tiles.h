@@ -1,7 +1,8 @@
 // Products of small matrices held in the cache, for operators that fuse around them.
 //
-//   left operand   units (kernels/cpu/units.h) [row][unit] or [unit][row], read one at a time: two
-//   strides right operand  units [unit][column], rows contiguous result         fp32  [row][column]
+// The left operand is units (kernels/cpu/units.h) [row][unit] or [unit][row], read one by one, with
+// a stride for each index. The right operand is units [unit][column], the result fp32
+// [row][column]; the rows of both are contiguous.
 //
 // Rows and columns are multiples of kPad, everything is 64-byte aligned. Compiled per instruction
 // set (kernels/cpu/vectors.h).
@@ -60,7 +61,7 @@ inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride
   }
 }
 
-// What of a product is wanted, in blocks on the diagonal of a causal matrix.
+// The part of a product that is wanted, in blocks on the diagonal of a causal matrix.
 enum class Part {
   kAll,
   kLowerResult,  // of the result, columns up to the row

@@ -31,8 +31,8 @@ inline void copy_bytes(const void* in, int64_t bytes, void* out) {
   if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
 }
 
-// Of rows that lie apart the one so much further on is fetched: strides are beyond what a processor
-// foresees.
+// How many rows ahead a row is fetched where rows lie apart: processors do not foresee such
+// strides.
 inline constexpr int64_t kPrefetchRows = 16;
 inline void fetch(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
@@ -57,7 +57,7 @@ struct F32 {
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
 
-  // Of contiguous numbers as many units as a vector holds.
+  // Packs as many contiguous numbers as a vector holds units of.
   static void pack_vector(const float* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 
   // x[rows][size], `stride` apart, as units [rows][width]; zeros beyond `rows` and `size`.

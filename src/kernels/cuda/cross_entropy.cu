@@ -12,7 +12,7 @@ struct SoftmaxSum {
   float largest = -INFINITY;
   float sum = 0;
 
-  // What to subtract: with nothing but -inf so far, 0 instead, as -inf - -inf is NaN.
+  // The number to subtract. With nothing but -inf so far it is 0, as -inf - -inf is NaN.
   __device__ static float shift_of(float largest) { return largest == -INFINITY ? 0 : largest; }
 
   template <int W>
@@ -48,9 +48,9 @@ __device__ SoftmaxSum block_softmax_sum(SoftmaxSum x) {
     }
     return y;
   };
-  const auto put = [&](unsigned place, const SoftmaxSum& y) {
-    largest[place] = y.largest;
-    sum[place] = y.sum;
+  const auto put = [&](unsigned slot, const SoftmaxSum& y) {
+    largest[slot] = y.largest;
+    sum[slot] = y.sum;
   };
   x = over_warp(x);
   if (threadIdx.x % kWarp == 0) put(threadIdx.x / kWarp, x);

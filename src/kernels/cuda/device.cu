@@ -1,4 +1,4 @@
-// What the current GPU is: whether this program's device code runs on it, and what it can do.
+// Questions to the current GPU: whether this program's device code runs on it, and what it can do.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {

@@ -1,8 +1,8 @@
 // The embedding's gradient on a GPU: rows that are neighbours once sorted by id are summed in fp32.
 //
-// Sorted places are cut into chunks, a block each. The sum of an id that lies in one chunk is
-// written at once; one that goes over a border leaves the part of each chunk, and the block of the
-// chunk where it begins adds these up: a fixed order, whatever runs first.
+// The sorted positions are cut into chunks, a block each. The sum of an id that lies in one chunk
+// is written at once; one that goes over a border leaves the part of each chunk, and the block of
+// the chunk where it begins adds these up: a fixed order, whatever runs first.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kBlock = 128;
 constexpr int64_t kChunk = 32;
-// What a chunk leaves: the part of an id that came in from the chunk before, and of one that goes
-// on into the next. An id that does both is the first kind.
+// The parts that a chunk leaves: the part of an id that came in from the chunk before, and of one
+// that goes on into the next. An id that does both is the first kind.
 enum Part : int64_t { kCameIn, kGoesOn, kNumParts };
 
 template <int W>
@@ -39,11 +39,11 @@ __global__ void sum_chunks_kernel(const T* dy, const int64_t* sorted_ids, const 
   for_each_pack<kWidth>(dim, threadIdx.x, blockDim.x, [&]<int W>(Width<W>, int64_t i) {
     bool came_in = begin > 0 && sorted_ids[begin - 1] == sorted_ids[begin];
     Floats<W> sum{};
-    for (int64_t place = begin; place < end; ++place) {
-      add(sum, load<W>(dy + order[place] * dim + i));
-      const int64_t id = sorted_ids[place];
-      const bool ends = place + 1 == count || sorted_ids[place + 1] != id;
-      if (!ends && place + 1 < end) continue;
+    for (int64_t i_sorted = begin; i_sorted < end; ++i_sorted) {
+      add(sum, load<W>(dy + order[i_sorted] * dim + i));
+      const int64_t id = sorted_ids[i_sorted];
+      const bool ends = i_sorted + 1 == count || sorted_ids[i_sorted + 1] != id;
+      if (!ends && i_sorted + 1 < end) continue;
       if (came_in) {
         store_part(part_of(partial, chunk, kCameIn, dim) + i, sum);
       } else if (!ends) {

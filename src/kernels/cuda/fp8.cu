@@ -8,10 +8,11 @@ namespace lmtrain::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-// Of either pass: enough to fill a GPU. The second reads a number of each of the first.
+// The most blocks of either pass: enough to fill a GPU. The second pass reads one number of each
+// block of the first.
 constexpr int kMostBlocks = 1024;
 
-// Of a tile, `kPack8` neighbours in `kGroup` rows are one thread's.
+// A thread has `kPack8` neighbours in `kGroup` rows of a tile.
 constexpr int kPack8 = 8, kGroup = 4;
 constexpr int kTileColumns = 64, kTileRows = 128;
 constexpr int kTilePacks = kTileColumns / kPack8, kTileGroups = kTileRows / kGroup;
@@ -30,7 +31,7 @@ __device__ float warp_max(float x) {
   return x;
 }
 
-// Of a block of kBlock threads, for every thread; called once a kernel.
+// The largest x of a block of kBlock threads, for every thread; called once a kernel.
 __device__ float block_max(float x) {
   __shared__ float of_warp[kBlock / kWarp];
   x = warp_max(x);

@@ -1,4 +1,4 @@
-// What is done to gradients on a GPU: summed up in fp32, and their sum of squares in fp64.
+// Gradients on a GPU: adding them up in fp32, and their sum of squares in fp64.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {

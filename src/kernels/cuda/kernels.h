@@ -49,7 +49,7 @@ struct RopeShape {
 // Heads of one kind; a head's own elements are adjacent.
 struct HeadsView {
   void* data;
-  int64_t batch_stride, head_stride, place_stride;
+  int64_t batch_stride, head_stride, row_stride;
 };
 // From qkv [batch x length, (num_heads + 2 num_kv_heads) 2 half] to q, k and v: q and k rotated.
 void qkv_rope_forward(const Call& call, const void* qkv, const float* cos, const float* sin,

@@ -18,7 +18,7 @@ __global__ void kernel(T* packed, const Heads heads, const float* cos, const flo
                        const RopeShape shape) {
   const int64_t position = blockIdx.x;
   const int64_t batch = position / shape.length;
-  const int64_t place = position % shape.length;
+  const int64_t t = position % shape.length;
   const int64_t half = shape.half;
   const int64_t angles = position % shape.num_angles * half;
   const int num_heads = static_cast<int>(shape.num_heads);
@@ -38,9 +38,9 @@ __global__ void kernel(T* packed, const Heads heads, const float* cos, const flo
       return is_q ? heads.q.*member : is_k ? heads.k.*member : heads.v.*member;
     };
     T* one = row + head * 2 * half + i;
-    T* other =
-        static_cast<T*>(of_kind(&HeadsView::data)) + batch * of_kind(&HeadsView::batch_stride) +
-        in_kind * of_kind(&HeadsView::head_stride) + place * of_kind(&HeadsView::place_stride) + i;
+    T* other = static_cast<T*>(of_kind(&HeadsView::data)) +
+               batch * of_kind(&HeadsView::batch_stride) +
+               in_kind * of_kind(&HeadsView::head_stride) + t * of_kind(&HeadsView::row_stride) + i;
     const T* from = kForward ? one : other;
     T* to = kForward ? other : one;
     auto a = load<kWidth>(from);
@@ -65,7 +65,7 @@ template <class T>
 bool packs_fit(const HeadsView& view) {
   constexpr int64_t kElements = kPack<T>;
   return aligned_to(16, view.data) && view.batch_stride % kElements == 0 &&
-         view.head_stride % kElements == 0 && view.place_stride % kElements == 0;
+         view.head_stride % kElements == 0 && view.row_stride % kElements == 0;
 }
 
 template <bool kForward>

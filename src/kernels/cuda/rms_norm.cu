@@ -9,7 +9,7 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int64_t kLongRow = 2048;
 constexpr int64_t kMostPartials = 1024;
-// What every device gives without asking, less what block_sum takes.
+// The shared memory that every device gives without asking, less what block_sum takes.
 constexpr size_t kSharedBytes = (48 << 10) - kWarp * sizeof(float);
 
 // kThreads: a warp or the whole block, to a row. The row is read twice, the second time from the

@@ -10,8 +10,8 @@ constexpr int kBlock = 256;
 
 __device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
 
-// Calls body(Width<W>, first place of the pack in a row of gate, the same in a row of `dim`) for
-// the places of this block's row.
+// Calls body(Width<W>, first column of the pack in a row of gate, the same in a row of `dim`) for
+// the columns of this block's row.
 template <int kWidth, class Body>
 __device__ void for_row(int64_t dim, const Body& body) {
   const int64_t row = blockIdx.x;

@@ -42,8 +42,7 @@ class Formats : public ::testing::Test {
     if (trained_) {
       config.tokenizer.train = *trained_;
     } else {
-      config.tokenizer.model =
-          (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
+      config.tokenizer.model = kTokenizerModel;
     }
     const PreparedData data = prepare_data(config, 2);
     documents_.insert(data.train_documents + data.eval_documents);
@@ -189,8 +188,7 @@ TEST_F(Formats, AnotherDocumentGivesOtherShards) {
   config.data.format = DataFormat::kLines;
   config.data.cache_dir = folder_.str("cache/b");
   config.data.eval_fraction = 0.05;
-  config.tokenizer.model =
-      (fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model").native();
+  config.tokenizer.model = kTokenizerModel;
   const PreparedData data = prepare_data(config, 2);
   EXPECT_NE(data.fingerprint, first_.fingerprint);
   EXPECT_NE(read_file(data.train_shard) + read_file(*data.eval_shard), first_.train + first_.eval);

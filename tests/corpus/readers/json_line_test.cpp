@@ -102,8 +102,8 @@ TEST(JsonLine, ReadsWhatAnotherParserWrites) {
       for (size_t cut = 0; cut < line.size(); cut += 3)
         expect_like_oracle(parser, line.substr(0, cut));
       std::string flipped = line;
-      const size_t place = random() % line.size();
-      flipped[place] = static_cast<char>(flipped[place] ^ (1 << (random() % 8)));
+      const size_t offset = random() % line.size();
+      flipped[offset] = static_cast<char>(flipped[offset] ^ (1 << (random() % 8)));
       expect_like_oracle(parser, flipped);
     }
     if (::testing::Test::HasFailure()) return;

@@ -110,9 +110,9 @@ TEST(CompressedFiles, CutOrChangedAnywhereIsAnError) {
     for (const char* tail : {"x", "garbage", "{\"text\": \"not compressed\"}\n"})
       expect_contains(problem(folder.write(name, whole + tail)), name);
     // A flip is noticed, or, where nothing checks it, still no crash.
-    for (size_t place = 0; place < whole.size(); ++place) {
+    for (size_t offset = 0; offset < whole.size(); ++offset) {
       std::string damaged = whole;
-      damaged[place] = static_cast<char>(damaged[place] ^ (1 << (place % 8)));
+      damaged[offset] = static_cast<char>(damaged[offset] ^ (1 << (offset % 8)));
       folder.write(name, damaged);
       try {
         read(folder / name);
@@ -189,17 +189,17 @@ TEST(JsonLinesReader, BadLinesNameFileAndLine) {
                                                  "\n{\"text\": \"fine\"}\n"),
                    DataFormat::kAuto, field);
   };
-  const std::string place = folder.str("bad.jsonl:3: ");
+  const std::string location = folder.str("bad.jsonl:3: ");
   for (const char* line :
        {"{\"text\": \"a\"", "nonsense", "{\"text\": \"\xFF\"}", "{\"text\": \"\\ud800\"}", "{} {}",
         "{\"text\": \"a\", \"id\": tru}", "{\"text\": \"a\", \"id\": 1.2.3}", "{\"text\": \"a\"} x",
         "{\"text\": \"a\",}", "\xEF\xBB\xBF{\"text\": \"a\"}", "{\"text\": \"tab\there\"}"}) {
-    expect_contains(message(line), place);
+    expect_contains(message(line), location);
     expect_contains(message(line), "not JSON at column");
   }
   expect_contains(message("{\"texts\": \"a\"}"), "did you mean \"texts\"");
   expect_contains(message("{\"body\": \"a\", \"id\": 1}"), "\"body\", \"id\"");
-  expect_contains(message("{\"text\": 5}"), place + "field \"text\" is number");
+  expect_contains(message("{\"text\": 5}"), location + "field \"text\" is number");
   expect_contains(message("{\"text\": [\"a\"]}"), "field \"text\" is array");
   expect_contains(message("{\"text\": \"a\", \"text\": \"a\"}"), "2 times");
   expect_contains(message("[\"a\"]"), "array instead of an object");
@@ -211,10 +211,10 @@ TEST(JsonLinesReader, CutAnywhereIsAnErrorUnlessBetweenLines) {
   const std::string line = "{\"id\": [1, -2.5e3, true], \"text\": \"a\\n\\u00e9 \xC3\xA9\"}";
   for (size_t size = 1; size < line.size(); ++size)
     expect_contains(problem(folder.write("a.jsonl", line + "\n" + line.substr(0, size))), ":2: ");
-  for (size_t place = 0; place < line.size(); ++place) {
+  for (size_t offset = 0; offset < line.size(); ++offset) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = line;
-      damaged[place] = static_cast<char>(damaged[place] ^ (1 << bit));
+      damaged[offset] = static_cast<char>(damaged[offset] ^ (1 << bit));
       folder.write("a.jsonl", damaged);
       try {
         read(folder / "a.jsonl");
@@ -421,9 +421,9 @@ TEST(TableReaders, ChangedBytesNeverCrash) {
   const Folder folder;
   int noticed = 0;
   for (const auto& [name, bytes] : tables(some_rows(40))) {
-    for (size_t place = 0; place < bytes.size(); place += 3) {
+    for (size_t offset = 0; offset < bytes.size(); offset += 3) {
       std::string damaged = bytes;
-      damaged[place] = static_cast<char>(damaged[place] ^ (1 << (place % 8)));
+      damaged[offset] = static_cast<char>(damaged[offset] ^ (1 << (offset % 8)));
       folder.write(name, damaged);
       try {
         read(folder / name);

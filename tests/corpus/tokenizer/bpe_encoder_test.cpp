@@ -16,6 +16,7 @@
 #include "base/files/file.h"
 #include "corpus/folder.h"
 #include "corpus/tokenizer/model_bytes.h"
+#include "corpus/tokenizer/sentences.h"
 #include "corpus/tokenizer/tokenizer.h"
 
 namespace lmtrain {
@@ -331,19 +332,6 @@ TEST(BpeEncoder, LongTextsWithoutAPlaceToCut) {
   EXPECT_LT(seconds(all), 100 * seconds(all.substr(0, 100'000))) << "not quadratic, which is 100";
 }
 
-class Lines : public sentencepiece::SentenceIterator {
- public:
-  explicit Lines(std::vector<std::string> lines) : lines_(std::move(lines)) {}
-  bool done() const override { return next_ == lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  std::vector<std::string> lines_;
-  size_t next_ = 0;
-};
-
 // Each model for which our encoder is not exact is seen, and would give other ids.
 TEST(BpeEncoder, WhereItIsNotExactTheLibraryEncodes) {
   const std::string text = "The tree \xEF\xAC\x81  the end  we see";
@@ -370,7 +358,7 @@ TEST(BpeEncoder, WhereItIsNotExactTheLibraryEncodes) {
   model = llama_class();
   model.type = ModelType::kUnigram;
   expect_seen(model_bytes(model), "not a BPE");
-  Lines lines(sample_texts());
+  Sentences lines(sample_texts());
   std::string trained;
   ASSERT_TRUE(sentencepiece::SentencePieceTrainer::Train(
                   std::unordered_map<std::string, std::string>{

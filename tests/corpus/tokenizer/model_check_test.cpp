@@ -13,12 +13,11 @@
 #include "base/files/file.h"
 #include "corpus/folder.h"
 #include "corpus/tokenizer/model_bytes.h"
+#include "corpus/tokenizer/sentences.h"
 #include "corpus/tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {
-
-namespace fs = std::filesystem;
 
 SentencePieceModel small_model() {
   SentencePieceModel model;
@@ -168,19 +167,6 @@ TEST(TableProblem, SizesAndReplacements) {
   expect_contains(table_problem(table_of({}, std::string_view("x\0", 2), 0)), "blocks");
 }
 
-class Lines : public sentencepiece::SentenceIterator {
- public:
-  explicit Lines(std::vector<std::string> lines) : lines_(std::move(lines)) {}
-  bool done() const override { return next_ == lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  std::vector<std::string> lines_;
-  size_t next_ = 0;
-};
-
 // A model of the library's own trainer. `rules`: a file of rules of normalisation, or the name of
 // one that the library has.
 std::string trained(const std::string& type, const std::string& normalisation) {
@@ -190,7 +176,7 @@ std::string trained(const std::string& type, const std::string& normalisation) {
     for (int i = 0; i < 20; ++i) lines.push_back(std::string(word) + " " + word + "s the end");
   }
   const bool is_file = normalisation.find('/') != std::string::npos;
-  Lines sentences(lines);
+  Sentences sentences(lines);
   std::string bytes;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       std::unordered_map<std::string, std::string>{
@@ -256,8 +242,7 @@ TEST_P(DamagedModel, ATableAsModelsHaveIt) {
 TEST(ModelProblem, TheTablesOfTheLibraryAreSound) {
   for (const char* name : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"})
     EXPECT_EQ(model_problem(read_model(trained("unigram", name))), "") << name;
-  const std::string reference =
-      read_file(fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model");
+  const std::string reference = read_file(kTokenizerModel);
   EXPECT_EQ(model_problem(read_model(reference)), "");
 }
 

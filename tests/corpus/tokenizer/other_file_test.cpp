@@ -37,9 +37,7 @@ TEST(OtherFile, IsNamedByItsContent) {
 }
 
 TEST(OtherFile, AModelAndUnknownBytesAreLeftToItsReader) {
-  const std::filesystem::path model =
-      std::filesystem::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model";
-  EXPECT_EQ(other_than_sentencepiece(read_file(model)), "");
+  EXPECT_EQ(other_than_sentencepiece(read_file(kTokenizerModel)), "");
   EXPECT_EQ(other_than_sentencepiece("\x0A\x01\x02"s), "");
 }
 

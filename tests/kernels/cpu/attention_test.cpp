@@ -83,8 +83,8 @@ struct Array {
   HeadVectors<const T> view() const {
     return {values.data(), (shape.heads + 1) * (shape.size + 1), shape.size + 1};
   }
-  double at(int64_t head, int64_t place, int64_t i) const {
-    return value(view().at(head, place)[i]);
+  double at(int64_t head, int64_t position, int64_t i) const {
+    return value(view().at(head, position)[i]);
   }
 };
 
@@ -114,12 +114,12 @@ struct Case {
     }
   }
 
-  // A vector rotated by its place's angles, or with sign -1 back.
-  std::vector<double> rotated(const std::vector<double>& x, int64_t place, double sign) const {
+  // A vector rotated by its position's angles, or with sign -1 back.
+  std::vector<double> rotated(const std::vector<double>& x, int64_t position, double sign) const {
     const size_t half = x.size() / 2;
     std::vector<double> out(x.size());
     for (size_t i = 0; i < half; ++i) {
-      const size_t angle = static_cast<size_t>(place) * half + i;
+      const size_t angle = static_cast<size_t>(position) * half + i;
       const double c = cos[angle], s = sign * static_cast<double>(sin[angle]);
       out[i] = x[i] * c - x[half + i] * s;
       out[half + i] = x[half + i] * c + x[i] * s;
@@ -127,10 +127,10 @@ struct Case {
     return out;
   }
   // A query or key as scores see it.
-  std::vector<double> seen(const Array<T>& x, int64_t head, int64_t place) const {
+  std::vector<double> seen(const Array<T>& x, int64_t head, int64_t position) const {
     std::vector<double> vector;
-    for (int64_t i = 0; i < shape.size; ++i) vector.push_back(x.at(head, place, i));
-    vector = rotated(vector, place, 1);
+    for (int64_t i = 0; i < shape.size; ++i) vector.push_back(x.at(head, position, i));
+    vector = rotated(vector, position, 1);
     for (double& number : vector) number = rounded(number, T{});
     return vector;
   }
@@ -237,14 +237,14 @@ void check(Case<T>& c, const CpuAttention<T>& kernels) {
       }
       for (int64_t s = 0; s <= t; ++s) {
         const double weight = weights[static_cast<size_t>(s)] / sum;
-        double slope = 0;
-        for (int64_t i = 0; i < size; ++i) slope += c.dy.at(head, t, i) * c.v.at(0, s, i);
-        const double ds = weight * (slope - delta) * static_cast<double>(c.scale());
+        double dp = 0;
+        for (int64_t i = 0; i < size; ++i) dp += c.dy.at(head, t, i) * c.v.at(0, s, i);
+        const double ds = weight * (dp - delta) * static_cast<double>(c.scale());
         for (int64_t i = 0; i < size; ++i) {
-          const auto place = static_cast<size_t>(s), number = static_cast<size_t>(i);
-          dq[number] += ds * keys[place][number];
-          dk[place][number] += ds * query[number];
-          dv[place][number] += weight * c.dy.at(head, t, i);
+          const auto position = static_cast<size_t>(s), number = static_cast<size_t>(i);
+          dq[number] += ds * keys[position][number];
+          dk[position][number] += ds * query[number];
+          dv[position][number] += weight * c.dy.at(head, t, i);
         }
       }
       dq = c.rotated(dq, t, -1);
@@ -254,11 +254,11 @@ void check(Case<T>& c, const CpuAttention<T>& kernels) {
     }
   }
   for (int64_t s = 0; s < length; ++s) {
-    const auto place = static_cast<size_t>(s);
-    const std::vector<double> d_key = c.rotated(dk[place], s, -1);
+    const auto position = static_cast<size_t>(s);
+    const std::vector<double> d_key = c.rotated(dk[position], s, -1);
     for (int64_t i = 0; i < size; ++i) {
       expect_near<T>(c.dk.at(0, s, i), d_key[static_cast<size_t>(i)], "dk");
-      expect_near<T>(c.dv.at(0, s, i), dv[place][static_cast<size_t>(i)], "dv");
+      expect_near<T>(c.dv.at(0, s, i), dv[position][static_cast<size_t>(i)], "dv");
     }
   }
 }
@@ -331,8 +331,8 @@ TEST_P(CpuAttentionTest, NaNIsNotLost) {
   });
 }
 
-// Rows of scores go through softmax some at a time; place 112 is the first of such a group on every
-// instruction set, and its maximum is of two blocks of keys.
+// Rows of scores go through softmax some at a time; position 112 is the first of such a group on
+// every instruction set, and its maximum is of two blocks of keys.
 TEST_P(CpuAttentionTest, ANaNQueryChangesNoOther) {
   for_each_type([&]<class T>(T, const CpuAttention<T>& kernels) {
     Case<T> sound({130, 16, 1}), spoiled({130, 16, 1});

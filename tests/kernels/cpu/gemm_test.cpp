@@ -127,18 +127,18 @@ TEST_P(CpuGemmTest, EqualsSumsInDouble) {
         const std::vector<float> c = multiply(gemm, shape, left, right, before, stride, add);
         for (int64_t i = 0; i < shape.rows; ++i) {
           for (int64_t j = 0; j < stride; ++j) {
-            const auto place = static_cast<size_t>(i * stride + j);
+            const auto index = static_cast<size_t>(i * stride + j);
             if (j >= shape.columns) {
-              ASSERT_EQ(c[place], before[place]) << "beyond the result";
+              ASSERT_EQ(c[index], before[index]) << "beyond the result";
               continue;
             }
-            double sum = add ? before[place] : 0, size = std::abs(sum);
+            double sum = add ? before[index] : 0, size = std::abs(sum);
             for (int64_t k = 0; k < shape.depth; ++k) {
               const double term = value(*left.at(i, k)) * value(*right.at(k, j));
               sum += term;
               size += std::abs(term);
             }
-            ASSERT_NEAR(c[place], sum, 2e-6 * size) << i << ", " << j;
+            ASSERT_NEAR(c[index], sum, 2e-6 * size) << i << ", " << j;
           }
         }
       }

@@ -96,10 +96,10 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
         const double r = 1 / std::sqrt(mean);
         EXPECT_NEAR(rstd[static_cast<size_t>(row)], r, 1e-6 * r);
         for (int64_t i = 0; i < dim; ++i) {
-          const auto place = static_cast<size_t>(row * dim + i);
-          expect_near(y[place], at(x, i) * r * weight(i), "y");
+          const auto index = static_cast<size_t>(row * dim + i);
+          expect_near(y[index], at(x, i) * r * weight(i), "y");
           expect_near(
-              dx[place],
+              dx[index],
               r * (at(dy, i) * weight(i) - at(x, i) * dot / (mean * static_cast<double>(dim))),
               "dx");
           expected_dw[static_cast<size_t>(i)] += at(dy, i) * at(x, i) * r;
@@ -166,11 +166,11 @@ class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
         const double loss = target < 0 ? 0 : std::log(sum) - logit(target);
         EXPECT_NEAR(actual, loss, 1e-5 * std::max(1.0, loss));
         for (int64_t i = 0; i < vocab; ++i) {
-          const auto place = static_cast<size_t>(row * vocab + i);
-          EXPECT_EQ(value(untouched[place]), logit(i));
+          const auto index = static_cast<size_t>(row * vocab + i);
+          EXPECT_EQ(value(untouched[index]), logit(i));
           const double z_factor = 1 + 2 * static_cast<double>(z_loss) * std::log(sum);
           const double p = std::exp(logit(i)) / sum * z_factor - (i == target ? 1 : 0);
-          expect_near(gradient[place], target < 0 ? 0 : p * static_cast<double>(kGradScale), "d");
+          expect_near(gradient[index], target < 0 ? 0 : p * static_cast<double>(kGradScale), "d");
         }
       }
     }
@@ -376,13 +376,13 @@ TEST_P(CpuKernelsTest, RoundsToTheNearestBf16AndToEvenBetween) {
 
 TEST_P(CpuKernelsTest, NaNIsNotLost) {
   const CpuKernels<float>& kernels = table<float>(GetParam());
-  for (const size_t place : {0U, 5U, 20U, 36U}) {  // in the vector part and in the rest
+  for (const size_t index : {0U, 5U, 20U, 36U}) {  // in the vector part and in the rest
     std::vector<float> x = normals<float>(37, 15);
-    x[place] = std::numeric_limits<float>::quiet_NaN();
+    x[index] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_TRUE(std::isnan(kernels.sum_of_squares(x.data(), 37)));
     std::vector<float> sum(37);
     kernels.accumulate(x.data(), sum.data(), 37, false);
-    EXPECT_TRUE(std::isnan(sum[place]));
+    EXPECT_TRUE(std::isnan(sum[index]));
     std::vector<float> logits = x;
     EXPECT_TRUE(
         std::isnan(kernels.cross_entropy(logits.data(), 37, /*target=*/10, 1.0F, 0.0F, nullptr)));
@@ -391,13 +391,13 @@ TEST_P(CpuKernelsTest, NaNIsNotLost) {
     std::vector<float> master(37), exp_avg(37), exp_avg_sq(37), working(37);
     kernels.adamw(master.data(), exp_avg.data(), exp_avg_sq.data(), x.data(), working.data(), 37,
                   c);
-    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == index);
     LionConstants lion{};
     lion.lr = lion.one_minus_beta1 = lion.grad_scale = 1;
     master.assign(37, 0.0F);
     exp_avg.assign(37, 0.0F);
     kernels.lion(master.data(), exp_avg.data(), x.data(), working.data(), 37, lion);
-    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == index);
     AdEMAMixConstants mix{};
     mix.lr = mix.eps = mix.grad_scale = mix.sqrt_bias_correction2 = 1;
     std::vector<float> slow(37);
@@ -406,7 +406,7 @@ TEST_P(CpuKernelsTest, NaNIsNotLost) {
     exp_avg_sq.assign(37, 0.0F);
     kernels.ademamix(master.data(), exp_avg.data(), slow.data(), exp_avg_sq.data(), x.data(),
                      working.data(), 37, mix);
-    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == place);
+    for (size_t i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(master[i]), i == index);
   }
 }
 

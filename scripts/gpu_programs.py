@@ -1,0 +1,152 @@
+"""Checks of scripts/gpu_check.py that run the programs beside lmtrain: device tests, kernel times, profiler, sanitizer."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+
+# Sections of the device tests' suites; all others are in "operators".
+SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuRandomShapes": "shapes"}
+SECONDS_OF_SUITE = {"GpuGraphs": 120, "Cases/OnGpu": 90, "GpuRandomShapes": 150}
+# Our own kernels alone: libtorch's are not for us to judge, and are many. These tests call no product and no attention of a library.
+OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*"
+# What compute-sanitizer says where a machine does not let it work.
+NO_SANITIZER = re.compile(r"Device not supported|not supported on|Failed to initialize|Unable to find injection|InitializationError|error 999", re.IGNORECASE)
+# Metrics of ncu, and what they are called in the report.
+COUNTERS = {
+    "gpu__time_duration.sum": "nanoseconds",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram_percent",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "sm_percent",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy_percent",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": "bank_conflicts",
+    "launch__registers_per_thread": "registers",
+}
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False, **kwargs)
+
+
+def architectures_compiled_in(lmtrain):
+    """What the program has kernels for; None for nothing."""
+    found = re.search(r"GPU architectures compiled in: ([^;)]*)", run([lmtrain, "--version"]).stdout)
+    return found.group(1) if found and found.group(1) != "none" else None
+
+
+def has_fp8(context):
+    """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
+    listed = run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).stdout.strip().split("\n")[0]
+    return context.on_gpu and architectures_compiled_in(context.lmtrain) is not None and float(listed or 0) >= 8.9
+
+
+def suites_of(program):
+    listed = run([program, "--gtest_list_tests"])
+    lines = [line.split("#")[0].strip() for line in listed.stdout.split("\n") if line and not line.startswith(" ")]
+    return [line.rstrip(".") for line in lines if line.endswith(".")], listed
+
+
+def device_tests(context, suite):
+    done = run([context.program("test_gpu"), f"--gtest_filter={suite}.*"], cwd=context.build)
+    # "[       OK ] Suite.Test (3 ms)"; skipped ones are listed once more at the end, without a time.
+    ended = re.findall(r"^\[ +(OK|SKIPPED|FAILED) +\] .* \(\d+ ms\)$", done.stdout, re.MULTILINE)
+    count = {"ran": len(ended) - ended.count("SKIPPED"), "skipped": ended.count("SKIPPED")}
+    # Where there is a GPU a suite that skips all its tests has not been run.
+    passed = done.returncode == 0 and (count["ran"] > 0 or None)
+    if passed is None and context.on_gpu:
+        passed = False
+    context.report.add(suite, passed, **count, exit_code=done.returncode)
+    if passed is False:
+        print(done.stdout[-4000:] + done.stderr[-1000:], flush=True)
+
+
+def no_device_tests(context, listed):
+    said = (listed.stdout + listed.stderr).strip()[-300:] if listed else "test_gpu was not built"
+    context.report.add("device tests", False if listed else None, reason=said)
+
+
+def time_kernels(context):
+    """Each operator and update against the ATen composition it replaces."""
+    program = context.program("bench_gpu_kernels")
+    if not program or not context.on_gpu:
+        context.report.add("kernel times", None, reason="no GPU" if program else "bench_gpu_kernels was not built")
+        return
+    done = run([program])
+    try:
+        kernels = json.loads(done.stdout)
+    except ValueError:
+        context.report.add("kernel times", False, exit_code=done.returncode, reason=done.stderr.strip()[-300:])
+        return
+    for kernel in kernels:
+        context.report.add(kernel.pop("name"), "measured", **kernel)
+
+
+def profile(context):
+    """The counters of each kernel of ours, the slowest first."""
+    program, profiler = context.program("bench_gpu_kernels"), shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
+    if not program or not os.path.exists(profiler) or not context.on_gpu:
+        context.report.add("counters", None, reason="no GPU, no ncu or no bench_gpu_kernels")
+        return
+    done = run([profiler, "--clock-control", "none", "--csv", "--kernel-name-base", "demangled", "--kernel-name", "regex:lmtrain::cuda",
+                "--filter-mode", "per-launch-config", "--launch-skip", "2", "--launch-count", "1", "--metrics", ",".join(COUNTERS), program])
+    rows = counters_of(done.stdout)
+    if not rows:
+        context.report.add("counters", None, reason="ncu gave none: " + (done.stderr.strip() or done.stdout.strip())[-300:])
+    for name, counters in rows[:12]:
+        context.report.add(name, "measured", **counters)
+
+
+def counters_of(text):
+    """[(kernel, {counter: number})] of ncu's CSV, the slowest first."""
+    lines = text.split("\n")
+    head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if head is None:
+        return []
+    kernels = {}
+    for row in csv.DictReader(io.StringIO("\n".join(lines[head:]))):
+        counter = COUNTERS.get(row.get("Metric Name"))
+        if counter is None:
+            continue
+        name = re.sub(r"\(.*", "", row["Kernel Name"].replace("(anonymous namespace)::", "").replace("lmtrain::cuda::", "")) + f" {row['Grid Size']}"
+        try:
+            kernels.setdefault(name, {})[counter] = float(row["Metric Value"].replace(",", ""))
+        except ValueError:
+            pass  # "n/a"
+    return sorted(kernels.items(), key=lambda kernel: -kernel[1].get("nanoseconds", 0))
+
+
+def sanitize(context, tool):
+    """The tests of our own kernels once more, every access and every synchronisation watched."""
+    program, sanitizer = context.program("test_gpu"), shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not program or not os.path.exists(sanitizer):
+        context.report.add(tool, None, reason="no test_gpu, or no compute-sanitizer")
+        return
+    done = run([sanitizer, "--tool", tool, "--error-exitcode", "97", program, "--gtest_filter=" + OUR_KERNELS])
+    summary = [line.strip("= ") for line in done.stdout.split("\n") if "SUMMARY" in line]
+    refusal = NO_SANITIZER.search(done.stdout + done.stderr)
+    if refusal or not summary:
+        context.report.add(tool, None, reason=f"compute-sanitizer cannot run here: {refusal.group(0) if refusal else 'it gave no summary'}")
+        return
+    # Without a GPU the tests skip themselves, and nothing was watched.
+    watched = done.stdout.count("[       OK ] ")
+    passed = done.returncode == 0 if done.returncode or watched else None
+    context.report.add(tool, passed, summary=summary[-1], tests=watched)
+    if passed is False:
+        print(done.stdout[-4000:], flush=True)
+
+
+def items(context):
+    program = context.program("test_gpu")
+    suites, listed = suites_of(program) if program else ([], None)
+    found = [
+        (SECTION_OF_SUITE.get(suite, "operators"), suite, SECONDS_OF_SUITE.get(suite, 45), lambda c, suite=suite: device_tests(c, suite))
+        for suite in suites
+    ]
+    if not suites:
+        found.append(("operators", "device tests", 1, lambda c: no_device_tests(c, listed)))
+    found.append(("kernels", "times", 45, time_kernels))
+    found.append(("profile", "counters", 150, profile))
+    found += [("sanitizer", tool, 180, lambda c, tool=tool: sanitize(c, tool)) for tool in ("memcheck", "racecheck", "synccheck")]
+    return found

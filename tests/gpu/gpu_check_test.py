@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""The rules of scripts/gpu_check.py without a GPU: what a call does when its time, a contestant's memory or a tool fails it."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+
+import bench_processes  # noqa: E402
+import gpu_benchmarks  # noqa: E402
+import gpu_check  # noqa: E402
+import gpu_programs  # noqa: E402
+import gpu_report  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def script(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + text)
+        os.chmod(self.path(name), 0o755)
+        return self.path(name)
+
+    def report(self, name="report.json", program="p"):
+        return gpu_report.Report(self.path(name), {"program": program})
+
+    def context(self):
+        memo = {}
+        report = self.report()
+        report.section = "bench-124m-1024"
+        return types.SimpleNamespace(
+            report=report, on_gpu=True, memo=memo, lmtrain="lmtrain", work=self.folder, program=self.path,
+            once=lambda key, make: memo[key],
+        )
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+
+class Calls(Case):
+    def run_items(self, items, seconds):
+        context = self.context()
+        gpu_check.run_items(context, items, gpu_check.Budget(seconds and seconds + gpu_check.SECONDS_TO_END))
+        context.report.write()
+        return self.read("report.json")
+
+    def test_an_item_that_outlasts_the_time_is_stopped_and_one_that_does_not_fit_is_not_begun(self):
+        begun = time.monotonic()
+        report = self.run_items([("soak", "long", 0, lambda c: time.sleep(60)), ("soak", "later", 30, lambda c: None)], 0.5)
+        self.assertLess(time.monotonic() - begun, 30)
+        self.assertEqual([(row["name"], row["result"]) for row in report["rows"]], [("long", "stopped")])
+        self.assertEqual(report["calls"][0]["not_begun"], ["soak/later"])
+
+    def test_a_check_that_throws_is_a_row_and_not_the_end(self):
+        def throws(_):
+            raise ValueError("no such thing")
+
+        report = self.run_items([("soak", "a", 1, throws), ("soak", "b", 1, lambda c: c.report.add("b", True))], None)
+        self.assertEqual([(row["name"], row["result"]) for row in report["rows"]], [("a", "fail"), ("b", "pass")])
+        self.assertEqual(report["result"], "fail")
+
+    def test_a_report_that_is_there_is_not_written_over(self):
+        self.report()
+        with self.assertRaises(SystemExit):
+            self.report()
+
+
+class Joined(Case):
+    def call(self, name, date, rows, program="p", begun=(), not_begun=()):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump({"date": date, "calls": [{"program": program, "begun": list(begun), "not_begun": list(not_begun)}], "rows": rows}, file)
+        return self.path(name)
+
+    def test_the_last_result_counts_unless_it_is_none(self):
+        def row(name, result):
+            return {"section": "soak", "name": name, "result": result}
+
+        first = self.call("1", "2026-01-01", [row("a", "fail"), row("b", "pass")], not_begun=["soak/c", "soak/d"])
+        second = self.call("2", "2026-01-02", [row("a", "pass"), row("b", "stopped"), row("c", "pass")], begun=["soak/c"])
+        gpu_report.join([second, first], self.path("joined"))
+        joined = self.read("joined")
+        self.assertEqual({row["name"]: row["result"] for row in joined["rows"]}, {"a": "pass", "b": "pass", "c": "pass"})
+        self.assertEqual(joined["result"], "pass")
+
+    def test_reports_of_two_programs_are_refused(self):
+        with self.assertRaises(SystemExit):
+            gpu_report.join([self.call("1", "1", []), self.call("2", "2", [], program="other")], self.path("joined"))
+
+    def test_contestants_of_two_calls_are_judged_together(self):
+        def row(name, seconds, **more):
+            return {"section": "bench-124m-1024", "name": name, "result": "measured", "step_seconds": seconds, "first_step_seconds": 1.0,
+                    "losses": [1.0]} | more
+
+        ours = self.call("1", "1", [row("lmtrain", 1.0, mfu=0.3), row("lmtrain-graph", 0.5, mfu=0.6)])
+        peers = self.call("2", "2", [row("compile", 0.6), row("trainer", 0.6), row("loop", 0.9)])
+        gpu_report.join([ours, peers], self.path("joined"))
+        judged = {row["name"]: (row["result"], row["of"]) for row in self.read("joined")["verdicts"]}
+        self.assertEqual(judged["MFU"], ("pass", "lmtrain-graph"))
+        self.assertEqual(judged["speed against compile"][0], "pass")
+        self.assertEqual(judged["speed against trainer"][0], "fail")
+        self.assertEqual(self.read("joined")["result"], "fail")
+
+
+class Contestants(Case):
+    def measure(self, name, fits):
+        """The row of a contestant that has memory for micro-batches of `fits` rows."""
+
+        def run(contestant, spec, _binary):
+            if spec["micro_rows"] > fits:
+                with open(self.path("log"), "w", encoding="utf-8") as file:
+                    file.write("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+                raise bench_processes.ContestantFailed(contestant, 1, self.path("log"))
+            return {"times": [9.0] + [2.0] * 11, "losses": [1.0] * 12, "memory": 5}
+
+        context = self.context()
+        spec = bench_processes.make_spec(self.folder, "124m", 1024, 12, 131072, 32768, "cuda", "bf16", 1)
+        context.memo[("prepared", "bench-124m-1024")] = (spec, "")
+        original, gpu_benchmarks.run_contestant = gpu_benchmarks.run_contestant, run
+        try:
+            gpu_benchmarks.measure(context, "bench-124m-1024", name, name)
+        finally:
+            gpu_benchmarks.run_contestant = original
+        return self.read("report.json")["rows"][0]
+
+    def test_micro_batches_are_halved_until_they_fit(self):
+        row = self.measure("compile", fits=8)
+        self.assertEqual((row["result"], row["micro_tokens"], row["too_large"]), ("measured", 8192, [32768, 16384]))
+        self.assertEqual((row["step_seconds"], row["first_step_seconds"]), (2.0, 9.0))
+
+    def test_a_peer_without_memory_is_a_row_that_says_so(self):
+        row = self.measure("trainer", fits=0)
+        self.assertEqual(row["result"], "skip")
+        self.assertIn("out of memory", row["reason"])
+
+    def test_our_own_want_of_memory_is_a_failure(self):
+        self.assertEqual(self.measure("lmtrain", fits=0)["result"], "fail")
+
+    def test_want_of_memory_is_told_from_other_errors(self):
+        for text, expected in (("cublas: CUBLAS_STATUS_ALLOC_FAILED", True), ("error: cudaErrorMemoryAllocation", True), ("assertion failed", False)):
+            with open(self.path("log"), "w", encoding="utf-8") as file:
+                file.write(text)
+            self.assertEqual(bench_processes.ContestantFailed("loop", 1, self.path("log")).out_of_memory, expected)
+
+    def test_a_process_is_killed_once_it_has_given_enough(self):
+        begun = time.monotonic()
+        status, _ = bench_processes.run_process(["sh", "-c", f"echo > {self.path('done')}; exec sleep 60"], 1, self.path("log"),
+                                                enough=lambda: os.path.exists(self.path("done")))
+        self.assertEqual(status, 0)
+        self.assertLess(time.monotonic() - begun, 30)
+
+
+class Tools(Case):
+    def sanitize(self, text):
+        self.script("compute-sanitizer", text)
+        self.script("test_gpu", "")
+        path, os.environ["PATH"] = os.environ["PATH"], self.folder + ":" + os.environ["PATH"]
+        try:
+            context = self.context()
+            gpu_programs.sanitize(context, "memcheck")
+        finally:
+            os.environ["PATH"] = path
+        return self.read("report.json")["rows"][0]["result"]
+
+    def test_a_sanitizer_that_cannot_run_is_skipped(self):
+        self.assertEqual(self.sanitize("echo '========= Error: Device not supported'; exit 1"), "skip")
+        self.assertEqual(self.sanitize_again("exit 127"), "skip")
+
+    def sanitize_again(self, text):
+        os.remove(self.path("report.json"))
+        return self.sanitize(text)
+
+    def test_what_a_sanitizer_finds_is_a_failure(self):
+        self.assertEqual(self.sanitize("echo '[       OK ] A.B'; echo '========= ERROR SUMMARY: 1 error'; exit 97"), "fail")
+        self.assertEqual(self.sanitize_again("echo '[       OK ] A.B'; echo '========= ERROR SUMMARY: 0 errors'"), "pass")
+
+    @unittest.skipUnless("LMTRAIN_TEST_GPU" in os.environ, "no test_gpu given")
+    def test_the_sanitizer_is_given_our_kernels_and_nothing_of_a_library(self):
+        command = [os.environ["LMTRAIN_TEST_GPU"], "--gtest_list_tests", "--gtest_filter=" + gpu_programs.OUR_KERNELS]
+        listed = gpu_programs.run(command).stdout
+        for name in ("QkvRope", "AddRmsNorm", "Swiglu", "CrossEntropy", "Embedding", "CastsToTheBits"):
+            self.assertIn(name, listed)
+        for name in ("Attention", "Linear", "OnGpu"):
+            self.assertNotIn(name, listed)
+
+    def test_counters_come_slowest_first(self):
+        text = "==PROF== 1\n" + '"ID","Kernel Name","Grid Size","Metric Name","Metric Value"\n' + "".join(
+            f'"{i}","void lmtrain::cuda::(anonymous namespace)::{name}<float>(int)","(1, 1, 1)","{metric}","{value}"\n'
+            for i, (name, metric, value) in enumerate([
+                ("a", "gpu__time_duration.sum", "1,000"), ("b", "gpu__time_duration.sum", "2,000"), ("b", "launch__registers_per_thread", "32"),
+            ]))
+        self.assertEqual(gpu_programs.counters_of(text), [
+            ("void b<float> (1, 1, 1)", {"nanoseconds": 2000.0, "registers": 32.0}), ("void a<float> (1, 1, 1)", {"nanoseconds": 1000.0}),
+        ])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
