@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/processors.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"
@@ -90,6 +91,16 @@ int train(RestartableRun& training, bool json) {
   }
 }
 
+void warn_of_threads(const Processes& processes, int64_t threads) {
+  const int sharers = processes.processor_sharers();
+  const int available = available_processors();
+  if (processes.is_only() || sharers * threads <= available) return;
+  log_warning(str(sharers, " processes of ", counted(threads, "thread"), " share ",
+                  counted(available, "processor"),
+                  " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
+                  "and give other bits"));
+}
+
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
@@ -103,6 +114,7 @@ PreparedData resolve_and_prepare(Config& config) {
   check_processes(processes, config.parallel);
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
+  warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_eval_tokens(config, data);

@@ -221,7 +221,7 @@ Loss Watch::find_cause(const std::string& seen) {
     cause = str(join(silent, ", "), silent.size() == 1 ? " gives" : " give",
                 " no sign of life any more (killed, stopped, or cut off)");
   } else if (!behind.empty()) {
-    cause = str(join(behind, ", "), silent.size() == 1 ? " has" : " has",
+    cause = str(join(behind, ", "), behind.size() == 1 ? " has" : " has",
                 " not come to an exchange in time, though alive");
   } else {
     cause = "the connection between the processes is broken, though all of them live";

@@ -55,12 +55,13 @@ TEST_P(DistributedExact, HasTheSameBitsWithOneTwoAndFourProcesses) {
     expect_all(results, 0);
     EXPECT_EQ(difference(run, one.run), "") << count << " processes\n" << results[0];
     EXPECT_EQ(Json::parse(results[0].out), run.status());
-    for (size_t rank = 1; rank < results.size(); ++rank) EXPECT_EQ(results[rank].out, "");
+    for (size_t rank = 1; rank < results.size(); ++rank)  // rank 0 alone speaks
+      EXPECT_EQ(results[rank].out + results[rank].err, "");
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DistributedExact, ::testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 // The comparison would show it: other parts are other bits, and so is the order of `fast`.
 TEST(Distributed, OtherPartsAreOtherBits) {
@@ -164,9 +165,15 @@ TEST(Distributed, OneCauseEndsAllWithItsCode) {
     std::vector<std::string> command = {"train", one.config, "--run-dir",
                                         one.fresh("refused").string()};
     for (const std::string& setting : settings) command.insert(command.end(), {"--set", setting});
-    for (const ProcessResult& result : lmtrain_as(count, command)) {
-      EXPECT_EQ(result.exit_code, code) << result;
-      EXPECT_NE(result.err.find(cause), std::string::npos) << result;
+    const std::vector<ProcessResult> results = lmtrain_as(count, command);
+    expect_all(results, code);
+    for (size_t rank = 0; rank < results.size(); ++rank) {
+      const std::string& text = results[rank].err;
+      EXPECT_NE(text.find(cause), std::string::npos) << text;
+      if (rank > 0) {
+        EXPECT_NE(text.find("lmtrain: rank " + std::to_string(rank) + ": "), std::string::npos)
+            << text;
+      }
     }
   };
   expect_refused(3, {"parallel.sum=exact"}, 2, "a power of two, up to parallel.parts (8)");
