@@ -61,6 +61,19 @@ void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<Row
   }
 }
 
+// Of a batch whose segments are all there and whose inputs and targets begin at `read_begin`, what
+// lies in the places [first, end).
+void keep_places(Batch& batch, int64_t first, int64_t end, int64_t read_begin) {
+  for (std::vector<int32_t>* values : {&batch.inputs, &batch.targets}) {
+    values->resize(static_cast<size_t>(end - read_begin));
+    values->erase(values->begin(), values->begin() + (first - read_begin));
+  }
+  std::vector<int32_t>& segments = batch.segments;
+  segments.erase(std::lower_bound(segments.begin(), segments.end(), end), segments.end());
+  segments.erase(segments.begin(), std::lower_bound(segments.begin(), segments.end(), first));
+  for (int32_t& segment : segments) segment -= static_cast<int32_t>(first);
+}
+
 // The rows of one length of one group.
 struct GroupRows {
   std::optional<size_t> index;  // of the length in that group's rows; none: it has none
@@ -77,7 +90,7 @@ struct BatchOrder::Impl {
   // Passes of one group over its rows of a length before row `j` of that length's stream.
   double passes(size_t index, size_t group, int64_t j) const;
   double group_epochs(size_t group, int64_t k) const;
-  Batch batch(int64_t k) const;
+  Batch batch(int64_t k, const BatchShare& share) const;
 
   const TokenShard& shard;
   int64_t batch_tokens;
@@ -179,18 +192,26 @@ void BatchOrder::Impl::summarize() {
   targets_given = std::llround(given);
 }
 
-Batch BatchOrder::Impl::batch(int64_t k) const {
+Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
   const BatchPlan::Slot slot = plan->at(k);
   const LengthStream& stream = streams[slot.index];
-  const auto length = static_cast<size_t>(stream.length);
 
   Batch batch;
   batch.index = k;
   batch.length = slot.batch_length;
-  batch.rows = batch_tokens / batch.length;
-  batch.inputs.assign(static_cast<size_t>(batch_tokens), 0);
-  batch.targets.assign(static_cast<size_t>(batch_tokens), kNoTarget);
-  batch.segments.reserve(static_cast<size_t>(batch.rows));
+  batch.batch_rows = batch_tokens / batch.length;
+  const RowRange own = rows_of_part(batch.batch_rows, share.rank, share.count);
+  batch.first_row = own.first;
+  batch.rows = own.end - own.first;
+  // Of the stream's rows, which may each be several of the batch, those that have places of ours.
+  const int64_t first_place = own.first * batch.length;
+  const int64_t end_place = own.end * batch.length;
+  const int64_t read_first = first_place / stream.length;
+  const int64_t read_end = (end_place + stream.length - 1) / stream.length;
+  const auto num_read = static_cast<size_t>((read_end - read_first) * stream.length);
+  batch.inputs.assign(num_read, 0);
+  batch.targets.assign(num_read, kNoTarget);
+  batch.segments.reserve(static_cast<size_t>(batch.batch_rows));
   RowStream::Reader reader(stream.rows);
   std::vector<RowPart> parts;
   const int64_t num_rows = batch_tokens / stream.length;
@@ -200,15 +221,22 @@ Batch BatchOrder::Impl::batch(int64_t k) const {
     if (i < slot.num_rows) {
       const RowStream::Place place = reader.at(slot.first_row + i);
       const Rows& of_group = *rows[place.source];
-      const size_t begin = static_cast<size_t>(i) * length;
-      batch.num_targets += of_group.fill(*group_rows[slot.index][place.source].index, place.row,
-                                         std::span(batch.inputs).subspan(begin, length),
-                                         std::span(batch.targets).subspan(begin, length), parts);
+      const size_t index = *group_rows[slot.index][place.source].index;
+      if (read_first <= i && i < read_end) {
+        const auto begin = static_cast<size_t>((i - read_first) * stream.length);
+        const auto length = static_cast<size_t>(stream.length);
+        batch.num_targets +=
+            of_group.fill(index, place.row, std::span(batch.inputs).subspan(begin, length),
+                          std::span(batch.targets).subspan(begin, length), parts);
+      } else {
+        batch.num_targets += of_group.lay_out(index, place.row, parts);
+      }
       apart = of_group.parts_are_apart();
     }
     add_rows(batch, i * stream.length, stream.length, parts, apart);
   }
-  if (batch.segments.size() == static_cast<size_t>(batch.rows)) batch.segments.clear();
+  if (batch.segments.size() == static_cast<size_t>(batch.batch_rows)) batch.segments.clear();
+  keep_places(batch, first_place, end_place, read_first * stream.length);
   shard.require_unchanged();
   return batch;
 }
@@ -220,7 +248,7 @@ BatchOrder::~BatchOrder() = default;
 int64_t BatchOrder::num_batches() const { return impl_->plan->num_batches(); }
 int64_t BatchOrder::num_targets() const { return impl_->num_targets; }
 int64_t BatchOrder::batch_length(int64_t k) const { return impl_->plan->at(k).batch_length; }
-Batch BatchOrder::batch(int64_t k) const { return impl_->batch(k); }
+Batch BatchOrder::batch(int64_t k, const BatchShare& share) const { return impl_->batch(k, share); }
 
 const std::vector<LengthSummary>& BatchOrder::lengths() const { return impl_->lengths; }
 std::vector<int64_t> BatchOrder::batch_lengths() const { return impl_->plan->batch_lengths(); }

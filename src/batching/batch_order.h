@@ -56,7 +56,9 @@ class BatchOrder {
   // Any k >= 0, also past num_batches() (in proportion, without end), except in an `epochs` run.
   // Thread-safe. batch() throws the errors of TokenShard::read_tokens and require_unchanged.
   int64_t batch_length(int64_t k) const;
-  Batch batch(int64_t k) const;
+  // With a share, reads the tokens of its rows alone; segments are left out only where the whole
+  // batch has none, so that a row is computed in the same way in every share.
+  Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
   // Every length that a batch can have, ascending. Memory and compilation must be ready for each.

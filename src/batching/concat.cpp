@@ -40,17 +40,12 @@ int64_t ConcatRows::document_at(size_t place) const {
   return documents_[static_cast<int64_t>(order_ ? (*order_)(place) : place)];
 }
 
-int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
-                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+template <class Visit>
+int64_t ConcatRows::for_each_document(int64_t row, const Visit& visit) const {
   // Positions are places in the stream; the target of the input at p is the token at p + 1.
-  const auto length = static_cast<int64_t>(inputs.size());
+  const int64_t length = lengths_.front().length;
   const int64_t begin = row * length;
   const int64_t end = std::min(begin + length, ends_.back() - 1);
-  const auto copy = [&](int64_t from, int64_t to, int64_t shift, std::span<int32_t> out) {
-    shard_.read_tokens(from + shift,
-                       out.subspan(0, static_cast<size_t>(std::max<int64_t>(0, to - from))));
-  };
-
   auto place =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
   int64_t num_targets = 0;
@@ -58,16 +53,38 @@ int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> input
     const int64_t last = ends_[place];
     if (last == first) continue;  // a document that is left out
     const int64_t document = document_at(place);
-    const int64_t shift = shard_.document_begin(document) - first;
     const int64_t input = std::max(first, begin);
-    parts.push_back({input - begin, document});
-    copy(input, std::min(last, end), shift, inputs.subspan(static_cast<size_t>(input - begin)));
-    // From the second token of the document on: its first one is nobody's target.
+    // Its first token is nobody's target.
     const int64_t target_end = std::min(last, end + 1);
-    copy(input + 1, target_end, shift, targets.subspan(static_cast<size_t>(input - begin)));
+    visit(document, shard_.document_begin(document) - first, input, std::min(last, end),
+          target_end);
     num_targets += std::max<int64_t>(0, target_end - input - 1);
   }
   return num_targets;
+}
+
+int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
+                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+  const int64_t begin = row * static_cast<int64_t>(inputs.size());
+  const auto copy = [&](int64_t from, int64_t to, int64_t shift, std::span<int32_t> out) {
+    shard_.read_tokens(from + shift,
+                       out.subspan(0, static_cast<size_t>(std::max<int64_t>(0, to - from))));
+  };
+  return for_each_document(row, [&](int64_t document, int64_t shift, int64_t input,
+                                    int64_t input_end, int64_t target_end) {
+    const auto at = static_cast<size_t>(input - begin);
+    parts.push_back({input - begin, document});
+    copy(input, input_end, shift, inputs.subspan(at));
+    copy(input + 1, target_end, shift, targets.subspan(at));
+  });
+}
+
+int64_t ConcatRows::lay_out(size_t /*index*/, int64_t row, std::vector<RowPart>& parts) const {
+  const int64_t begin = row * lengths_.front().length;
+  return for_each_document(row, [&](int64_t document, int64_t /*shift*/, int64_t input,
+                                    int64_t /*input_end*/, int64_t /*target_end*/) {
+    parts.push_back({input - begin, document});
+  });
 }
 
 }  // namespace lmtrain

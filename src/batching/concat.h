@@ -24,10 +24,17 @@ class ConcatRows : public Rows {
              std::optional<uint64_t> key);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
                std::vector<RowPart>& parts) const override;
+  int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
   bool parts_are_apart() const override { return false; }
 
  private:
   int64_t document_at(size_t place) const;
+  // Calls visit(document, shift, input, input_end, target_end) for each document of a row. The last
+  // three are places in the stream: its inputs are there in [input, input_end), its targets in
+  // [input + 1, target_end). The token at place p is at p + shift of the shard. Gives the number of
+  // targets.
+  template <class Visit>
+  int64_t for_each_document(int64_t row, const Visit& visit) const;
 
   const TokenShard& shard_;
   DocumentList documents_;

@@ -13,14 +13,19 @@
 namespace lmtrain {
 
 struct Loader::Impl {
-  Impl(const BatchOrder& order_in, int64_t first, int64_t end_in, int64_t depth_in)
-      : order(order_in), next_index(first), end(end_in), depth(static_cast<size_t>(depth_in)) {}
+  Impl(const BatchOrder& order_in, int64_t first, int64_t end_in, int64_t depth_in,
+       const BatchShare& share_in)
+      : order(order_in),
+        next_index(first),
+        end(end_in),
+        depth(static_cast<size_t>(depth_in)),
+        share(share_in) {}
 
   // Until the end, an error, or `stop`.
   void produce() {
     try {
       for (; end < 0 || next_index < end; ++next_index) {
-        Batch batch = order.batch(next_index);
+        Batch batch = order.batch(next_index, share);
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] { return stop || queue.size() < depth; });
         if (stop) return;
@@ -40,6 +45,7 @@ struct Loader::Impl {
   int64_t next_index;  // the thread's alone
   const int64_t end;
   const size_t depth;
+  const BatchShare share;
 
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
@@ -51,8 +57,9 @@ struct Loader::Impl {
   std::thread thread;
 };
 
-Loader::Loader(const BatchOrder& order, int64_t first, int64_t end, int64_t depth)
-    : impl_(std::make_unique<Impl>(order, first, end, depth)) {
+Loader::Loader(const BatchOrder& order, int64_t first, int64_t end, int64_t depth,
+               const BatchShare& share)
+    : impl_(std::make_unique<Impl>(order, first, end, depth, share)) {
   impl_->thread = std::thread([impl = impl_.get()] { impl->produce(); });
 }
 

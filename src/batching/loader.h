@@ -11,9 +11,10 @@ namespace lmtrain {
 
 class Loader {
  public:
-  // Batches [first, end), end < 0: without end; keeps up to `depth` of them ahead. The order must
-  // outlive the loader.
-  Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4);
+  // Batches [first, end), end < 0: without end; keeps up to `depth` of them ahead, a `share` of
+  // each. The order must outlive the loader.
+  Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4,
+         const BatchShare& share = {});
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
   // Blocks until it is there; what went wrong in the thread is thrown here, after the batches

@@ -142,19 +142,36 @@ std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) cons
   return std::span(shared).subspan(shared_begin[i], shared_begin[i + 1] - shared_begin[i]);
 }
 
-int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                        std::span<int32_t> targets, std::vector<RowPart>& parts) const {
-  size_t place = 0;
+template <class Visit>
+int64_t PieceRows::for_each_piece(size_t index, int64_t row, const Visit& visit) const {
+  const int64_t length = lengths_[index].length;
+  int64_t place = 0;
   for (const Piece piece : rows_[index].pieces_of(row)) {
     const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
     const int64_t remaining = shard_.document_end(piece.document) - 1 - begin;
-    const size_t size = std::min(inputs.size() - place, static_cast<size_t>(remaining));
-    shard_.read_tokens(begin, inputs.subspan(place, size));
-    shard_.read_tokens(begin + 1, targets.subspan(place, size));
-    parts.push_back({static_cast<int64_t>(place), piece.document});
+    const int64_t size = std::min(length - place, remaining);
+    visit(piece.document, begin, place, size);
     place += size;
   }
-  return static_cast<int64_t>(place);
+  return place;
+}
+
+int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                        std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+  return for_each_piece(
+      index, row, [&](uint32_t document, int64_t begin, int64_t place, int64_t size) {
+        const auto at = static_cast<size_t>(place);
+        shard_.read_tokens(begin, inputs.subspan(at, static_cast<size_t>(size)));
+        shard_.read_tokens(begin + 1, targets.subspan(at, static_cast<size_t>(size)));
+        parts.push_back({place, document});
+      });
+}
+
+int64_t PieceRows::lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const {
+  return for_each_piece(index, row,
+                        [&](uint32_t document, int64_t /*begin*/, int64_t place, int64_t /*size*/) {
+                          parts.push_back({place, document});
+                        });
 }
 
 }  // namespace lmtrain

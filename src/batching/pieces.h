@@ -39,6 +39,7 @@ class PieceRows : public Rows {
   PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
                std::vector<RowPart>& parts) const override;
+  int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
   bool parts_are_apart() const override { return true; }
 
  private:
@@ -72,6 +73,10 @@ class PieceRows : public Rows {
   std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents,
                                             const CutRule& cut) const;
   static RowSet arrange(Cuttings cuttings, int64_t length);
+  // Calls visit(document, begin, place, size) for each piece of a row of lengths()[index]: tokens
+  // of the shard from `begin` on, and the places in the row. Gives the number of targets.
+  template <class Visit>
+  int64_t for_each_piece(size_t index, int64_t row, const Visit& visit) const;
 
   const TokenShard& shard_;
   int64_t unit_;

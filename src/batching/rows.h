@@ -38,6 +38,9 @@ class Rows {
   // Gives the number of targets.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
                        std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
+  // The same without a text: appends what the row is made of and gives the number of targets,
+  // reading no token.
+  virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
   // Whether attention stays inside each part.
   virtual bool parts_are_apart() const = 0;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/group.h"
 #include "device/device.h"
 #include "train/failure.h"
 
@@ -46,6 +48,9 @@ int finish_output(int code) {
 int run_action(const Action& action) {
   try {
     return finish_output(action());
+  } catch (const ProcessLost& lost) {
+    log_error(lost.what());
+    return lost.exit_code();
   } catch (const StopRequested& stop) {
     log_error(str("stopped by signal ", stop.signal));
     return 128 + stop.signal;
@@ -91,5 +96,8 @@ int main(int argc, char** argv) {
     const bool asked_for = app.exit(error) == 0;  // --help and --version end here
     return lmtrain::finish_output(asked_for ? 0 : lmtrain::exit_code(lmtrain::ErrorKind::kUsage));
   }
-  return lmtrain::run_action(action);
+  const int code = lmtrain::run_action(action);
+  // Threads of exchanges with a process that is lost may still be at work, or hang.
+  if (lmtrain::left_in_failure()) std::_Exit(code);
+  return code;
 }

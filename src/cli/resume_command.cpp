@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/group.h"
 #include "cli/run_argument.h"
 #include "cli/run_setup.h"
 #include "cli/validators.h"
@@ -53,7 +54,9 @@ void add_resume_command(CLI::App& app, Action& action) {
                       "A folder for a new run that begins from a checkpoint of this one");
   command->add_flag("--json", options->json,
                     "Print the final status as a line of JSON on a terminal too");
-  command->callback([options, &action] { action = [options] { return resume(*options); }; });
+  command->callback([options, &action] {
+    action = [options] { return in_processes([&] { return resume(*options); }); };
+  });
 }
 
 }  // namespace lmtrain

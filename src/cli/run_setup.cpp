@@ -1,21 +1,29 @@
 #include "cli/run_setup.h"
 
+#include <chrono>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
+#include "base/processors.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "checkpoint/state.h"
+#include "cli/group.h"
 #include "cli/length_picture.h"
+#include "device/device.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
 #include "run/run_warnings.h"
+#include "run/shared/orders.h"
+#include "run/shared/share_state.h"
+#include "run/shared/step_sum.h"
 #include "run/start_checks.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
@@ -83,27 +91,70 @@ int train(RestartableRun& training, bool json) {
   }
 }
 
+void warn_of_threads(const Processes& processes, int64_t threads) {
+  const int sharers = processes.processor_sharers();
+  const int available = available_processors();
+  if (processes.is_only() || sharers * threads <= available) return;
+  log_warning(str(sharers, " processes of ", counted(threads, "thread"), " share ",
+                  counted(available, "processor"),
+                  " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
+                  "and give other bits"));
+}
+
+// Reached by each of several processes on its machine, before anything is exchanged in training.
+constexpr const char* kPrepared = "prepared";
+
+void set_timeout(Processes& processes, const ParallelConfig& config) {
+  processes.set_timeout(
+      std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+}
+
 PreparedData resolve_and_prepare(Config& config) {
-  resolve_runtime(config);
+  Processes& processes = joined_processes();
+  check_processes(processes, config.parallel);
+  set_timeout(processes, config.parallel);
+  resolve_runtime(config, processes);
+  warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_eval_tokens(config, data);
+  tell(processes, RunOrder{config});
+  processes.meet(kPrepared);
+  require_alike(processes, data.fingerprint,
+                device_description(at::kCPU, static_cast<int>(*config.threads)));
   prepare_memory(config);
   return data;
 }
 
 }  // namespace
 
+PreparedData prepare_as_told(Config& config) {
+  Processes& processes = joined_processes();
+  set_timeout(processes, config.parallel);
+  resolve_runtime(config, processes);
+  const auto prepare = [&] { return prepare_data(config, static_cast<int>(*config.threads)); };
+  PreparedData data;
+  // One process of each machine prepares; the others find what it has left in the cache.
+  const bool is_first_here = processes.local_rank() == 0;
+  if (is_first_here) data = prepare();
+  processes.meet(kPrepared);
+  if (!is_first_here) data = prepare();
+  require_alike(processes, data.fingerprint,
+                device_description(at::kCPU, static_cast<int>(*config.threads)));
+  prepare_memory(config);
+  return data;
+}
+
 RestartableRun make_run(Config& config, const RunFolder& run) {
   const PreparedData data = resolve_and_prepare(config);
-  return {config, data, run};
+  return {config, data, run, joined_processes()};
 }
 
 RestartableRun make_new_run(Config& config, const RunFolder& run) {
   log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
   require_room_for_checkpoint(config, run);
-  RestartableRun training(config, data, run);
+  RestartableRun training(config, data, run, joined_processes());
   if (const std::optional<RunPlan> plan = training.plan()) {
     const CheckpointRoom room = checkpoint_room(config, *plan, run);
     if (room.is_short()) {

@@ -8,6 +8,7 @@
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/group.h"
 #include "cli/run_setup.h"
 #include "config/parse.h"
 #include "run/start_checks.h"
@@ -78,7 +79,12 @@ void add_train_command(CLI::App& app, Action& action) {
                     "Resume the run if the folder holds one, else start it");
   command->add_flag("--json", options->json,
                     "Print the final status as a line of JSON on a terminal too");
-  command->callback([options, &action] { action = [options] { return train(*options); }; });
+  command->callback([options, &action] {
+    action = [options] {
+      if (options->dry_run) return is_first_process() ? train(*options) : 0;
+      return in_processes([&] { return train(*options); });
+    };
+  });
 }
 
 }  // namespace lmtrain

@@ -194,6 +194,14 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "; lower that, or give tokenizer.model"));
 }
 
+// Whether so many processes fit is known where they are (cli/processes_setup.h).
+void check_parallel(const ParallelConfig& c, Rules& rules) {
+  rules.require(is_power_of_two(c.parts), {"parallel.parts"},
+                str("parallel.parts ", c.parts, " is not a power of two; nearest: ",
+                    std::bit_floor(static_cast<uint64_t>(c.parts)), " and ",
+                    std::bit_ceil(static_cast<uint64_t>(c.parts))));
+}
+
 }  // namespace
 
 void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader) {
@@ -222,6 +230,7 @@ void check_config(const Config& config, SettingReader& reader) {
   check_fp8(config, rules);
   check_optimizer(config, rules);
   check_run_length(config.train, reader, rules);
+  check_parallel(config.parallel, rules);
 }
 
 }  // namespace lmtrain

@@ -206,6 +206,14 @@ struct CheckpointConfig {
   bool operator==(const CheckpointConfig&) const = default;
 };
 
+struct ParallelConfig {
+  ParallelSum sum = ParallelSum::kFast;
+  int64_t parts = 8;  // exact: micro-batches a step, the leaves of the tree of sums
+  ParallelShard shard = ParallelShard::kNone;
+  double timeout = 600;  // seconds
+  bool operator==(const ParallelConfig&) const = default;
+};
+
 struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
@@ -247,6 +255,7 @@ struct Config {
   RestartConfig restart;
   EvalConfig eval;
   CheckpointConfig checkpoint;
+  ParallelConfig parallel;
   LogConfig log;
   ConfigOrigins origins;
   bool operator==(const Config&) const = default;

@@ -174,6 +174,21 @@ constexpr auto enum_names(SaveErrorPolicy) {
   return std::to_array<EnumName<SaveErrorPolicy>>({{kStop, "stop"}, {kContinue, "continue"}});
 }
 
+// `parallel.sum`.
+enum class ParallelSum { kFast, kExact };
+constexpr auto enum_names(ParallelSum) {
+  using enum ParallelSum;
+  return std::to_array<EnumName<ParallelSum>>({{kFast, "fast"}, {kExact, "exact"}});
+}
+
+// `parallel.shard`; more than one process has kNone alone.
+enum class ParallelShard { kNone, kOptimizer, kParameters };
+constexpr auto enum_names(ParallelShard) {
+  using enum ParallelShard;
+  return std::to_array<EnumName<ParallelShard>>(
+      {{kNone, "none"}, {kOptimizer, "optimizer"}, {kParameters, "parameters"}});
+}
+
 template <class Enum>
 concept NamedEnum = std::is_enum_v<Enum> && requires {
   enum_names(Enum{});

@@ -1,5 +1,6 @@
 // The settings themselves; the model's are in model_settings.cpp, the tokenizer's in
-// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp.
+// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp, those of
+// several processes in parallel_settings.cpp.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -29,7 +30,10 @@ void add_run(SettingTable& t, Config& c) {
       .at_least(0);
   t.add("threads", &c.threads, "CPU threads.")
       .range(1, 4096)
-      .null_is("OMP_NUM_THREADS, else the processors this process may use", "auto");
+      .null_is(
+          "OMP_NUM_THREADS, else the processors this process may use, divided among the processes "
+          "of the run that share them",
+          "auto");
   t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
   t.add(
       "precision", &c.precision,
@@ -315,6 +319,7 @@ SettingTable config_settings(Config& config) {
   add_run_length(table, config.train);
   add_guard(table, config);
   add_output_settings(table, config);
+  add_parallel_settings(table, config.parallel);
   return table;
 }
 

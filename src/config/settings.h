@@ -165,6 +165,8 @@ void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
 // eval, checkpoint, log. output_settings.cpp.
 void add_output_settings(SettingTable& table, Config& config);
+// parallel_settings.cpp.
+void add_parallel_settings(SettingTable& table, ParallelConfig& parallel);
 
 // betas of an optimizer, when none are given.
 std::vector<double> default_betas(OptimizerType type);

@@ -41,7 +41,9 @@ struct ToJson {
   Json operator()(std::monostate) const { return nullptr; }
   Json operator()(const bool* slot) const { return *slot; }
   Json operator()(const int64_t* slot) const { return *slot; }
-  Json operator()(const double* slot) const { return *slot; }
+  Json operator()(const double* slot) const {
+    return setting.kind == SettingKind::kDuration ? Json(write_duration(*slot)) : Json(*slot);
+  }
   Json operator()(const std::string* slot) const { return *slot; }
   Json operator()(const ChoiceSlot& slot) const { return slot.name(); }
   Json operator()(const TrainingDuration* slot) const {

@@ -56,71 +56,75 @@ class Recorder {
   // text. `started`: when this process began with the run. Writes nothing yet.
   Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
            std::chrono::steady_clock::time_point started);
+  virtual ~Recorder() = default;
 
   // A run that was finished before. These three need no begin().
   //
   // The line of status.json if it says that the run is done at this step, with its checkpoint in
   // this folder. Empty when it says anything else (a run that was copied or moved names the folder
   // it came from), is missing, damaged or no file: it is written again then.
-  std::string done_status(const TrainingState& state) const;
-  void note_finished(const TrainingState& state) const;
+  virtual std::string done_status(const TrainingState& state) const;
+  virtual void note_finished(const TrainingState& state) const;
   // Notes the settings that were changed all the same. Returns `status`, or, where that is empty,
   // the one that is written now.
-  std::string finished_before(const TrainingState& state, const std::string& status,
-                              const nlohmann::ordered_json& changed_settings) const;
+  virtual std::string finished_before(const TrainingState& state, const std::string& status,
+                                      const nlohmann::ordered_json& changed_settings) const;
 
   // What a run before this one has left in the folder is put aside (metrics_check.h) and warned of.
   // Returns what was said. Needs no begin().
-  std::string put_metrics_aside() const;
+  virtual std::string put_metrics_aside() const;
   // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
   // whenever the run goes back to a checkpoint.
-  void begin(const TrainingState& state);
+  virtual void begin(const TrainingState& state);
   // The event `start`, or `resume`; `left_behind` is what put_metrics_aside() has said.
-  void started(const TrainingState& state, bool resumed, const std::string& left_behind,
-               const nlohmann::ordered_json& changed_settings);
+  virtual void started(const TrainingState& state, bool resumed, const std::string& left_behind,
+                       const nlohmann::ordered_json& changed_settings);
 
   // Time is counted in laps: what follows begin_lap() is the time of the update, evaluation or save
   // that is reported next. Each of these reports begins the next lap.
-  void begin_lap() { lap(); }
+  virtual void begin_lap() { lap(); }
   // Of the time of a step, the seconds that it waited for data.
-  void add_wait(double seconds) { seconds_waited_ += seconds; }
+  virtual void add_wait(double seconds) { seconds_waited_ += seconds; }
   // `state`: after the step. `keep_line`: the progress line stays on the screen.
-  void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
-              bool keep_line);
+  virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+                      bool keep_line);
   // `state`: after the evaluation. Ends with status.json.
-  void evaluated(const TrainingState& state, const EvalResult& result);
+  virtual void evaluated(const TrainingState& state, const EvalResult& result);
   // The loop has given a checkpoint to be written, or has waited for it.
-  void add_save();
+  virtual void add_save();
 
-  void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
-  void spike(const TrainingState& state, const Incident& incident, const std::string& reason);
-  void skipped(const TrainingState& state, const Incident& incident, const std::string& reason);
+  virtual void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
+  virtual void spike(const TrainingState& state, const Incident& incident,
+                     const std::string& reason);
+  virtual void skipped(const TrainingState& state, const Incident& incident,
+                       const std::string& reason);
   // `state`: gone back to; `checkpoint`: its folder, none where the run begins again.
-  void rolled_back(const TrainingState& state, const Incident& incident, const std::string& reason,
-                   int64_t from_step, const std::optional<std::filesystem::path>& checkpoint);
-  void no_held_out_text() const;
-  void eval_loss_not_finite(const TrainingState& state) const;
-  void signalled(const TrainingState& state, int signal);
+  virtual void rolled_back(const TrainingState& state, const Incident& incident,
+                           const std::string& reason, int64_t from_step,
+                           const std::optional<std::filesystem::path>& checkpoint);
+  virtual void no_held_out_text() const;
+  virtual void eval_loss_not_finite(const TrainingState& state) const;
+  virtual void signalled(const TrainingState& state, int signal);
 
   // The metrics up to now are on disk after this, for a checkpoint to rely on.
-  void sync();
+  virtual void sync();
   // A checkpoint is published; it took so long to write.
-  void saved(const TrainingState& saved, double seconds);
+  virtual void saved(const TrainingState& saved, double seconds);
   // Warns as well where the run goes on.
-  void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
+  virtual void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
 
   // status.json of a run that goes on; the second one only where the last is ten seconds old.
-  void running(const TrainingState& state);
-  void refresh_status(const TrainingState& state);
+  virtual void running(const TrainingState& state);
+  virtual void refresh_status(const TrainingState& state);
 
   // The summary for people. `saved_step`: of the newest checkpoint.
-  void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                 bool finished) const;
+  virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
+                         bool finished) const;
   // The event `end` and the last status.json, whose line is returned.
-  std::string ended(const TrainingState& state, const RunEnd& end);
+  virtual std::string ended(const TrainingState& state, const RunEnd& end);
   // The same of an error. Never throws Error, and needs no begin(): the disk may be what failed.
   // Empty where status.json could not be written.
-  std::string failed(const TrainingState& state, const Failure& failure);
+  virtual std::string failed(const TrainingState& state, const Failure& failure);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -142,6 +146,43 @@ class Recorder {
   int64_t tokens_at_begin_ = 0;
   double elapsed_at_begin_ = 0;
   double seconds_waited_ = 0;  // for data, since begin()
+};
+
+// That of a process which is not the first of its run: it says and writes nothing.
+class SilentRecorder final : public Recorder {
+ public:
+  using Recorder::Recorder;
+  std::string done_status(const TrainingState&) const override { return {}; }
+  void note_finished(const TrainingState&) const override {}
+  std::string finished_before(const TrainingState&, const std::string&,
+                              const nlohmann::ordered_json&) const override {
+    return {};
+  }
+  std::string put_metrics_aside() const override { return {}; }
+  void begin(const TrainingState&) override {}
+  void started(const TrainingState&, bool, const std::string&,
+               const nlohmann::ordered_json&) override {}
+  void begin_lap() override {}
+  void add_wait(double) override {}
+  void update(const TrainingState&, const AppliedStep&, const RunAhead&, bool) override {}
+  void evaluated(const TrainingState&, const EvalResult&) override {}
+  void add_save() override {}
+  void reduced_micro_batch(const TrainingState&, const MicroBatchReduction&) override {}
+  void spike(const TrainingState&, const Incident&, const std::string&) override {}
+  void skipped(const TrainingState&, const Incident&, const std::string&) override {}
+  void rolled_back(const TrainingState&, const Incident&, const std::string&, int64_t,
+                   const std::optional<std::filesystem::path>&) override {}
+  void no_held_out_text() const override {}
+  void eval_loss_not_finite(const TrainingState&) const override {}
+  void signalled(const TrainingState&, int) override {}
+  void sync() override {}
+  void saved(const TrainingState&, double) override {}
+  void save_failed(const TrainingState&, const std::string&, bool) override {}
+  void running(const TrainingState&) override {}
+  void refresh_status(const TrainingState&) override {}
+  void summarize(const TrainingState&, std::optional<int64_t>, bool) const override {}
+  std::string ended(const TrainingState&, const RunEnd&) override { return {}; }
+  std::string failed(const TrainingState&, const Failure&) override { return {}; }
 };
 
 }  // namespace lmtrain

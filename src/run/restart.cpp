@@ -12,6 +12,7 @@
 #include "formats/json_number.h"
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
+#include "run/shared/orders.h"
 #include "run/start_checks.h"
 #include "train/failure.h"
 
@@ -42,10 +43,12 @@ int64_t seed_of_checkpoint(const fs::path& checkpoint) {
 
 }  // namespace
 
-RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run)
+RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run,
+                               Processes& processes)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
+      processes_(processes),
       started_(std::chrono::steady_clock::now()) {
   require_text_for_trials(config_, data_);
   if (run_.holds_run()) {
@@ -184,7 +187,8 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
     config.train.max_time = std::max(1e-3, *config.train.max_time - passed.count());
   }
   if (checkpoint) require_same_data(folder.checkpoint(*checkpoint), data_.fingerprint);
-  return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial);
+  tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
+  return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial, processes_);
 }
 
 void RestartableRun::prepare_trainer() {
@@ -238,7 +242,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
     const RunOutcome outcome = trainer_->run();
     if (outcome.exit_code != 0) {
       const std::string reason =
-          stop_signal() != 0 ? str("signal ", stop_signal()) : std::string("max_time");
+          outcome.exit_code == kExitMaxTime ? "max_time" : str("signal ", outcome.exit_code - 128);
       log.event("end", none, reason);
       log_note(str("stopped by ", reason, " in the trial of seed ", result.seed,
                    "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));

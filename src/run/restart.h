@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "checkpoint/trial.h"
+#include "processes/processes.h"
 #include "run/trainer.h"
 
 namespace lmtrain {
@@ -26,7 +27,10 @@ class RestartableRun {
   // `config` is resolved. A folder that holds the run already must be locked: what was under way
   // there is finished, and its newest valid checkpoint taken. Error(kConfig) when trials have to be
   // compared and there is no held-out text.
-  RestartableRun(Config config, PreparedData data, const RunFolder& run);
+  // Only the first of several processes makes one; it tells the others each attempt
+  // (run/shared/orders.h).
+  RestartableRun(Config config, PreparedData data, const RunFolder& run,
+                 Processes& processes = only_process());
 
   // The plan of the whole run, as the trainer that comes next has it; nothing when every attempt
   // has failed.
@@ -69,6 +73,7 @@ class RestartableRun {
   Config config_;
   PreparedData data_;
   RunFolder run_;
+  Processes& processes_;
   std::chrono::steady_clock::time_point started_;
   std::vector<TrialResult> trials_;
   std::optional<TrialResult> next_trial_;  // what comes next; none: the run itself

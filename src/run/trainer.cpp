@@ -10,6 +10,7 @@
 #include "run/given_model.h"
 #include "run/report.h"
 #include "run/run_warnings.h"
+#include "run/shared/share_state.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
 #include "train/micro_batch_limits.h"
@@ -29,14 +30,18 @@ bool same_length(const RunLength& a, const RunLength& b) {
 }  // namespace
 
 Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
-                 std::optional<int64_t> checkpoint, std::optional<TrainingDuration> trial)
+                 std::optional<int64_t> checkpoint, std::optional<TrainingDuration> trial,
+                 Processes& processes)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
       engine_(config_),
-      started_(std::chrono::steady_clock::now()) {
+      started_(std::chrono::steady_clock::now()),
+      processes_(processes),
+      step_sum_(processes_, config_.parallel),
+      agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   restore(checkpoint_);
   const RunClock now = clock();
@@ -46,7 +51,9 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.save = SaveSchedule(config_, *lr_schedule_);
   if (trial) rules_.trial_end = now.resolve(*trial);
   rules_.max_seconds = config_.train.max_time;
-  recorder_.emplace(config_, run_, eval_targets(), started_);
+  recorder_ = processes_.is_first()
+                  ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_)
+                  : std::make_unique<SilentRecorder>(config_, run_, eval_targets(), started_);
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
 
@@ -54,7 +61,9 @@ Trainer::~Trainer() = default;
 
 void Trainer::restore(std::optional<int64_t> checkpoint) {
   const RunLength length = run_length(config_.train);
-  if (checkpoint) {
+  if (!processes_.is_first()) {
+    engine_.reset_optimizer();
+  } else if (checkpoint) {
     state_ =
         load_checkpoint(run_.checkpoint(*checkpoint), engine_.parameters(), engine_.optimizer());
   } else {
@@ -70,6 +79,7 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
       engine_.initialize(config_.seed);
     }
   }
+  share_state(processes_, state_, engine_.parameters(), engine_.optimizer());
   // A micro-batch asked for anew is tried anew.
   if (state_.micro.micro_tokens != *config_.batch.micro_tokens) state_.micro = {};
   if (!same_length(length, state_.total)) {
@@ -105,8 +115,8 @@ Due Trainer::due_since(const RunClock& before) const {
   return due_after(rules_, before,
                    {.clock = clock(),
                     .next_batch = state_.batch,
-                    .seconds = seconds_since(started_),
-                    .signalled = stop_signal() != 0});
+                    .seconds = agreement_.seconds(),
+                    .signalled = agreement_.signal() != 0});
 }
 
 std::optional<int64_t> Trainer::eval_targets() const {
@@ -126,7 +136,9 @@ RunOutcome Trainer::run() {
   const bool trial = rules_.trial_end.has_value();
   Stop why = stop();
   if (why == Stop::kFinished && !trial) {
-    if (std::optional<RunOutcome> outcome = already_done()) return *outcome;
+    const std::optional<RunOutcome> outcome = processes_.is_first() ? already_done() : std::nullopt;
+    if (processes_.broadcast(outcome ? "done" : "") == "done")
+      return outcome.value_or(RunOutcome{});
   }
   try {
     why = train();
@@ -144,7 +156,7 @@ RunOutcome Trainer::run() {
   }
   if (!trial) recorder_->summarize(state_, saved_step_, why == Stop::kFinished);
   const bool done = has_all_steps(why) && state_.eval_step == state_.step;
-  const int signal = stop_signal();
+  const int signal = agreement_.signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
   return {code, recorder_->ended(state_, {done, reason, code, trial})};
@@ -161,23 +173,23 @@ std::optional<RunOutcome> Trainer::already_done() {
 
 Stop Trainer::train() {
   const bool resumed = checkpoint_.has_value();
-  run_.remove_unfinished();
-  lmtrain::create_directories(run_.checkpoints());
+  if (processes_.is_first()) {
+    run_.remove_unfinished();
+    lmtrain::create_directories(run_.checkpoints());
+  }
   const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
   begin_from_state();
-  saver_ = std::make_unique<CheckpointSaver>(
-      run_, config_.checkpoint, texts_, engine_.layout(),
-      [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
-      [this](const TrainingState& lost, const std::exception_ptr& failure) {
-        save_failed(lost, failure);
-      });
-  recorder_->started(state_, resumed, left_behind, changed_settings);
-  if (!has_all_steps(stop())) {
-    fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
-               [this](const MicroBatchReduction& lowered) {
-                 recorder_->reduced_micro_batch(state_, lowered);
-               });
+  if (processes_.is_first()) {
+    saver_ = std::make_unique<CheckpointSaver>(
+        run_, config_.checkpoint, texts_, engine_.layout(),
+        [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
+        [this](const TrainingState& lost, const std::exception_ptr& failure) {
+          save_failed(lost, failure);
+        });
   }
+  recorder_->started(state_, resumed, left_behind, changed_settings);
+  agreement_.refresh();
+  if (!has_all_steps(stop())) fit_micro_batches();
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
 
   recorder_->begin_lap();
@@ -195,7 +207,7 @@ Stop Trainer::train() {
     if (due.evaluate) evaluate_now();
     state_.kept = due.keep;
     if (due.save) save_checkpoint();
-    saver_->poll();
+    if (saver_) saver_->poll();
     recorder_->refresh_status(state_);
   }
   log_progress_done();
@@ -205,13 +217,13 @@ Stop Trainer::train() {
     evaluate_now();
     require_finite_end(config_, engine_.parameters(), state_);
   }
-  if (stop_signal() != 0) recorder_->signalled(state_, stop_signal());
+  if (agreement_.signal() != 0) recorder_->signalled(state_, agreement_.signal());
   save_checkpoint();
   recorder_->begin_lap();
-  saver_->wait();
+  if (saver_) saver_->wait();
   recorder_->add_save();
   // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
-  if (has_all_steps(why) && stop_signal() == 0) evaluate_now();
+  if (has_all_steps(why) && agreement_.signal() == 0) evaluate_now();
   return why;
 }
 
@@ -220,14 +232,35 @@ void Trainer::begin_from_state() {
   saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
-                                     config_.train.epochs ? order_->num_batches() : -1);
+                                     config_.train.epochs ? order_->num_batches() : -1,
+                                     /*depth=*/4, step_sum_.share());
+}
+
+void Trainer::fit_micro_batches() {
+  fit_memory(
+      config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
+      [this](const MicroBatchReduction& lowered) {
+        recorder_->reduced_micro_batch(state_, lowered);
+      },
+      processes_.local_count());
+  share_limits(processes_, state_.micro);
 }
 
 double Trainer::forward_and_backward(const Batch& batch) {
+  const MicroBatchLimits limits = state_.micro;
+  const std::vector<double> losses = compute_share(batch);
+  const double loss =
+      StepSum::loss_of(agreement_.exchange(losses, /*news=*/state_.micro != limits));
+  if (agreement_.has_news()) share_limits(processes_, state_.micro);
+  step_sum_.sum_gradient(engine_);
+  return loss;
+}
+
+std::vector<double> Trainer::compute_share(const Batch& batch) {
   for (;;) {
     try {
-      return engine_.forward_backward(batch, micro_rows(config_, state_.micro, batch.length),
-                                      state_.loss_scale ? state_.loss_scale->scale : 1);
+      return step_sum_.compute(engine_, batch, micro_rows(config_, state_.micro, batch.length),
+                               state_.loss_scale ? state_.loss_scale->scale : 1);
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
@@ -249,6 +282,7 @@ Batch Trainer::next_batch() {
 
 std::optional<AppliedStep> Trainer::train_batch() {
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  agreement_.begin_step(state_.elapsed);
   const RunClock before = clock();
   // 1. Sample.
   const Batch batch = next_batch();
@@ -263,7 +297,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
       decide_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
                   batch.length, loss, grad_norm);
   if (decision.action != StepAction::kApply) {
-    state_.elapsed += seconds_since(begin);
+    state_.elapsed = agreement_.end_step();
     refuse_step(describe_incident(batch, loss, grad_norm, engine_.layout(), engine_.gradient(),
                                   data_.document_files),
                 decision);
@@ -276,10 +310,11 @@ std::optional<AppliedStep> Trainer::train_batch() {
                           before.after(1, static_cast<double>(batch.num_targets))};
   engine_.update(update);
 
-  const double seconds = seconds_since(begin);
+  const double elapsed = agreement_.end_step();
+  const double seconds = elapsed - state_.elapsed;
   ++state_.step;
   state_.tokens += batch.num_targets;
-  state_.elapsed += seconds;
+  state_.elapsed = elapsed;
   state_.loss = loss;
   note_update(config_.guard, state_.guard, batch.length, loss, grad_norm);
   if (state_.loss_scale) state_.loss_scale->on_update();
@@ -306,12 +341,19 @@ void Trainer::refuse_step(Incident incident, const StepDecision& decision) {
   }
 }
 
+std::optional<int64_t> Trainer::newest_checkpoint() const {
+  std::optional<int64_t> newest;
+  if (processes_.is_first()) newest = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
+  const std::string step = processes_.broadcast(newest ? str(*newest) : "");
+  return step.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(step));
+}
+
 void Trainer::roll_back(const Incident& incident, const std::string& reason) {
   GuardState guard = state_.guard;
   MicroBatchLimits micro = state_.micro;
   const int64_t from_step = state_.step;
-  saver_->wait();
-  checkpoint_ = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
+  if (saver_) saver_->wait();
+  checkpoint_ = newest_checkpoint();
   loader_.reset();  // it reads the order that is replaced
   restore(checkpoint_);
   const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
@@ -345,8 +387,9 @@ void Trainer::evaluate_now() {
   // Micro-batches are fitted to the precision of the run, and this is in fp32.
   options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   recorder_->begin_lap();
-  const auto result =
-      evaluate(engine_.fp32_model(), *eval_shard_, options, [] { return stop_signal() == 0; });
+  const auto result = evaluate(
+      engine_.fp32_model(), *eval_shard_, options, [] { return stop_signal() == 0; }, processes_);
+  agreement_.refresh();
   state_.eval_pending = !result;
   if (!result) return;
   state_.eval_step = state_.step;
@@ -362,7 +405,7 @@ void Trainer::save_checkpoint() {
   require_finite_weights(config_, engine_.parameters(), state_.step);
   recorder_->begin_lap();
   recorder_->sync();
-  saver_->save(take_snapshot(state_, engine_.parameters(), engine_.optimizer()));
+  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), engine_.optimizer()));
   recorder_->add_save();
   saved_step_ = state_.step;
   recorder_->running(state_);
@@ -371,7 +414,7 @@ void Trainer::save_checkpoint() {
 void Trainer::save_before_error() {
   try {
     save_checkpoint();
-    saver_->wait();
+    if (saver_) saver_->wait();
   } catch (const std::exception& error) {
     log_warning(
         str("the steps since the last checkpoint are lost: ", describe_failure(error).message));

@@ -22,6 +22,8 @@
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
 #include "run/recorder.h"
+#include "run/shared/agreement.h"
+#include "run/shared/step_sum.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
@@ -40,8 +42,12 @@ class Trainer {
   // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files
   // verified. Reads weights and opens the data; writes nothing yet. A `trial` is the beginning of
   // the run, this long: it is saved where it ends, and then evaluated.
+  //
+  // Several processes make the same Trainer at the same time, and call run() together. The first
+  // alone reads checkpoints, and writes: to the others the folder is a name. Each decides the same
+  // as the others, from what was exchanged.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
-          std::optional<TrainingDuration> trial = {});
+          std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
 
   RunPlan plan() const { return plan_run(config_, data_, *order_); }
@@ -77,13 +83,19 @@ class Trainer {
   void begin_from_state();
   // The figures of the update; nothing when the step was refused.
   std::optional<AppliedStep> train_batch();
-  // Forward and backward of a batch, in smaller micro-batches where memory does not hold them after
-  // all.
+  // Loss of the batch whose share is given, and its gradient in the engine, over all processes.
   double forward_and_backward(const Batch& batch);
   // The next batch of the loader. When its data cannot be read or are damaged, the trainer saves the
   // state as of the last step, which those data have not touched, and throws the error on.
   Batch next_batch();
   void save_before_error();
+  // Forward and backward of the share, in smaller micro-batches where memory does not hold them
+  // after all: its losses (StepSum::compute).
+  std::vector<double> compute_share(const Batch& batch);
+  // Micro-batches that fit into memory, the same in every process.
+  void fit_micro_batches();
+  // The first process's newest valid checkpoint.
+  std::optional<int64_t> newest_checkpoint() const;
   // Does what was decided of a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
   void roll_back(const Incident& incident, const std::string& reason);
@@ -111,7 +123,10 @@ class Trainer {
   DueRules rules_;
 
   std::chrono::steady_clock::time_point started_;
-  std::optional<Recorder> recorder_;
+  Processes& processes_;
+  StepSum step_sum_;
+  Agreement agreement_;
+  std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;

@@ -44,6 +44,12 @@ double Engine::forward_backward(const Batch& batch, int64_t micro_rows, double l
                           use_graphs ? graphs_.get() : nullptr);
 }
 
+std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batch,
+                                             int64_t micro_rows, double loss_scale) {
+  return parts.accumulate(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
+                          graphs_.get());
+}
+
 double Engine::grad_norm() const { return gradient_norm(gradient_); }
 
 double Engine::clip(double grad_norm) const {

@@ -16,6 +16,7 @@
 #include "model/llama.h"
 #include "optim/optimizer.h"
 #include "train/step_graphs.h"
+#include "train/step_parts.h"
 
 namespace lmtrain {
 
@@ -40,11 +41,15 @@ class Engine {
   void reset_optimizer();
 
   // Puts the gradient of the mean loss over the batch's targets into gradient() and returns that
-  // loss, in nats a target. `micro_rows` rows go through the model at once, at least 1. On the way
-  // both are multiplied by `loss_scale`, a power of two. `use_graphs` false computes the same bits
-  // without the captured graphs. Running out of memory passes through, in the words of libtorch.
+  // loss, in nats a target; of a share of the batch, its part of both sums. `micro_rows` rows go
+  // through the model at once, at least 1. On the way both are multiplied by `loss_scale`, a power
+  // of two. `use_graphs` false computes the same bits without the captured graphs. Running out of
+  // memory passes through, in the words of libtorch.
   double forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale = 1,
                           bool use_graphs = true);
+  // The same in parts: gradient() is the sum over the parts of the share, the losses are theirs.
+  std::vector<double> forward_backward(StepParts& parts, const Batch& batch, int64_t micro_rows,
+                                       double loss_scale = 1);
   // The norm of gradient(), over all parameters.
   double grad_norm() const;
   // Clips gradient(), whose norm is `grad_norm`, as `clip` of the config says. Returns the factor

@@ -102,21 +102,31 @@ int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget) {
 
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
-                                   const std::function<bool()>& keep_going) {
+                                   const std::function<bool()>& keep_going, Processes& processes) {
   EvalResult result;
   const std::vector<Window> windows = choose_windows(shard, options, result);
   const auto count = static_cast<int64_t>(windows.size());
   EvalProgress progress(result.tokens);
   int64_t done = 0;
   for (int64_t first = 0; first < count;) {
-    if (!keep_going()) return std::nullopt;
+    const bool going = keep_going();
+    if (!going && processes.is_only()) return std::nullopt;
     progress.show(done);
-    const Window* batch = windows.data() + first;
-    const int64_t rows =
-        std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
-    result.nats += batch_nats(model, shard, batch, rows);
-    for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
-    first += rows;
+    double nats = 0;
+    for (int rank = 0; rank < processes.count() && first < count; ++rank) {
+      const Window* batch = windows.data() + first;
+      const int64_t rows =
+          std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
+      if (rank == processes.rank()) nats = batch_nats(model, shard, batch, rows);
+      for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
+      first += rows;
+    }
+    // Added in the order of the batches; a process that had none adds 0.
+    const std::vector<double> all = processes.all_gather({nats, going ? 1.0 : 0.0});
+    for (size_t i = 0; i < all.size(); i += 2) {
+      if (all[i + 1] == 0) return std::nullopt;
+      result.nats += all[i];
+    }
   }
   shard.require_unchanged();
   return result;

@@ -10,6 +10,7 @@
 
 #include "formats/token_shard.h"
 #include "model/llama.h"
+#include "processes/processes.h"
 
 namespace lmtrain {
 
@@ -34,10 +35,13 @@ struct EvalOptions {
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget);
 
 // Shows how far it is on a terminal. Calls `keep_going` before each batch; when it returns false
-// the evaluation is given up and nothing returned. Errors as those of TokenShard::read_tokens and
-// require_unchanged.
+// the evaluation is given up and nothing returned. Several processes compute a batch each in turn,
+// and have the same result, to the bit that of one; one of them that does not keep going ends the
+// evaluation of all. Errors as those of
+// TokenShard::read_tokens and require_unchanged.
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
-                                   const std::function<bool()>& keep_going);
+                                   const std::function<bool()>& keep_going,
+                                   Processes& processes = only_process());
 
 }  // namespace lmtrain

@@ -1,5 +1,7 @@
 #include "train/memory_plan.h"
 
+#include <bit>
+
 #include "device/torch_headers.h"
 #include "ops/operators.h"
 #include "optim/optimizer.h"
@@ -38,6 +40,9 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   plan.micro_gradient = static_cast<int64_t>(parameters.working().nbytes());
   if (precision.dtype != at::kFloat) plan.working_weights = plan.micro_gradient;
   plan.gradient = plan.weights;
+  // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.
+  if (config.parallel.sum == ParallelSum::kExact)
+    plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
   for (const OptimizerBuffer& buffer : optimizer->buffers())
     plan.optimizer += static_cast<int64_t>(buffer.values.nbytes());
   const int64_t of_layer = saved_by_layer(model, precision, device_of(config));

@@ -14,7 +14,7 @@ namespace lmtrain {
 struct MemoryPlan {
   int64_t weights = 0;          // fp32 masters
   int64_t working_weights = 0;  // a second copy in bf16; 0 in fp32
-  int64_t gradient = 0;         // fp32, summed over the step
+  int64_t gradient = 0;         // fp32, summed over the step, with parallel.sum exact in parts
   int64_t optimizer = 0;        // state of the update rule
   int64_t activations = 0;      // of the layers, kept for the backward of the largest micro-batch
   int64_t logits = 0;           // of that micro-batch; their gradient overwrites them

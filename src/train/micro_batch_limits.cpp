@@ -141,10 +141,11 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
 }
 
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report) {
+                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                int sharers) {
   if (model.device().is_cpu()) {
     if (const auto available = available_memory(model.device()))
-      fit_to_plan(config, lengths, *available, fit, report);
+      fit_to_plan(config, lengths, *available / static_cast<uint64_t>(sharers), fit, report);
   }
   fit_by_trial(config, model, lengths, grad, fit, report,
                model.device().is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);

@@ -62,9 +62,11 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                   TrialShapes shapes);
 
-// Both, as a run does before its first step: the plan on a CPU, then the trial.
+// Both, as a run does before its first step: the plan on a CPU, then the trial. `sharers`: so many
+// processes share the memory of the CPU.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
-                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report);
+                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                int sharers = 1);
 
 // Rows that cost as much as rows of this length can: full, each one segment. Ids are 0, and there
 // is no target.

@@ -29,19 +29,21 @@ int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t pr
 
 }  // namespace
 
-int default_threads() {
+int default_threads(int sharers) {
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     const int count = std::atoi(text);
     if (count > 0) return count;
   }
-  return available_processors();
+  return std::max(1, available_processors() / sharers);
 }
 
-void resolve_runtime(Config& config) {
-  if (!config.threads) config.threads = default_threads();
+void resolve_runtime(Config& config, const Processes& processes) {
+  if (!config.threads) config.threads = default_threads(processes.processor_sharers());
   configure_runtime(static_cast<int>(*config.threads));
   if (config.deterministic) use_deterministic_algorithms();
-  const at::Device device = resolve_device(config.device);
+  at::Device device = resolve_device(config.device);
+  if (device.is_cuda() && !processes.is_only())
+    device = resolve_device(str("cuda:", processes.local_rank()));
   config.device = device.str();
   const Precision precision = resolve_precision(name_of(config.precision), device);
   config.precision = value_named<PrecisionSetting>(precision_name(precision)).value();

@@ -10,16 +10,18 @@
 #include "corpus/tokenizer/tokenizer.h"
 #include "device/device.h"
 #include "model/parameters.h"
+#include "processes/processes.h"
 #include "schedule/run_clock.h"
 
 namespace lmtrain {
 
-// OMP_NUM_THREADS, else the processors this process may use.
-int default_threads();
+// OMP_NUM_THREADS, else the processors this process may use, divided by the number of processes
+// that share them.
+int default_threads(int sharers = 1);
 
 // threads, device, precision, compile and batch.micro_tokens made concrete. Sets up libtorch's
-// threads. Call once.
-void resolve_runtime(Config& config);
+// threads. Call once. Each of several processes of a machine takes the GPU of its local rank.
+void resolve_runtime(Config& config, const Processes& processes = only_process());
 
 // model.vocab_size made concrete: the tokenizer's unless given. Error(kConfig) when the one given
 // is too small.

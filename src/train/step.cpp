@@ -27,20 +27,21 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
-double accumulate_once(Llama& model, const Batch& batch, int64_t micro_tokens,
+double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
+  if (own.first == own.end) grad.zero_();
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
   const double scale =
       1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
   std::vector<at::Tensor> losses;
-  for (int64_t row = 0; row < batch.rows; row += micro_rows) {
-    const int64_t rows = std::min(micro_rows, batch.rows - row);
+  for (int64_t row = own.first; row < own.end; row += micro_rows) {
+    const int64_t rows = std::min(micro_rows, own.end - row);
     const MicroBatch micro =
         micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                     rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
                     segments_of(batch, row, rows), model.device());
-    const bool first = row == 0;
+    const bool first = row == own.first;
     losses.push_back(graphs != nullptr
                          ? graphs->loss_and_gradient(micro, first)
                          : model.loss_and_gradient(micro.to(model.device()), grad, first));
@@ -56,9 +57,14 @@ double accumulate_once(Llama& model, const Batch& batch, int64_t micro_tokens,
 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
+  return accumulate_rows(model, batch, {0, batch.rows}, micro_tokens, grad, loss_scale, graphs);
+}
+
+double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
   const bool by_graphs = graphs != nullptr && graphs->in_use();
   try {
-    return accumulate_once(model, batch, micro_tokens, grad, loss_scale, graphs);
+    return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs);
   } catch (const std::exception& error) {
     const bool lost_graphs = by_graphs && !graphs->in_use();
     const bool refused = cudnn_attention_allowed() && is_refused_by_cudnn(error);
@@ -72,7 +78,7 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
     }
   }
   // The first micro-batch puts the gradient, so nothing is left of the attempt.
-  return accumulate_once(model, batch, micro_tokens, grad, loss_scale, graphs);
+  return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs);
 }
 
 }  // namespace lmtrain

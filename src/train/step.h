@@ -17,5 +17,9 @@ namespace lmtrain {
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale = 1,
                         StepGraphs* graphs = nullptr);
+// The same for some rows alone, [first, end) of those that `batch` holds: their part of loss and
+// gradient, zero where there are none.
+double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, int64_t micro_tokens,
+                       const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr);
 
 }  // namespace lmtrain

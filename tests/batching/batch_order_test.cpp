@@ -282,6 +282,36 @@ TEST_P(BatchOrderProperties, AnyBatchCanBeProducedAgain) {
   for (int64_t k = 99; k >= 0; --k) expect_same(k);
 }
 
+// The shares of a batch, one after another, are the batch.
+TEST_P(BatchOrderProperties, SharesMakeUpTheBatch) {
+  const TokenShard shard = make_shard(random_sizes(8, 120, 700));
+  const BatchOrder batches = order(shard, steps(60));
+  for (int64_t k = 0; k < 60; k += 3) {
+    const Batch whole = batches.batch(k);
+    EXPECT_EQ(whole.batch_rows, whole.rows);
+    for (const int64_t count : {2, 3, 4, 40}) {
+      Batch joined;
+      for (int64_t rank = 0; rank < count; ++rank) {
+        const Batch share = batches.batch(k, {rank, count});
+        const RowRange rows = rows_of_part(whole.rows, rank, count);
+        ASSERT_EQ(share.rows, rows.end - rows.first);
+        ASSERT_EQ(share.first_row, rows.first);
+        ASSERT_EQ(share.inputs.size(), static_cast<size_t>(share.rows * share.length));
+        ASSERT_EQ(share.num_targets, whole.num_targets);
+        ASSERT_EQ(share.batch_rows, whole.rows);
+        ASSERT_EQ(share.documents, whole.documents);
+        joined.inputs.insert(joined.inputs.end(), share.inputs.begin(), share.inputs.end());
+        joined.targets.insert(joined.targets.end(), share.targets.begin(), share.targets.end());
+        for (const int32_t segment : share.segments)
+          joined.segments.push_back(segment + static_cast<int32_t>(rows.first * share.length));
+      }
+      ASSERT_EQ(joined.inputs, whole.inputs) << k << " by " << count;
+      ASSERT_EQ(joined.targets, whole.targets) << k << " by " << count;
+      ASSERT_EQ(joined.segments, whole.segments) << k << " by " << count;
+    }
+  }
+}
+
 TEST_P(BatchOrderProperties, SeedAndFingerprintDecideTheOrder) {
   const TokenShard shard = make_shard(random_sizes(9, 120, 700));
   const auto content = [&](const BatchOrder& batches) {

@@ -127,6 +127,9 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(bf16.weights, 4 * flat);
   EXPECT_EQ(bf16.working_weights, 2 * flat);
   EXPECT_EQ(bf16.gradient, 4 * flat);
+  Config exact = config;
+  exact.parallel = {.sum = ParallelSum::kExact, .parts = 8};
+  EXPECT_EQ(plan_memory(exact, {at::kFloat}, 128).gradient, 4 * 4 * flat);
   EXPECT_EQ(bf16.optimizer, moments);
   EXPECT_EQ(2 * bf16.activations, fp32.activations);
   // In fp8 one byte for each number that a matrix is multiplied by, also where attention keeps it,

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/terminal/log_rank.h"
 #include "base/terminal/progress_line.h"
 #include "base/text.h"
 
@@ -25,6 +26,7 @@ struct Log {
   std::filesystem::path file;      // empty: none yet
   std::vector<std::string> early;  // lines for it, stamped
   bool failed = false;             // said already
+  int rank = 0;                    // above 0: warnings and errors alone
 };
 
 // Not destroyed: other threads may log while the process ends.
@@ -83,9 +85,11 @@ void keep(Log& log, std::string_view text) {
 }
 
 void say(std::string_view prefix, std::string_view line) {
-  const std::string text = str(prefix, line);
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
+  if (log.rank > 0 && prefix.empty()) return;
+  const std::string rank = log.rank > 0 ? str("rank ", log.rank, ": ") : "";
+  const std::string text = str(prefix, rank, line);
   print_line(log, text);
   keep(log, text);
 }
@@ -105,6 +109,7 @@ void log_progress(const std::vector<LinePart>& parts, bool keep_it) {
   if (!terminal && !keep_it) return;
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
+  if (log.rank > 0) return;
   if (terminal) {
     // A line that wrapped could not be erased again.
     print(str(kEraseLine, fitted_line(parts, terminal_columns() - 1), keep_it ? "\n" : ""));
@@ -120,6 +125,12 @@ void log_progress_done() {
   const std::lock_guard lock(log.mutex);
   if (log.progress_open) print(std::string(kEraseLine));
   log.progress_open = false;
+}
+
+void log_as_rank(int rank) {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.rank = rank;
 }
 
 void log_to_file(const std::filesystem::path& file) {

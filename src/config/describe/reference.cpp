@@ -25,7 +25,7 @@ a closing bracket, no key twice. Only `data.train` must be given. The smallest f
 - A key that belongs to another variant, `optimizer.momentum` while `optimizer.type` is `adamw`, is checked, accepted and unused.
 
 **Units.** A bare number in `every`, `warmup`, `decay` is steps; in keys named `tokens`, tokens; in `sample`, bytes; in
-`max_time`, seconds. As text: `"500 steps"`; tokens `"10B"`, `"64Ki"` (K M B T are powers of 1000, Ki Mi Gi powers of 1024),
+`max_time` and `timeout`, seconds. As text: `"500 steps"`; tokens `"10B"`, `"64Ki"` (K M B T are powers of 1000, Ki Mi Gi powers of 1024),
 `"12345 tokens"`; bytes `"100MB"`, `"1GiB"`; `"2%"` of the run; time `"90s"`, `"30min"`, `"2h"`; `"1 epoch"`, `"0.5 epochs"`, passes over the training
 text. `every: 0` is never.
 

@@ -1,0 +1,284 @@
+#include "processes/watch.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kBeat = 500ms;
+constexpr auto kAnswer = 2s;       // of a store that is well
+constexpr auto kSilence = 2500ms;  // without a beat: that process does not run
+constexpr auto kStay = 3s;         // for the others to read what the store's server has put down
+constexpr auto kForcedEnd = 10s;
+constexpr const char* kGivenUp = "given_up";
+
+// The result of `work`, done by a thread of its own; nothing where it takes longer. The thread may
+// go on for ever then, so `work` owns what it uses.
+template <class Work>
+auto within(Clock::duration limit, Work work) -> std::optional<std::invoke_result_t<Work>> {
+  using Result = std::invoke_result_t<Work>;
+  auto promise = std::make_shared<std::promise<Result>>();
+  std::future<Result> future = promise->get_future();
+  std::thread([promise, work = std::move(work)] {
+    try {
+      promise->set_value(work());
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+  }).detach();
+  if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  try {
+    return future.get();
+  } catch (const std::exception&) {
+    return std::nullopt;  // the store is gone
+  }
+}
+
+std::string loss_to_text(const Loss& loss) { return str(loss.exit_code, "\n", loss.cause); }
+
+Loss loss_from_text(const std::string& text) {
+  const size_t newline = text.find('\n');
+  return {std::atoi(text.c_str()), newline == std::string::npos ? "" : text.substr(newline + 1)};
+}
+
+std::string beat_key(size_t rank) { return str("beat/", rank); }
+
+// "exchanges beats"
+int64_t exchanges_of(const std::string& beat) { return std::atoll(beat.c_str()); }
+
+}  // namespace
+
+struct Watch::State {
+  c10::intrusive_ptr<c10d::Store> store;
+  Group group;
+  EndProcess end_process;
+  std::atomic<int64_t> exchanges = 0;
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  bool stop = false;
+  bool stopped = false;
+  std::optional<Loss> loss;  // somebody has given up
+  Clock::time_point loss_known;
+
+  std::string server_name() const {
+    return group.server ? group.names[static_cast<size_t>(*group.server)]
+                        : std::string("the agent of torchrun");
+  }
+  std::optional<Loss> known_loss() {
+    const std::lock_guard lock(mutex);
+    return loss;
+  }
+  Loss learn(const Loss& found) {
+    const std::lock_guard lock(mutex);
+    if (!loss) {
+      loss = found;
+      loss_known = Clock::now();
+    }
+    return *loss;
+  }
+
+  void run();
+  void beat(int64_t number);
+  // Every process's last sign of life; nothing where the store does not answer.
+  static std::optional<std::vector<std::string>> beats(const std::shared_ptr<State>& self);
+  // What the store has for a key; empty text where it has nothing, nothing where it is silent.
+  static std::optional<std::string> ask(const std::shared_ptr<State>& self, const std::string& key);
+  Loss server_is_lost(const std::string& seen) const {
+    return {5, str(server_name(), ", where the processes meet, has ended or cannot be reached",
+                   seen.empty() ? "" : ": ", seen)};
+  }
+};
+
+void Watch::State::beat(int64_t number) {
+  store->set(beat_key(static_cast<size_t>(group.rank)), str(exchanges.load(), " ", number));
+  if (known_loss() || !store->check({kGivenUp})) return;
+  learn(loss_from_text(store->get_to_str(kGivenUp)));
+  store->add("read", 1);
+}
+
+void Watch::State::run() {
+  for (int64_t number = 0;; ++number) {
+    try {
+      beat(number);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex);
+      if (stop) break;
+      if (!loss) {
+        loss = server_is_lost("");
+        loss_known = Clock::now();
+      }
+    }
+    std::unique_lock lock(mutex);
+    if (changed.wait_for(lock, kBeat, [this] { return stop; })) break;
+    if (loss && Clock::now() - loss_known > kForcedEnd) {
+      const Loss why = *loss;
+      lock.unlock();
+      end_process(why);
+      return;
+    }
+  }
+  const std::lock_guard lock(mutex);
+  stopped = true;
+  changed.notify_all();
+}
+
+std::optional<std::string> Watch::State::ask(const std::shared_ptr<State>& self,
+                                             const std::string& key) {
+  return within(kAnswer, [self, key] {
+    return self->store->check({key}) ? self->store->get_to_str(key) : std::string();
+  });
+}
+
+std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_ptr<State>& self) {
+  return within(kAnswer, [self] {
+    std::vector<std::string> all;
+    for (size_t rank = 0; rank < self->group.names.size(); ++rank) {
+      const std::string key = beat_key(rank);
+      all.push_back(self->store->check({key}) ? self->store->get_to_str(key) : std::string());
+    }
+    return all;
+  });
+}
+
+Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process)
+    : state_(std::make_shared<State>()) {
+  state_->store = std::move(store);
+  state_->group = std::move(group);
+  state_->end_process = std::move(end_process);
+  std::thread([state = state_] { state->run(); }).detach();
+}
+
+Watch::~Watch() {
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+  state_->changed.wait_for(lock, 1s, [this] { return state_->stopped; });
+}
+
+void Watch::count_exchange() { ++state_->exchanges; }
+int64_t Watch::exchanges() const { return state_->exchanges; }
+
+void Watch::give_up(const Loss& loss) noexcept {
+  try {
+    const auto state = state_;
+    // What is put down first counts.
+    const Loss cause = state->known_loss().value_or(loss);
+    const std::optional<std::string> first = within(kAnswer, [state, text = loss_to_text(cause)] {
+      return state->store->compareSet(kGivenUp, "", text);
+    });
+    if (!first || state->group.server != state->group.rank) return;
+    const auto others = static_cast<int64_t>(state->group.names.size()) - 1;
+    const auto deadline = Clock::now() + kStay;
+    while (Clock::now() < deadline) {
+      // The thread of this process reads it too.
+      const auto readers = within(kAnswer, [state] { return state->store->add("read", 0); });
+      if (!readers || *readers >= others + (state->known_loss() ? 1 : 0)) return;
+      std::this_thread::sleep_for(100ms);
+    }
+  } catch (...) {  // the process ends anyway
+  }
+}
+
+Loss Watch::find_cause(const std::string& seen) {
+  const auto state = state_;
+  const auto given_up = [&](Clock::duration patience) -> std::optional<Loss> {
+    const auto deadline = Clock::now() + patience;
+    do {
+      if (const std::optional<Loss> loss = state->known_loss()) return loss;
+      std::this_thread::sleep_for(50ms);
+    } while (Clock::now() < deadline);
+    return state->known_loss();
+  };
+  if (const std::optional<Loss> loss = given_up(2 * kBeat)) return *loss;
+  const auto before = State::beats(state);
+  if (!before) return state->learn(state->server_is_lost(seen));
+  if (const std::optional<Loss> loss = given_up(kSilence)) return *loss;
+  const auto after = State::beats(state);
+  if (!after) return state->learn(state->server_is_lost(seen));
+
+  std::vector<std::string> silent, behind;
+  for (size_t rank = 0; rank < after->size(); ++rank) {
+    if (rank == static_cast<size_t>(state->group.rank)) continue;
+    const std::string& name = state->group.names[rank];
+    if ((*after)[rank] == (*before)[rank]) silent.push_back(name);
+    if (exchanges_of((*after)[rank]) < state->exchanges) behind.push_back(name);
+  }
+  std::string cause;
+  if (!silent.empty()) {
+    cause = str(join(silent, ", "), silent.size() == 1 ? " gives" : " give",
+                " no sign of life any more (killed, stopped, or cut off)");
+  } else if (!behind.empty()) {
+    cause = str(join(behind, ", "), behind.size() == 1 ? " has" : " has",
+                " not come to an exchange in time, though alive");
+  } else {
+    cause = "the connection between the processes is broken, though all of them live";
+  }
+  const Loss found{5, str(cause, "; seen by ",
+                          state->group.names[static_cast<size_t>(state->group.rank)], ": ", seen)};
+  const auto first = within(kAnswer, [state, text = loss_to_text(found)] {
+    return state->store->compareSet(kGivenUp, "", text);
+  });
+  return state->learn(first ? loss_from_text(*first) : found);
+}
+
+std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::function<bool()>& done,
+                                std::chrono::milliseconds patience) {
+  const auto state = state_;
+  std::vector<std::string> last(awaited.size());
+  std::vector<Clock::time_point> changed(awaited.size(), Clock::now());
+  auto pause = std::chrono::milliseconds(5);
+  for (;;) {
+    if (const std::optional<Loss> loss = state->known_loss()) return loss;
+    const std::optional<bool> is_done = within(patience, done);
+    if (!is_done) return state->learn(state->server_is_lost(""));
+    if (*is_done) return std::nullopt;
+    for (size_t i = 0; i < awaited.size() && pause >= kBeat; ++i) {
+      const auto beat = State::ask(state, beat_key(static_cast<size_t>(awaited[i])));
+      if (beat && *beat != last[i]) {
+        last[i] = *beat;
+        changed[i] = Clock::now();
+      }
+      if (Clock::now() - changed[i] > patience) {
+        const Loss silent{5, str(state->group.names[static_cast<size_t>(awaited[i])],
+                                 " gives no sign of life any more")};
+        give_up(silent);
+        return state->learn(silent);
+      }
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min<std::chrono::milliseconds>(2 * pause, kBeat);
+  }
+}
+
+void Watch::leave() {
+  const auto state = state_;
+  {
+    const std::lock_guard lock(state->mutex);
+    state->stop = true;
+    state->changed.notify_all();
+  }
+  const bool serves = state->group.server == state->group.rank;
+  const auto others = static_cast<int64_t>(state->group.names.size()) - 1;
+  const auto deadline = Clock::now() + kStay;
+  std::optional<int64_t> left =
+      within(kAnswer, [state, serves] { return state->store->add("left", serves ? 0 : 1); });
+  while (serves && left && *left < others && Clock::now() < deadline) {
+    std::this_thread::sleep_for(5ms);
+    left = within(kAnswer, [state] { return state->store->add("left", 0); });
+  }
+}
+
+}  // namespace lmtrain

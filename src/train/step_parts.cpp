@@ -1,0 +1,46 @@
+#include "train/step_parts.h"
+
+#include <bit>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/torch_headers.h"
+#include "train/step.h"
+
+namespace lmtrain {
+
+StepParts::StepParts(int64_t parts, const BatchShare& share)
+    : parts_(parts),
+      first_(parts * share.rank / share.count),
+      end_(parts * (share.rank + 1) / share.count) {
+  const auto is_power = [](int64_t value) {
+    return value > 0 && std::has_single_bit(static_cast<uint64_t>(value));
+  };
+  if (!is_power(parts) || parts % share.count != 0 || !is_power(parts / share.count)) {
+    throw Error(ErrorKind::kInternal,
+                str(parts, " parts for ", share.count, " processes are no binary tree"));
+  }
+}
+
+std::vector<double> StepParts::accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
+                                          const at::Tensor& grad, double loss_scale,
+                                          StepGraphs* graphs) {
+  std::vector<double> losses;
+  for (int64_t part = first_; part < end_; ++part) {
+    RowRange rows = rows_of_part(batch.batch_rows, part, parts_);
+    rows.first -= batch.first_row;
+    rows.end -= batch.first_row;
+    losses.push_back(accumulate_rows(model, batch, rows, micro_tokens, grad, loss_scale, graphs));
+    // The part's number in the share, in binary, says which sums it completes: each trailing 1 is a
+    // subtree whose other half waits.
+    auto number = static_cast<uint64_t>(part - first_);
+    size_t level = 0;
+    for (; number % 2 == 1; number /= 2) grad.add_(sums_[level++]);
+    if (part + 1 == end_) break;
+    if (level == sums_.size()) sums_.push_back(at::empty_like(grad));
+    sums_[level].copy_(grad);
+  }
+  return losses;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,188 @@
+// The exchanges between ranks, over Gloo.
+#include "processes/connect.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "device/torch_headers.h"
+#include "processes/group.h"
+
+namespace lmtrain {
+namespace {
+
+// Rank r's values: no two ranks' sums come out alike in another order.
+at::Tensor values_of(int rank, int64_t size) {
+  const at::Tensor index = at::arange(size, at::kDouble) + 1000.0 * rank;
+  return (at::sin(index) * at::exp(at::cos(7 * index) * 5)).to(at::kFloat);
+}
+
+class Exchanges : public testing::TestWithParam<int> {};
+
+TEST_P(Exchanges, EveryRankHasTheSameSum) {
+  const int count = GetParam();
+  for (const int64_t size : {1, 7, 100'003}) {
+    at::Tensor expected = at::zeros({size}, at::kDouble);
+    for (int rank = 0; rank < count; ++rank) expected += values_of(rank, size).to(at::kDouble);
+    std::vector<at::Tensor> sums(static_cast<size_t>(count));
+    as_ranks(count, [&](Processes& processes) {
+      const at::Tensor flat = values_of(processes.rank(), size);
+      processes.sum(flat);
+      sums[static_cast<size_t>(processes.rank())] = flat;
+    });
+    for (const at::Tensor& sum : sums) {
+      EXPECT_TRUE(at::equal(sum, sums[0]));
+      EXPECT_TRUE(at::allclose(sum.to(at::kDouble), expected, 1e-4, 1e-3));
+    }
+  }
+}
+
+TEST_P(Exchanges, BroadcastAndGather) {
+  const int count = GetParam();
+  as_ranks(count, [&](Processes& processes) {
+    const int rank = processes.rank();
+    EXPECT_EQ(processes.count(), count);
+    EXPECT_EQ(processes.local_count(), count);
+    EXPECT_EQ(processes.local_rank(), rank);
+    EXPECT_EQ(processes.processor_sharers(), count);
+    const std::string text(static_cast<size_t>(3 * rank), 'a' + static_cast<char>(rank));
+    EXPECT_EQ(processes.broadcast(rank == 0 ? "from rank 0" : "none"), "from rank 0");
+    EXPECT_EQ(processes.broadcast(std::string()), "");
+    const std::vector<std::string> texts = processes.gather_texts(text);
+    const std::vector<double> numbers = processes.all_gather({0.1 * rank, -1.0});
+    for (int other = 0; other < count; ++other) {
+      const auto i = static_cast<size_t>(other);
+      EXPECT_EQ(texts[i], std::string(3 * i, 'a' + static_cast<char>(other)));
+      EXPECT_EQ(numbers[2 * i], 0.1 * other);
+      EXPECT_EQ(numbers[2 * i + 1], -1);
+    }
+    const at::Tensor values = values_of(rank, 5);
+    processes.broadcast(values);
+    EXPECT_TRUE(at::equal(values, values_of(0, 5)));
+  });
+}
+
+TEST_P(Exchanges, TellingAndMeeting) {
+  const int count = GetParam();
+  std::atomic<int> came = 0;
+  as_ranks(count, [&](Processes& processes) {
+    for (int i = 0; i < 3; ++i) {
+      if (processes.is_first()) {
+        processes.tell("message " + std::to_string(i));
+      } else {
+        EXPECT_EQ(processes.listen(), "message " + std::to_string(i));
+      }
+    }
+    ++came;
+    processes.meet("stage");
+    EXPECT_EQ(came, count);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Exchanges, testing::Values(2, 3, 4));
+
+// The leaves are the ranks, neighbours first, whatever the number of ranks that share them.
+TEST(Connect, TheTreesOrderIsFixed) {
+  constexpr int64_t kSize = 10'001;
+  at::Tensor low = values_of(0, kSize) + values_of(1, kSize);
+  at::Tensor high = values_of(2, kSize) + values_of(3, kSize);
+  const at::Tensor tree = low + high;
+  const at::Tensor chain = low + values_of(2, kSize) + values_of(3, kSize);
+  ASSERT_FALSE(at::equal(tree, chain));  // else nothing is shown
+  as_ranks(4, [&](Processes& processes) {
+    const at::Tensor flat = values_of(processes.rank(), kSize);
+    processes.sum_as_tree(flat);
+    EXPECT_TRUE(at::equal(flat, tree));
+  });
+}
+
+TEST(Connect, OneProcessExchangesNothing) {
+  Processes& one = only_process();
+  EXPECT_TRUE(one.is_only());
+  EXPECT_TRUE(one.is_first());
+  const at::Tensor flat = values_of(0, 5);
+  one.sum(flat);
+  one.sum_as_tree(flat);
+  EXPECT_TRUE(at::equal(flat, values_of(0, 5)));
+  EXPECT_EQ(one.all_gather({1.0, 2.0}), (std::vector<double>{1, 2}));
+  EXPECT_EQ(one.broadcast("text"), "text");
+}
+
+// Rank 1 ends with a cause of its own; the others say it, with its exit code.
+TEST(Connect, WhoGivesUpIsNamedByAll) {
+  const int port = free_port();
+  std::vector<std::string> messages(3);
+  std::vector<int> codes(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::unique_ptr<Processes> processes =
+          connect_processes(launch_of(rank, 3, port), std::chrono::seconds(60));
+      processes->barrier();
+      if (rank == 1) {
+        processes->give_up(3, "its shard is damaged");
+        processes.reset();
+        return;
+      }
+      try {
+        processes->barrier();
+      } catch (const ProcessLost& lost) {
+        messages[static_cast<size_t>(rank)] = lost.what();
+        codes[static_cast<size_t>(rank)] = lost.exit_code();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const size_t rank : {0, 2}) {
+    EXPECT_NE(messages[rank].find("rank 1 ("), std::string::npos) << messages[rank];
+    EXPECT_NE(messages[rank].find("its shard is damaged"), std::string::npos) << messages[rank];
+    EXPECT_EQ(codes[rank], 3);
+  }
+}
+
+// Under torchrun its agent serves the store, also to the processes that it starts again.
+TEST(Connect, UnderAnAgentEveryRankIsAClient) {
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.port = 0;
+  const c10d::TCPStore agent("127.0.0.1", options);
+  for (const int attempt : {0, 1}) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        Launch launch = launch_of(rank, 2, agent.getPort());
+        launch.agent_store = true;
+        launch.attempt = attempt;
+        const auto processes = connect_processes(launch, std::chrono::seconds(60));
+        EXPECT_EQ(processes->all_gather({1.0 * rank}), (std::vector<double>{0, 1}));
+        processes->leave();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(Connect, WhoDoesNotComeIsNamed) {
+  const int port = free_port();
+  try {
+    connect_processes(launch_of(0, 3, port), std::chrono::milliseconds(300));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_NE(std::string(error.what()).find("rank 1, 2 of 3 has not come"), std::string::npos)
+        << error.what();
+  }
+  try {
+    connect_processes(launch_of(1, 3, port), std::chrono::milliseconds(300));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 1 of 3 cannot reach 127.0.0.1"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
