@@ -24,9 +24,10 @@ namespace lmtrain {
 class RestartableRun {
  public:
   // `config` is resolved. A folder that holds the run already must be locked: what was under way
-  // there is finished, and its newest valid checkpoint taken. Error(kConfig) when trials have to be
-  // compared and there is no held-out text.
-  RestartableRun(Config config, PreparedData data, const RunFolder& run);
+  // there is finished, and its newest valid checkpoint taken. Of a run that `is_new` the folder is
+  // neither read nor changed before run(), so it need not be locked until then. Error(kConfig) when
+  // trials have to be compared and there is no held-out text.
+  RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new = false);
 
   // What comes next, of the whole run; nothing when every attempt has failed.
   std::optional<RunPlan> plan() const {
@@ -68,6 +69,7 @@ class RestartableRun {
   Config config_;
   PreparedData data_;
   RunFolder run_;
+  bool is_new_;  // what the folder holds is none of this run's
   std::chrono::steady_clock::time_point started_;
   std::vector<TrialResult> trials_;
   std::optional<TrialResult> next_trial_;  // what comes next; none: the run itself
