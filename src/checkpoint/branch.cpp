@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/trial.h"
-#include "formats/manifest.h"
 
 namespace lmtrain {
 
@@ -27,7 +26,8 @@ int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step)
     throw Error(ErrorKind::kUsage,
                 str("there is no checkpoint in ", from.path().string(), " to branch from"));
   }
-  verify_checkpoint_files(from.checkpoint(*chosen), /*skip_training_state=*/false);
+  verify_checkpoint(from, *chosen, /*skip_training_state=*/false);
+  require_own_checkpoint(from, *chosen);
   return *chosen;
 }
 

@@ -65,13 +65,14 @@ void prune(const RunFolder& run, int64_t newest, int64_t keep) {
   }
 }
 
-// All files of a checkpoint, synced, the manifest last.
-void write_files(const fs::path& folder, const CheckpointTexts& texts,
+// All files of a checkpoint of the run with the id `run`, synced, the manifest last.
+void write_files(const fs::path& folder, const std::string& run, const CheckpointTexts& texts,
                  const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
   require_free_space(folder, texts.tokenizer_model.size() + snapshot_bytes(snapshot),
                      "a checkpoint");
 
-  const TrainingState& state = snapshot.state;
+  TrainingState state = snapshot.state;
+  state.run = run;
   Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
   const auto add_file = [&](const char* name, const std::function<void(FileWriter&)>& write) {
     FileWriter writer(folder / name);
@@ -95,6 +96,18 @@ void write_files(const fs::path& folder, const CheckpointTexts& texts,
   add_text("tokenizer_config.json", texts.tokenizer_config);
   add_text(kStateFile, state_to_text(state));
   write_manifest(folder, manifest);
+}
+
+// The id of the run that a checkpoint says it is of; empty where it says none. A state that cannot
+// be read says none: who needs it will say what is wrong with it.
+std::string run_of_checkpoint(const fs::path& folder) {
+  const fs::path file = folder / kStateFile;
+  try {
+    return is_there(file) ? parse_state(read_file(file), file.string()).run : "";
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
+    return "";
+  }
 }
 
 // A tokenizer without the piece gives -1.
@@ -131,10 +144,11 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
   const int64_t step = snapshot.state.step;
   const fs::path unfinished = run.unfinished_checkpoint(step);
   const fs::path published = run.checkpoint(step);
+  run.require_there();
   remove_tree(unfinished);
   lmtrain::create_directories(unfinished);
   try {
-    write_files(unfinished, texts, layout, snapshot);
+    write_files(unfinished, run.identity().id, texts, layout, snapshot);
   } catch (...) {
     std::error_code ignored;  // where the disk is full, the half-written files are in the way
     fs::remove_all(unfinished, ignored);
@@ -172,17 +186,50 @@ bool is_checkpoint_folder(const fs::path& folder) {
          is_there(folder / kOptimizerFile);
 }
 
+void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state) {
+  const fs::path folder = run.checkpoint(step);
+  const Manifest manifest = verify_checkpoint_files(folder, skip_training_state);
+  if (manifest.step == step) return;
+  throw Error(ErrorKind::kCheckpoint,
+              str(folder.string(), ": its manifest is of step ", manifest.step,
+                  ", so the folder was renamed; its name is ", step_name(manifest.step)));
+}
+
+void require_own_checkpoint(const RunFolder& run, int64_t step) {
+  const std::string& own = run.identity().id;
+  const fs::path folder = run.checkpoint(step);
+  const std::string theirs = run_of_checkpoint(folder);
+  if (own.empty() || theirs.empty() || theirs == own) return;
+  throw Error(ErrorKind::kCheckpoint,
+              str(folder.string(), " is a checkpoint of the run ", theirs, ", and the run in ",
+                  run.path().string(), " is ", own,
+                  "; move the checkpoint out of the folder, and the run goes on from its own; or "
+                  "begin a run with its weights by init_from"));
+}
+
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
   std::string first_problem;
-  for (const int64_t step : run.checkpoint_steps()) {
+  std::vector<int64_t> steps = run.checkpoint_steps();
+  for (size_t i = 0; i < steps.size();) {
     try {
-      verify_checkpoint_files(run.checkpoint(step), skip_training_state);
-      return step;
+      verify_checkpoint(run, steps[i], skip_training_state);
     } catch (const Error& error) {
+      // A process that trains may have removed it, and has published a newer one before.
+      std::vector<int64_t> now = run.checkpoint_steps();
+      if (!now.empty() && now.front() > steps.front()) {
+        steps = std::move(now);
+        i = 0;
+        first_problem.clear();
+        continue;
+      }
       if (error.kind() != ErrorKind::kCheckpoint) throw;
       log_warning(str("damaged checkpoint passed over: ", error.what()));
       if (first_problem.empty()) first_problem = error.what();
+      ++i;
+      continue;
     }
+    require_own_checkpoint(run, steps[i]);
+    return steps[i];
   }
   if (first_problem.empty()) return std::nullopt;
   throw Error(ErrorKind::kCheckpoint, str("every checkpoint in ", run.checkpoints().string(),

@@ -61,9 +61,18 @@ TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& p
 // A folder with manifest.json, state.json or optimizer.safetensors.
 bool is_checkpoint_folder(const std::filesystem::path& folder);
 
+// Verifies checkpoints/step_N and compares the step of its manifest with the folder's name.
+// Error(kCheckpoint) naming the file and what is wrong. `skip_training_state` as in
+// verify_checkpoint_files.
+void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state);
+// Error(kCheckpoint), naming both runs, when the checkpoint is of another run than `run` says it
+// is. One without an id, or a run without one, is of an earlier lmtrain and passes.
+void require_own_checkpoint(const RunFolder& run, int64_t step);
+
 // The newest checkpoint of a run whose files are all as its manifest says; each damaged one is
-// named in a warning. Nothing when the run has none; Error(kCheckpoint) when all are damaged.
-// `skip_training_state` as in verify_checkpoint_files.
+// named in a warning. Where the process that trains the run removes what is being read, the newest
+// is looked for again. Nothing when the run has none; Error(kCheckpoint) when all are damaged, or
+// the newest valid one is of another run.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
 
 // Error(kData) when a verified checkpoint was trained on other data than `fingerprint` says.

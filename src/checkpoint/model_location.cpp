@@ -4,8 +4,10 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/run_config.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
 
@@ -19,8 +21,9 @@ ModelLocation locate_model(const fs::path& path) {
         str(path.string(), kind == FileKind::kMissing ? " does not exist" : " is not a folder",
             "; give a run folder, a checkpoint, or a HF Llama folder"));
   }
-  const RunFolder run(path);
+  RunFolder run(path);
   if (is_folder(run.checkpoints())) {
+    if (run.holds_run()) run = RunFolder(path, read_run_config(run).identity);
     const std::optional<int64_t> step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
     if (!step)
       throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
@@ -38,6 +41,15 @@ ModelLocation locate_model(const fs::path& path) {
                 str(path.string(), " holds no model: there is no config.json in it"));
   }
   return {path, std::nullopt, false};
+}
+
+bool was_removed(const ModelLocation& location) {
+  const bool is_gone = location.run && !is_there(location.folder / kManifestFile);
+  if (is_gone) {
+    log_note(str(location.folder.string(),
+                 " was removed while it was read; the newest checkpoint of the run is taken"));
+  }
+  return is_gone;
 }
 
 ModelConfig located_model_config(const ModelLocation& location) {

@@ -2,6 +2,7 @@
 // folder.
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -23,6 +24,23 @@ struct ModelLocation {
 // Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
 // is damaged.
 ModelLocation locate_model(const std::filesystem::path& path);
+
+// Whether the checkpoint of a run was removed since it was located: the process that trains the run
+// keeps only the newest ones. Says so in a note.
+bool was_removed(const ModelLocation& location);
+// Returns work(locate_model(path)). Where that fails since the checkpoint was removed meanwhile,
+// the newest then is taken.
+template <class Work>
+auto with_located_model(const std::filesystem::path& path, const Work& work) {
+  for (;;) {
+    const ModelLocation location = locate_model(path);
+    try {
+      return work(location);
+    } catch (const std::exception&) {
+      if (!was_removed(location)) throw;
+    }
+  }
+}
 
 // The model of a location: its config.json.
 ModelConfig located_model_config(const ModelLocation& location);

@@ -30,11 +30,6 @@ std::map<int64_t, fs::path> kept_configs(const RunFolder& run) {
   return files;
 }
 
-std::optional<fs::path> last_kept(const RunFolder& run) {
-  const std::map<int64_t, fs::path> kept = kept_configs(run);
-  return kept.empty() ? std::nullopt : std::optional(kept.rbegin()->second);
-}
-
 void keep(const RunFolder& run, const std::string& text, int64_t step) {
   const std::map<int64_t, fs::path> kept = kept_configs(run);
   if (!kept.empty() && read_file(kept.rbegin()->second) == text) return;
@@ -45,16 +40,31 @@ void keep(const RunFolder& run, const std::string& text, int64_t step) {
                     text);
 }
 
-// "/optimizer/lr is 0.1, was 0.001" for each value of the file that the last kept config has
-// otherwise; empty when that cannot be said.
-std::string differences(const std::string& text, const fs::path& kept) {
-  const std::string former = read_file(kept);
-  if (seal_of(former) != Seal::kGood) return "";
-  const auto flat = [](const std::string& json) {
-    return nlohmann::json::parse(json, nullptr, false, /*ignore_comments=*/true).flatten();
-  };
-  const nlohmann::json now = flat(text);
-  const nlohmann::json then = flat(former);
+// A kept config that is whole.
+struct Kept {
+  fs::path file;
+  nlohmann::json json;
+};
+
+// The kept config that `text` was written as: the one with the same digest, else the last whole
+// one. A kill may have left a later one that never came into force.
+std::optional<Kept> kept_of(const RunFolder& run, const std::string& text) {
+  const nlohmann::json now = sealed_json(text);
+  const nlohmann::json digest = now.is_object() ? now.value(kDigestKey, nlohmann::json()) : now;
+  std::optional<Kept> last;
+  for (const auto& [number, file] : kept_configs(run)) {
+    const std::string former = read_file(file);
+    if (seal_of(former) != Seal::kGood) continue;
+    last = Kept{file, sealed_json(former)};
+    if (last->json.at(kDigestKey) == digest) return last;
+  }
+  return last;
+}
+
+// "/optimizer/lr is 0.1, was 0.001" for each value that a config has otherwise than a kept one.
+std::string differences(const std::string& text, const Kept& kept) {
+  const nlohmann::json now = sealed_json(text).flatten();
+  const nlohmann::json then = kept.json.flatten();
   std::vector<std::string> found;
   const auto value = [](const nlohmann::json& of, const std::string& key) {
     return of.contains(key) ? of[key].dump() : std::string("absent");
@@ -66,60 +76,97 @@ std::string differences(const std::string& text, const fs::path& kept) {
   for (const auto& [key, ignored] : now.items()) compare(key);
   for (const auto& [key, ignored] : then.items())
     if (!now.contains(key)) compare(key);
-  constexpr size_t kMost = 8;
+  if (found.empty()) return str("/", kDigestKey, " alone");
+  constexpr size_t kMost = 200;  // more than there are settings; a list of files may be longer
   if (found.size() > kMost) {
+    const size_t more = found.size() - kMost;
     found.resize(kMost);
-    found.emplace_back("...");
+    found.push_back(str("and ", more, " more"));
   }
   return join(found, "; ");
 }
 
 // The command that puts the config back.
 std::string put_back(const fs::path& kept, const RunFolder& run) {
-  return str("cp ", shell_quoted(kept.string()), " ", shell_quoted(run.config().string()));
+  return str("the file is put back by: cp ", shell_quoted(kept.string()), " ",
+             shell_quoted(run.config().string()));
 }
 
-[[noreturn]] void refuse_broken(const RunFolder& run, const std::string& text) {
-  std::string message =
-      str(run.config().string(),
-          " is not as lmtrain wrote it: its digest does not fit, so it was damaged or edited");
-  const std::optional<fs::path> kept = last_kept(run);
-  if (kept) {
-    const std::string found = differences(text, *kept);
-    if (!found.empty()) message += str(". Against ", kept->string(), ": ", found);
-  }
-  message += str(". A setting is changed by: lmtrain resume ", shell_quoted(run.path().string()),
-                 " --set KEY=VALUE");
-  if (kept) message += str("; the file is put back by: ", put_back(*kept, run));
+[[noreturn]] void refuse(const RunFolder& run, const std::string& text, const std::string& problem,
+                         const std::optional<Kept>& kept) {
+  std::string message = str(run.config().string(), " is not as lmtrain wrote it: ", problem);
+  if (kept) message += str(". Against ", kept->file.string(), ": ", differences(text, *kept));
+  const std::string folder = shell_quoted(run.path().string());
+  message += str(". A setting is changed by: lmtrain resume ", folder,
+                 " --set KEY=VALUE, or by: lmtrain train CONFIG.json --run-dir ", folder,
+                 " --continue --set KEY=VALUE");
+  if (kept) message += str("; ", put_back(kept->file, run));
   throw Error(ErrorKind::kCheckpoint, message);
+}
+
+// Error(kCheckpoint) when the text of config.json is not what lmtrain wrote for this run.
+void require_own_text(const RunFolder& run, const std::string& text,
+                      const std::optional<Kept>& kept) {
+  const Seal seal = seal_of(text);
+  if (seal == Seal::kBroken)
+    refuse(run, text, "its digest does not fit, so it was damaged or edited", kept);
+  const nlohmann::json json = sealed_json(text);
+  if (!kept || !json.is_object()) return;
+  if (seal == Seal::kNone)
+    refuse(run, text, "its digest is gone, so it was damaged or edited", kept);
+  const std::string is = identity_in(json).id;
+  const std::string was = identity_in(kept->json).id;
+  if (!is.empty() && !was.empty() && is != was)
+    refuse(run, text, str("it is the config of the run ", is, ", not of ", was), kept);
+}
+
+// The identity in a config.json. An earlier lmtrain that wrote the file in the meantime has left it
+// out; then it is in a kept one.
+RunIdentity identity_of(const RunFolder& run, const std::string& text) {
+  RunIdentity identity = identity_in(sealed_json(text));
+  for (const auto& [number, file] : kept_configs(run)) {
+    if (!identity.id.empty()) break;
+    const std::string former = read_file(file);
+    if (seal_of(former) == Seal::kGood) identity = identity_in(sealed_json(former));
+  }
+  return identity;
+}
+
+std::string read_own_text(const RunFolder& run, std::optional<Kept>& kept) {
+  if (!is_there(run.config())) {
+    throw Error(ErrorKind::kUsage, str(run.config().string(), ": there is no such file, so ",
+                                       run.path().string(), " is no whole run folder"));
+  }
+  std::string text = read_file(run.config());
+  kept = kept_of(run, text);
+  require_own_text(run, text, kept);
+  return text;
 }
 
 }  // namespace
 
 RunConfig read_run_config(const RunFolder& run) {
-  if (!is_there(run.config())) {
-    throw Error(ErrorKind::kUsage, str(run.config().string(), ": there is no such file, so ",
-                                       run.path().string(), " is no whole run folder"));
-  }
-  const std::string text = read_file(run.config());
-  const Seal seal = seal_of(text);
-  if (seal == Seal::kBroken) refuse_broken(run, text);
+  std::optional<Kept> kept;
+  const std::string text = read_own_text(run, kept);
   try {
-    return {parse_config(text, run.config().string(), {}, InitFrom::kSkip), seal == Seal::kGood};
+    return {parse_config(text, run.config().string(), {}, InitFrom::kSkip),
+            seal_of(text) == Seal::kGood, identity_of(run, text)};
   } catch (const Error& error) {
-    const std::optional<fs::path> kept = last_kept(run);
     throw Error(ErrorKind::kCheckpoint,
                 str(error.what(), "\nthis is the config of a run, and damaged",
-                    kept ? str("; it is put back by: ", put_back(*kept, run)) : ""));
+                    kept ? "; " + put_back(kept->file, run) : ""));
   }
 }
 
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides) {
-  return parse_config(read_file(run.config()), run.config().string(), overrides, InitFrom::kSkip);
+  std::optional<Kept> kept;
+  return parse_config(read_own_text(run, kept), run.config().string(), overrides, InitFrom::kSkip);
 }
 
 void write_run_config(const RunFolder& run, const Config& config, int64_t step) {
-  const std::string text = sealed_text(config_to_json(config));
+  Json json = config_to_json(config);
+  if (!run.identity().id.empty()) json[kIdentityKey] = identity_json(run.identity());
+  const std::string text = sealed_text(std::move(json));
   // The run was begun by an lmtrain that kept none.
   if (run.holds_run() && kept_configs(run).empty()) keep(run, read_file(run.config()), 0);
   keep(run, text, step);

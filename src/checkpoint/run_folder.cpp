@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -29,6 +30,12 @@ std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step) const {
   return checkpoints() / str(kUnfinishedPrefix, step_name(step));
 }
 
+void RunFolder::require_there() const {
+  if (is_folder(path_)) return;
+  throw Error(ErrorKind::kIo, str("the run folder ", path_.string(),
+                                  " is gone: it was deleted or moved while the run was trained"));
+}
+
 std::vector<int64_t> RunFolder::checkpoint_steps() const {
   std::vector<int64_t> steps;
   for (const std::string& name : list_folder_if_there(checkpoints())) {
@@ -48,10 +55,10 @@ void RunFolder::remove_unfinished() const {
   }
 }
 
-FileLock RunFolder::lock() const {
+RunLock RunFolder::lock() const {
   lmtrain::create_directories(path_);
-  FileLock lock;
-  if (!lock.try_acquire(path_ / ".lock")) {
+  RunLock lock;
+  if (!lock.try_acquire(path_)) {
     throw Error(ErrorKind::kUsage,
                 str("the run in ", path_.string(),
                     " is locked by another lmtrain process; wait for it to end or stop it first"));

@@ -84,6 +84,7 @@ std::string state_to_text(const TrainingState& state) {
     replans.push_back({{"first_batch", replan.first_batch}, {"left", length_json(replan.left)}});
   }
   const Json json = {{"version", kStateVersion},
+                     {"run", state.run},
                      {"seed", state.seed},
                      {"step", state.step},
                      {"batch", state.batch},
@@ -113,6 +114,7 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
                       kStateVersion, "; resume with the lmtrain that wrote it"));
     }
     TrainingState state;
+    state.run = json.value("run", "");  // a checkpoint of before runs had an id has no key
     state.seed = json.at("seed").get<int64_t>();
     state.step = json.at("step").get<int64_t>();
     state.batch = json.at("batch").get<int64_t>();

@@ -15,6 +15,7 @@
 namespace lmtrain {
 
 struct TrainingState {
+  std::string run;                   // id of the run (run_identity.h); empty: an earlier lmtrain's
   int64_t seed = 0;                  // of the initial weights
   int64_t step = 0;                  // updates applied
   int64_t batch = 0;                 // next position in the order of data; skipped batches count

@@ -77,7 +77,7 @@ Config config_of_seed(Config config, int64_t seed) {
 }
 
 RunFolder trial_folder(const RunFolder& run, int64_t seed) {
-  return RunFolder(run.trials() / trial_name(seed));
+  return RunFolder(run.trials() / trial_name(seed), run.identity());
 }
 
 std::vector<TrialResult> read_trials(const RunFolder& run) {

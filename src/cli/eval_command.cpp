@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -32,6 +33,12 @@ struct Options {
   int64_t batch_tokens = 8192;
   std::string tokenizer;
   bool json = false;
+};
+
+struct Target {
+  ModelLocation location;
+  LoadedModel model;
+  std::optional<EvalData> held_out;  // of the run; none where documents are given
 };
 
 // How to read --data: as said, else as the run's own text.
@@ -70,9 +77,14 @@ int evaluate_model(const Options& options) {
                 "--format and --text-field say how --data is read; a run's held-out text is "
                 "prepared already");
   }
-  const ModelLocation target = locate_model(options.target);
-  LoadedModel loaded(target,
-                     {options.device, options.precision, options.max_length, options.tokenizer});
+  Target target = with_located_model(options.target, [&](const ModelLocation& location) {
+    LoadedModel model(location,
+                      {options.device, options.precision, options.max_length, options.tokenizer});
+    std::optional<EvalData> held_out;
+    if (options.data.empty()) held_out = eval_data_of(location, model.num_threads());
+    return Target{location, std::move(model), std::move(held_out)};
+  });
+  LoadedModel& loaded = target.model;
 
   // The run's own held-out documents, or those given.
   EvalOptions eval{loaded.max_length(), options.batch_tokens, 0};
@@ -81,11 +93,10 @@ int evaluate_model(const Options& options) {
   if (!options.data.empty()) {
     folder.emplace();
     shard_path = folder->path() / "documents.bin";
-    tokenize_documents(options, format_of(options, target), loaded, shard_path);
+    tokenize_documents(options, format_of(options, target.location), loaded, shard_path);
   } else {
-    const EvalData held_out = eval_data_of(target, loaded.num_threads());
-    shard_path = held_out.shard;
-    eval.token_budget = held_out.tokens;
+    shard_path = target.held_out->shard;
+    eval.token_budget = target.held_out->tokens;
   }
   const TokenShard shard(shard_path, /*verify_tokens=*/false);
   const auto result = evaluate(loaded.model(), shard, eval, [] { return stop_signal() == 0; });

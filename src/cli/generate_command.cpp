@@ -21,8 +21,9 @@ struct Options {
 };
 
 int generate_text(Options options) {
-  LoadedModel loaded(locate_model(options.target),
-                     {options.device, options.precision, 0, options.tokenizer});
+  auto loaded = with_located_model(options.target, [&](const ModelLocation& location) {
+    return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
+  });
   const Tokenizer& tokenizer = loaded.tokenizer();
   std::vector<int32_t> ids =
       tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);

@@ -1,5 +1,6 @@
 #include "cli/run_setup.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
@@ -109,6 +110,31 @@ void set_timeout(Processes& processes, const ParallelConfig& config) {
       std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
 }
 
+// -1: the folder has no checkpoint.
+int64_t newest_step(const RunFolder& run) {
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  return steps.empty() ? -1 : steps.front();
+}
+
+// Calls work(step) and returns its result. Where that fails since the process that trains `from`
+// has removed the checkpoint of the step, which was not asked for, the newest then is taken.
+template <class Work>
+auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, const Work& work) {
+  for (;;) {
+    const int64_t step = checkpoint_of_branch(from, asked_for);
+    try {
+      return work(step);
+    } catch (const Error&) {
+      if (asked_for || newest_step(from) <= step) throw;
+    }
+  }
+}
+
+int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
+  const std::filesystem::path file = run.checkpoint(step) / kStateFile;
+  return parse_state(read_file(file), file.string()).seed;
+}
+
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
   check_processes(processes, config.parallel);
@@ -147,14 +173,17 @@ PreparedData prepare_as_told(Config& config) {
 
 RestartableRun make_run(Config& config, const RunFolder& run) {
   const PreparedData data = resolve_and_prepare(config);
-  return {config, data, run, joined_processes()};
+  return {config, data, run, /*is_new=*/false, joined_processes()};
 }
 
-RestartableRun make_new_run(Config& config, const RunFolder& run) {
+RestartableRun make_new_run(Config& config, RunFolder& run) {
   log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
   require_room_for_checkpoint(config, run);
-  RestartableRun training(config, data, run, joined_processes());
+  RunIdentity identity{.id = new_run_id()};
+  if (config.init_from) identity.init_from = weights_digest(*config.init_from);
+  run = RunFolder(run.path(), std::move(identity));
+  RestartableRun training(config, data, run, /*is_new=*/true, joined_processes());
   if (const std::optional<RunPlan> plan = training.plan()) {
     const CheckpointRoom room = checkpoint_room(config, *plan, run);
     if (room.is_short()) {
@@ -166,8 +195,8 @@ RestartableRun make_new_run(Config& config, const RunFolder& run) {
   return training;
 }
 
-FileLock lock_run(const RunFolder& run) {
-  FileLock lock = run.lock();
+RunLock lock_run(const RunFolder& run) {
+  RunLock lock = run.lock();
   log_to_file(run.log());
   return lock;
 }
@@ -176,15 +205,21 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
   return with_the_run_there(run, [&] { return train(training, json); });
 }
 
-int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, bool json) {
-  const FileLock lock = lock_run(run);
-  auto [before, sealed] = read_run_config(run);
+int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
+  const RunLock lock = lock_run(folder);
+  auto [before, sealed, identity] = read_run_config(folder);
+  const bool has_id = !identity.id.empty();
+  if (!has_id) identity.id = new_run_id();
+  const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
   // A run that was copied or moved is a run of its own, where it is; no setting has changed by
   // that.
   config.run_dir = run.path().string();
   const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);
+  // The id is in the config before it is in a checkpoint.
+  if (!has_id) write_run_config(run, before, std::max<int64_t>(0, newest_step(run)));
+  finish_branch(run);
   RestartableRun training = make_run(config, run);
   if (!sealed) {
     log_note(str(run.config().string(),
@@ -200,30 +235,39 @@ int resume_run(const RunFolder& run, const std::vector<std::string>& overrides, 
   return train_run(run, training, json);
 }
 
-int branch_run(const RunFolder& from, const Branch& branch,
+int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json) {
-  const RunFolder run(branch.run_dir);
-  require_new_run(run);
-  const int64_t step = checkpoint_of_branch(from, branch.step);
-  const Config before = read_run_config(from).config;
-  Config config = changed_config(from, before, overrides);
-  const std::vector<SettingChange> changes = changed_settings(before, config);
+  require_new_run(RunFolder(branch.run_dir));
+  const RunConfig origin = read_run_config(folder);
+  const RunFolder from(folder.path(), origin.identity);
+  const int64_t seed = with_branch_step(
+      from, branch.step, [&](int64_t step) { return seed_of_checkpoint(from, step); });
+  Config config = changed_config(from, origin.config, overrides);
+  const std::vector<SettingChange> changes = changed_settings(origin.config, config);
   announce(changes);
-  const std::filesystem::path file = from.checkpoint(step) / kStateFile;
-  const TrainingState state = parse_state(read_file(file), file.string());
-  config = config_of_branch(config, state.seed, run);
+  config = config_of_branch(config, seed, RunFolder(branch.run_dir));
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
-  const FileLock lock = lock_run(run);
-  require_new_run(run);  // begun by another process since
-  copy_checkpoint(from, step, run);
-  write_run_config(run, config, step);
-  return with_the_run_there(run, [&] {
+  const RunLock lock = lock_run(RunFolder(branch.run_dir));
+  require_new_run(RunFolder(branch.run_dir));  // begun by another process since
+  return with_the_run_there(RunFolder(branch.run_dir), [&] {
+    const std::string id = new_run_id();
+    // The config comes first: where the process is killed from here on, `resume` finds in it which
+    // checkpoint to copy.
+    const RunFolder run = with_branch_step(from, branch.step, [&](int64_t step) {
+      RunFolder begun(branch.run_dir, {id, BranchPoint{from.identity().id, from.path(), step},
+                                       from.identity().init_from});
+      write_run_config(begun, config, step);
+      copy_checkpoint(from, step, begun);
+      return begun;
+    });
+    const int64_t step = run.identity().branch_of->step;
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
-    warn_of_rate(before, config, training);
-    RunLog(run, state, /*tensorboard=*/false)
-        .event("start", state, str("branch of ", from.checkpoint(step).string()),
+    warn_of_rate(origin.config, config, training);
+    RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
+        .event("start", training.trainer()->state(),
+               str("branch of ", from.checkpoint(step).string()),
                {{"version", LMTRAIN_VERSION},
                 {"device", config.device},
                 {"precision", name_of(config.precision)},

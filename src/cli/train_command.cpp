@@ -44,7 +44,7 @@ int train(const Options& options) {
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
   make_paths_absolute(config);
-  const RunFolder run(*config.run_dir);
+  RunFolder run(*config.run_dir);
   if (run.holds_run() && options.go_on) {
     warn_of_overlooked(config, run, options.overrides);
     if (!options.dry_run) return resume_run(run, options.overrides, options.json);
@@ -52,8 +52,9 @@ int train(const Options& options) {
     return 0;
   }
   require_new_run(run);
-  FileLock lock;  // outlives the training, whose last save may still be under way when it fails
-  // Nothing is created before everything that can be wrong with config and data was found.
+  RunLock lock;  // outlives the training, whose last save may still be under way when it fails
+  // Nothing is created before everything that can be wrong with config and data was found; until
+  // then the folder is not locked, and not looked into.
   RestartableRun training = make_new_run(config, run);
   if (options.dry_run) {
     std::cout << training.summary() << std::endl;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -39,11 +40,11 @@ inline bool is_integer(const std::string& text) {
 }
 
 inline CLI::Validator positive_integer() {
-  return allowed("an integer above 0",
+  return allowed(str("an integer above 0, at most ", INT64_MAX),
                  [](const std::string& text) { return is_integer(text) && number_of(text) > 0; });
 }
 inline CLI::Validator integer_from_zero() {
-  return allowed("an integer of at least 0",
+  return allowed(str("an integer of at least 0, at most ", INT64_MAX),
                  [](const std::string& text) { return is_integer(text) && number_of(text) >= 0; });
 }
 inline CLI::Validator any_integer() { return allowed("an integer", is_integer); }

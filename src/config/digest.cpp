@@ -21,9 +21,21 @@ std::string sealed_text(nlohmann::ordered_json config) {
   return config.dump(2) + "\n";
 }
 
+nlohmann::json sealed_json(std::string_view text) {
+  constexpr int kMaxDepth = 64;  // a value is written out recursively
+  bool is_too_deep = false;
+  auto json = nlohmann::json::parse(
+      text,
+      [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+        is_too_deep = is_too_deep || depth > kMaxDepth;
+        return !is_too_deep;
+      },
+      /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  return is_too_deep ? nlohmann::json(nlohmann::json::value_t::discarded) : json;
+}
+
 Seal seal_of(std::string_view text) {
-  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false,
-                                    /*ignore_comments=*/true);
+  nlohmann::json json = sealed_json(text);
   if (!json.is_object() || !json.contains(kDigestKey)) return Seal::kNone;
   const nlohmann::json digest = json[kDigestKey];
   json.erase(kDigestKey);

@@ -18,6 +18,10 @@ inline constexpr const char* kDigestKey = "digest";
 // `config` as indented text that ends with its digest.
 std::string sealed_text(nlohmann::ordered_json config);
 
+// The document with its digest; a discarded value where the text is no JSON, or is nested deeper
+// than configs may be. Comments are passed over.
+nlohmann::json sealed_json(std::string_view text);
+
 // kNone: JSON without a digest, or no JSON object at all.
 enum class Seal { kNone, kGood, kBroken };
 Seal seal_of(std::string_view text);

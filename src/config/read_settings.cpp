@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "base/text.h"
@@ -38,6 +39,20 @@ std::vector<std::string> quoted(std::vector<std::string> words) {
   std::erase(words, "");
   for (std::string& word : words) word.insert(0, 1, '"').push_back('"');
   return words;
+}
+
+// Describes a number outside the range of a setting. describe_allowed() leaves out a maximum that
+// is only that of the format; whoever has met it is told.
+std::string out_of_range(const Setting& setting, double value) {
+  constexpr double kLargestInteger = 9223372036854774784.0;  // the last double that is an int64_t
+  const bool is_count =
+      setting.kind != SettingKind::kNumber && setting.kind != SettingKind::kDuration;
+  const double high =
+      is_count ? std::min(setting.bounds.high, kLargestInteger) : setting.bounds.high;
+  if (value <= high || high < 0x1p53 || !std::isfinite(high)) return "is out of range";
+  const bool is_whole = is_count && setting.bounds.high > kLargestInteger;
+  return str("is too large: at most ",
+             is_whole ? std::to_string(INT64_MAX) : printed("%.0f", high));
 }
 
 }  // namespace
@@ -189,10 +204,11 @@ void SettingReader::read_integer(const JsonNode& node, const Setting& setting,
   }
   if (!node.integer) {
     const bool fraction = std::isfinite(node.number) && node.number != std::trunc(node.number);
-    return wrong(node, setting, pointer, fraction ? "is not an integer" : "is too large");
+    return wrong(node, setting, pointer,
+                 fraction ? "is not an integer" : out_of_range(setting, node.number));
   }
   if (!setting.bounds.contains(static_cast<double>(*node.integer))) {
-    return wrong(node, setting, pointer, "is out of range");
+    return wrong(node, setting, pointer, out_of_range(setting, static_cast<double>(*node.integer)));
   }
   store(setting.slot, *node.integer);
 }
@@ -204,7 +220,7 @@ void SettingReader::read_number(const JsonNode& node, const Setting& setting,
     return wrong(node, setting, pointer, "does not fit a 64-bit floating-point number");
   }
   if (!setting.bounds.contains(node.number)) {
-    return wrong(node, setting, pointer, "is out of range");
+    return wrong(node, setting, pointer, out_of_range(setting, node.number));
   }
   store(setting.slot, node.number);
 }
@@ -267,7 +283,7 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
     const std::optional<double> seconds = parse_duration(node.text);
     if (!seconds) return wrong(node, setting, pointer, what, quoted(similar_durations(node.text)));
     if (!setting.bounds.contains(*seconds)) {
-      return wrong(node, setting, pointer, "is out of range");
+      return wrong(node, setting, pointer, out_of_range(setting, *seconds));
     }
     return store(setting.slot, *seconds);
   }
@@ -277,7 +293,7 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
                  quoted(tokens ? similar_tokens(node.text) : similar_bytes(node.text)));
   }
   if (!setting.bounds.contains(static_cast<double>(*count))) {
-    return wrong(node, setting, pointer, "is out of range");
+    return wrong(node, setting, pointer, out_of_range(setting, static_cast<double>(*count)));
   }
   store(setting.slot, *count);
 }
@@ -286,7 +302,10 @@ bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& set
                                         const std::string& pointer, TrainingDuration* duration) {
   if (node.is(Type::kNumber)) {
     if (!node.integer || *node.integer < 0 || static_cast<double>(*node.integer) > 0x1p53) {
-      wrong(node, setting, pointer, "is not a whole number of at least 0");
+      const bool is_large = node.number > 0x1p53;
+      wrong(node, setting, pointer,
+            is_large ? "is too large: at most 9007199254740992"
+                     : "is not a whole number of at least 0");
       return false;
     }
     *duration = {static_cast<double>(*node.integer), setting.bare_unit};

@@ -21,6 +21,10 @@ void add_run(SettingTable& t, Config& c) {
         "eval. No effect "
         "in other files.")
       .as(Kind::kAccepted);
+  t.add("identity", {},
+        "Of a run's own config.json: which run it is, and what it began from. No effect in other "
+        "files.")
+      .as(Kind::kAccepted);
   t.add("name", &c.name, "Name of the run; its folder is runs/<name> unless run_dir is given.")
       .as(Kind::kName)
       .default_is("the configuration file's stem");

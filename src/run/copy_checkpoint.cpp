@@ -1,8 +1,15 @@
 #include "run/copy_checkpoint.h"
 
+#include <optional>
+
 #include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/checkpoint.h"
 #include "formats/manifest.h"
+#include "run/metrics_check.h"
 
 namespace lmtrain {
 namespace {
@@ -17,6 +24,16 @@ FileSum copy_synced(const fs::path& from, const fs::path& to) {
   return {writer.size(), writer.crc()};
 }
 
+// state.json of `from` as that of a run with another id.
+FileSum write_state(const fs::path& from, const std::string& run, const fs::path& to) {
+  TrainingState state = parse_state(read_file(from), from.string());
+  state.run = run;
+  FileWriter writer(to);
+  writer.write(state_to_text(state));
+  writer.finish();
+  return {writer.size(), writer.crc()};
+}
+
 }  // namespace
 
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
@@ -25,22 +42,50 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
   remove_tree(copy);
   lmtrain::create_directories(copy);
   const fs::path manifest_file = source / kManifestFile;
-  const Manifest manifest = parse_manifest(read_file(manifest_file), manifest_file.string());
+  Manifest manifest = parse_manifest(read_file(manifest_file), manifest_file.string());
   uint64_t bytes = 0;
   for (const auto& [name, entry] : manifest.files) bytes += entry.size;
   require_free_space(copy, bytes, "a copy of a checkpoint");
-  for (const auto& [name, entry] : manifest.files) {
+  for (auto& [name, entry] : manifest.files) {
     const FileSum copied = copy_synced(source / name, copy / name);
-    if (copied == FileSum{entry.size, entry.crc32c}) continue;
-    throw Error(
-        ErrorKind::kCheckpoint,
-        str((source / name).string(), " is not as its manifest says; take another checkpoint"));
+    if (copied != FileSum{entry.size, entry.crc32c}) {
+      throw Error(
+          ErrorKind::kCheckpoint,
+          str((source / name).string(), " is not as its manifest says; take another checkpoint"));
+    }
+    if (name != kStateFile || to.identity().id.empty()) continue;
+    const FileSum renamed = write_state(source / name, to.identity().id, copy / name);
+    entry = {renamed.size, renamed.crc};
   }
   write_manifest(copy, manifest);
   // The metrics that belong to the checkpoint are on disk before it.
   if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
   remove_tree(to.checkpoint(step));
   publish_rename(copy, to.checkpoint(step));
+}
+
+void finish_branch(const RunFolder& run) {
+  const std::optional<BranchPoint>& point = run.identity().branch_of;
+  if (!point || !run.checkpoint_steps().empty()) return;
+  const RunFolder from(point->run_dir, RunIdentity{.id = point->run});
+  const std::string checkpoint = from.checkpoint(point->step).string();
+  try {
+    verify_checkpoint(from, point->step, /*skip_training_state=*/false);
+    require_own_checkpoint(from, point->step);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
+    const std::string folder = shell_quoted(run.path().string());
+    throw Error(ErrorKind::kCheckpoint,
+                str("the run in ", run.path().string(), " is a branch that begins at ", checkpoint,
+                    ", and has no checkpoint; nor can it begin there again: ", error.what(),
+                    "; begin another branch: rm -r ", folder, " && lmtrain resume ",
+                    shell_quoted(from.path().string()), " --run-dir ", folder));
+  }
+  // It was under way before, and its checkpoints are gone.
+  if (is_there(run.events()) && is_there(run.metrics()))
+    publish_rename(run.metrics(), metrics_aside(run));
+  log_note(str("the branch in ", run.path().string(), " begins at ", checkpoint));
+  copy_checkpoint(from, point->step, run);
 }
 
 }  // namespace lmtrain

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/read_file.h"
+#include "base/hash.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -154,6 +155,16 @@ void check_length(const Config& config, std::vector<std::string>& warnings) {
                 "; set sequence.max_length to ", theirs, " to keep the length"));
 }
 
+std::string digest_of(const TensorFiles& files) {
+  Hasher hasher;
+  for (const auto& [name, view] : files.tensors()) {
+    hasher.add(name).add(dtype_name(view.dtype)).add(view.shape.size());
+    for (const int64_t size : view.shape) hasher.add(static_cast<uint64_t>(size));
+    hasher.add(view.bytes);
+  }
+  return hasher.digest().hex();
+}
+
 }  // namespace
 
 std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
@@ -190,9 +201,27 @@ std::vector<std::string> check_given_model(const Config& config) {
   return warnings;
 }
 
-void load_initial_weights(const std::string& folder, Parameters& parameters) {
+std::string weights_digest(const fs::path& folder) {
+  if (!is_checkpoint_folder(folder)) return digest_of(TensorFiles(folder));
+  const fs::path file = folder / kManifestFile;
+  if (!is_there(file)) return "";
+  const Manifest manifest = parse_manifest(read_file(file), file.string());
+  const auto entry = manifest.files.find(kModelFile);
+  if (entry == manifest.files.end()) return "";
+  return Hasher().add(entry->second.size).add(entry->second.crc32c).digest().hex();
+}
+
+void load_initial_weights(const std::string& folder, Parameters& parameters,
+                          const std::string& digest) {
   if (is_checkpoint_folder(folder)) verify_checkpoint_files(folder, /*skip_training_state=*/true);
-  load_weights(TensorFiles(folder), parameters);
+  const TensorFiles files(folder);
+  if (!digest.empty() && weights_digest(folder) != digest) {
+    throw Error(ErrorKind::kData,
+                str("the weights in ", folder,
+                    " (init_from) are not those that the run began with, and it has no checkpoint "
+                    "to go on from; put them back, or start a new run"));
+  }
+  load_weights(files, parameters);
 }
 
 }  // namespace lmtrain

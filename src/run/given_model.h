@@ -34,7 +34,13 @@ std::filesystem::path newest_checkpoint_of(const std::filesystem::path& run);
 // tokenizer.allow_mismatch is true; Error(kData) for a tokenizer that cannot be read.
 std::vector<std::string> check_given_model(const Config& config);
 
+// A digest of the weights in a HF folder (names, dtypes, shapes and bytes of the tensors) or a
+// checkpoint (from its manifest, which must still be verified; empty where it has none). A run
+// keeps that of its given weights (RunIdentity::init_from).
+std::string weights_digest(const std::filesystem::path& folder);
 // Fills `parameters` from a HF folder or a checkpoint, whose manifest is verified first.
-void load_initial_weights(const std::string& folder, Parameters& parameters);
+// Error(kData) when the weights do not have `digest`; an empty one is not compared.
+void load_initial_weights(const std::string& folder, Parameters& parameters,
+                          const std::string& digest = {});
 
 }  // namespace lmtrain

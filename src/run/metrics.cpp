@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "base/error.h"
 #include "base/files/examine.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "formats/json_number.h"
 
@@ -54,13 +56,12 @@ void RunLog::update(const UpdateMetrics& metrics) {
                   {"tokens_per_second", finite_or_null(metrics.tokens_per_second)},
                   {"mfu", finite_or_null(metrics.mfu)},
                   {"elapsed", metrics.elapsed}});
-  if (!tensorboard_) return;
   const std::array<Scalar, 5> scalars = {{{"train/loss", metrics.loss},
                                           {"train/grad_norm", metrics.grad_norm},
                                           {"train/lr", metrics.lr},
                                           {"train/seq_len", static_cast<double>(metrics.seq_len)},
                                           {"train/tokens_per_second", metrics.tokens_per_second}}};
-  tensorboard_->scalars(scalars, metrics.step);
+  write_scalars(scalars, metrics.step);
 }
 
 void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result) {
@@ -69,10 +70,22 @@ void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result) 
                   {"eval_loss", finite_or_null(result.loss())},
                   {"eval_perplexity", finite_or_null(result.perplexity())},
                   {"eval_bits_per_byte", finite_or_null(result.bits_per_byte())}});
-  if (!tensorboard_) return;
   const std::array<Scalar, 2> scalars = {
       {{"eval/loss", result.loss()}, {"eval/bits_per_byte", result.bits_per_byte()}}};
-  tensorboard_->scalars(scalars, step);
+  write_scalars(scalars, step);
+}
+
+void RunLog::write_scalars(std::span<const Scalar> scalars, int64_t step) {
+  if (!tensorboard_) return;
+  try {
+    tensorboard_->scalars(scalars, step);
+  } catch (const Error&) {
+    run_.require_there();
+    if (is_there(run_.tensorboard())) throw;
+    log_warning(str(run_.tensorboard().string(), " was deleted; it begins anew with step ", step));
+    tensorboard_.emplace(run_.tensorboard());
+    tensorboard_->scalars(scalars, step);
+  }
 }
 
 void RunLog::sync() { append_file(run_.metrics(), "", /*sync=*/true); }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "checkpoint/run_folder.h"
@@ -40,6 +41,8 @@ class RunLog {
 
  private:
   void append_metrics(const nlohmann::ordered_json& line);
+  // Into the TensorBoard file, if there is one; begun anew where the folder was deleted.
+  void write_scalars(std::span<const Scalar> scalars, int64_t step);
 
   RunFolder run_;
   std::optional<TensorboardWriter> tensorboard_;

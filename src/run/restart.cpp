@@ -36,22 +36,34 @@ std::optional<double> first_eval_loss(const RunFolder& folder) {
   return loss;
 }
 
-int64_t seed_of_checkpoint(const fs::path& checkpoint) {
+TrainingState state_of(const fs::path& checkpoint) {
   const fs::path file = checkpoint / kStateFile;
-  return parse_state(read_file(file), file.string()).seed;
+  return parse_state(read_file(file), file.string());
+}
+
+// Where the run stands on disk, for the record of a failure: at its newest checkpoint, or at step 0
+// where there is none that can be read.
+TrainingState newest_state(const RunFolder& run) {
+  try {
+    const std::vector<int64_t> steps = run.checkpoint_steps();
+    return steps.empty() ? TrainingState() : state_of(run.checkpoint(steps.front()));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
 
-RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run,
+RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new,
                                Processes& processes)
     : config_(std::move(config)),
       data_(std::move(data)),
       run_(run),
+      is_new_(is_new),
       processes_(processes),
       started_(std::chrono::steady_clock::now()) {
   require_text_for_trials(config_, data_);
-  if (run_.holds_run()) {
+  if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     settle();
   }
@@ -59,6 +71,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
 }
 
 RunOutcome RestartableRun::run() {
+  is_new_ = false;
   try {
     for (;;) {
       if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
@@ -85,13 +98,13 @@ void RestartableRun::note_changes(nlohmann::ordered_json changes) {
 // work.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
-  const TrainingState none;
   const bool diverged = failure.kind == ErrorKind::kNumeric;
   try {
+    const TrainingState reached = newest_state(run_);
     if (!trainer_ || next_trial_)
-      RunLog(run_, none, /*tensorboard=*/false).event("end", none, failure.message);
+      RunLog(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
     failed_status_ =
-        write_status(run_, diverged ? "diverged" : "failed", none, exit_code(failure.kind));
+        write_status(run_, diverged ? "diverged" : "failed", reached, exit_code(failure.kind));
   } catch (const Error& second) {
     log_warning(second.what());
   }
@@ -197,14 +210,14 @@ void RestartableRun::prepare_trainer() {
   if (!given_up_.empty()) return;
   // A folder that holds no run may hold anything else.
   const auto newest = [&](const RunFolder& folder) {
-    return run_.holds_run() ? newest_valid_checkpoint(folder, /*skip_training_state=*/false)
-                            : std::nullopt;
+    return !is_new_ && run_.holds_run()
+               ? newest_valid_checkpoint(folder, /*skip_training_state=*/false)
+               : std::nullopt;
   };
   const std::optional<int64_t> checkpoint = newest(run_);
   if (checkpoint || !has_trials()) {
     // The checkpoint's seed decides: on_divergence may have been changed since.
-    const int64_t seed =
-        checkpoint ? seed_of_checkpoint(run_.checkpoint(*checkpoint)) : config_.seed;
+    const int64_t seed = checkpoint ? state_of(run_.checkpoint(*checkpoint)).seed : config_.seed;
     trainer_ = make_trainer(seed, run_, checkpoint, std::nullopt);
     return;
   }
@@ -227,6 +240,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   RunLog log(run_, none, /*tensorboard=*/false);
   TrialResult result = *next_trial_;
   const RunFolder folder = trial_folder(run_, result.seed);
+  run_.require_there();
   lmtrain::create_directories(folder.path());
   if (!announced_) {
     nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},

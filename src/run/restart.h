@@ -25,11 +25,12 @@ namespace lmtrain {
 class RestartableRun {
  public:
   // `config` is resolved. A folder that holds the run already must be locked: what was under way
-  // there is finished, and its newest valid checkpoint taken. Error(kConfig) when trials have to be
-  // compared and there is no held-out text.
+  // there is finished, and its newest valid checkpoint taken. The folder of a run that `is_new` is
+  // neither read nor changed before run(), so it need not be locked until then. Error(kConfig) when
+  // trials have to be compared and there is no held-out text.
   // Only the first of several processes makes one; it tells the others each attempt
   // (run/shared/orders.h).
-  RestartableRun(Config config, PreparedData data, const RunFolder& run,
+  RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new = false,
                  Processes& processes = only_process());
 
   // The plan of the whole run, as the trainer that comes next has it; nothing when every attempt
@@ -73,6 +74,7 @@ class RestartableRun {
   Config config_;
   PreparedData data_;
   RunFolder run_;
+  bool is_new_;  // the folder holds nothing of this run yet
   Processes& processes_;
   std::chrono::steady_clock::time_point started_;
   std::vector<TrialResult> trials_;

@@ -14,8 +14,9 @@
 
 namespace lmtrain {
 
-// Before the data is prepared. Error(kUsage) when the folder holds a run already, Error(kIo) when
-// it, or the folder it would be made in, cannot be written to. Creates nothing.
+// Before the data is prepared. Error(kUsage) when the folder holds a run already, or what is left
+// of one; Error(kIo) when it, or the folder it would be made in, cannot be written to. Creates
+// nothing.
 void require_new_run(const RunFolder& run);
 // Error(kConfig) when trials of random restart have to be ranked and there is no held-out text.
 void require_text_for_trials(const Config& config, const PreparedData& data);

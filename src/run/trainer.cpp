@@ -74,7 +74,7 @@ void Trainer::restore(std::optional<int64_t> checkpoint) {
     state_.total = length;
     if (config_.init_from) {
       engine_.reset_optimizer();
-      load_initial_weights(*config_.init_from, engine_.parameters());
+      load_initial_weights(*config_.init_from, engine_.parameters(), run_.identity().init_from);
     } else {
       engine_.initialize(config_.seed);
     }

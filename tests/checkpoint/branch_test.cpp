@@ -1,6 +1,7 @@
 #include "checkpoint/branch.h"
 
 #include "base/support.h"
+#include "checkpoint/state.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
 
@@ -17,10 +18,10 @@ class BranchTest : public ::testing::Test {
   BranchTest() : run_(folder_ / "run") {}
 
   // A checkpoint of one file.
-  void add_checkpoint(int64_t step) const {
+  void add_checkpoint(int64_t step, const std::string& state = "{}") const {
     const fs::path folder = run_.checkpoint(step);
     fs::create_directories(folder);
-    replace_file(folder / kStateFile, "{}");
+    replace_file(folder / kStateFile, state);
     const FileSum sum = sum_file(folder / kStateFile);
     write_manifest(folder, {step, "", "", {{kStateFile, {sum.size, sum.crc}}}});
   }
@@ -50,6 +51,30 @@ TEST_F(BranchTest, BeginsAtTheStepAskedForAlone) {
             run_.path().string() + " has no checkpoint of step 15; it has those of 20, 10");
   replace_file(run_.checkpoint(10) / kStateFile, "[]");
   error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run_, 10); });
+}
+
+// A folder that was renamed, and a checkpoint of another run.
+TEST_F(BranchTest, BeginsAtNoCheckpointThatIsNotWhatItSays) {
+  add_checkpoint(10);
+  fs::rename(run_.checkpoint(10), run_.checkpoint(30));
+  const std::string renamed =
+      error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run_, 30); });
+  EXPECT_NE(renamed.find("its manifest is of step 10"), std::string::npos) << renamed;
+  EXPECT_NE(renamed.find("its name is step_00000010"), std::string::npos) << renamed;
+  add_checkpoint(20);
+  EXPECT_EQ(checkpoint_of_branch(run_, std::nullopt), 20);
+
+  TrainingState state;
+  state.run = "theirs";
+  add_checkpoint(40, state_to_text(state));
+  const RunFolder run(run_.path(), {.id = "ours", .branch_of = {}, .init_from = ""});
+  for (const std::optional<int64_t> step : {std::optional<int64_t>(40), std::optional<int64_t>()}) {
+    const std::string foreign =
+        error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run, step); });
+    for (const char* part : {"step_00000040", "run theirs", "is ours", "init_from"})
+      EXPECT_NE(foreign.find(part), std::string::npos) << foreign;
+  }
+  EXPECT_EQ(checkpoint_of_branch(run, 20), 20) << "an earlier lmtrain's: it says no run";
 }
 
 TEST_F(BranchTest, IsARunOfItsOwnOfOneSeed) {

@@ -46,10 +46,104 @@ class RunConfigTest : public ::testing::Test {
 
 TEST_F(RunConfigTest, IsReadAsItWasWritten) {
   write_run_config(run_, config({"optimizer.lr=0.01"}), 0);
-  const auto [read, sealed] = read_run_config(run_);
+  const auto [read, sealed, identity] = read_run_config(run_);
   EXPECT_TRUE(sealed);
   EXPECT_EQ(read, config({"optimizer.lr=0.01"}));
+  EXPECT_EQ(identity, RunIdentity());
   EXPECT_EQ(read_run_config(run_, {"seed=5"}).seed, 5);
+}
+
+TEST_F(RunConfigTest, TheIdentityIsReadBack) {
+  const RunIdentity identity{"0123", BranchPoint{"4567", "/runs/a", 12}, "89ab"};
+  write_run_config(RunFolder(run_.path(), identity), config(), 0);
+  EXPECT_EQ(read_run_config(run_).identity, identity);
+  // Written by an lmtrain that knows no identity in the meantime.
+  write_run_config(run_, config({"seed=5"}), 0);
+  EXPECT_EQ(read_run_config(run_).identity, identity);
+}
+
+// Each value of the file, changed or taken out by hand, is refused and named.
+TEST_F(RunConfigTest, EveryChangedKeyIsNamed) {
+  write_run_config(RunFolder(run_.path(), {.id = "0123", .branch_of = {}, .init_from = ""}),
+                   config({"data.train=[{\"path\":\"/a\",\"weight\":2},\"/b\"]"}), 0);
+  const auto whole = nlohmann::json::parse(text());
+  const auto flat = whole.flatten();
+  const std::string held = (run_.config_history() / "0001_step_00000000.json").string();
+  const auto expect_refused = [&](const nlohmann::json& edited, const std::string& found) {
+    replace_file(run_.config(), edited.dump());
+    for (const bool with_overrides : {false, true}) {
+      const std::string message = error_of(ErrorKind::kCheckpoint, [&] {
+        with_overrides ? void(read_run_config(run_, {"seed=5"})) : void(read_run_config(run_));
+      });
+      for (const std::string& part :
+           {found, std::string("--set KEY=VALUE"), std::string("--continue"), "cp " + held})
+        EXPECT_NE(message.find(part), std::string::npos) << part << " is not in " << message;
+    }
+  };
+  for (const auto& [key, value] : flat.items()) {
+    const nlohmann::json::json_pointer place(key);
+    nlohmann::json edited = whole;
+    edited[place] = value.is_number() ? nlohmann::json(value.get<double>() + 1) : "other";
+    const bool is_digest = key == "/digest";
+    expect_refused(edited, is_digest
+                               ? "/digest alone"
+                               : key + " is " + edited[place].dump() + ", was " + value.dump());
+  }
+  for (const auto& [key, value] : whole.items()) {
+    nlohmann::json edited = whole;
+    edited.erase(key);
+    const bool is_digest = key == "digest";
+    expect_refused(edited, is_digest ? "/digest alone" : ", was ");
+  }
+  nlohmann::json edited = whole;
+  edited["unknown"] = 1;
+  expect_refused(edited, "/unknown is 1, was absent");
+  // Several at once are all named.
+  edited = whole;
+  for (const char* key : {"seed", "name", "device", "threads", "precision", "compile", "init_from",
+                          "deterministic", "run_dir", "batch"})
+    edited[key] = "other";
+  replace_file(run_.config(), edited.dump());
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { read_run_config(run_); });
+  for (const char* key : {"/seed", "/name", "/device", "/threads", "/precision", "/compile",
+                          "/init_from", "/deterministic", "/run_dir", "/batch"})
+    EXPECT_NE(message.find(std::string(key) + " is \"other\""), std::string::npos) << message;
+}
+
+// Sealed, and none of this run's.
+TEST_F(RunConfigTest, TheConfigOfAnotherRunIsRefused) {
+  write_run_config(RunFolder(run_.path(), {.id = "aaaa", .branch_of = {}, .init_from = ""}),
+                   config(), 0);
+  const RunFolder other(run_.path() / "other", {.id = "bbbb", .branch_of = {}, .init_from = ""});
+  fs::create_directories(other.path());
+  write_run_config(other, config({"optimizer.lr=0.5"}), 0);
+  fs::copy_file(other.config(), run_.config(), fs::copy_options::overwrite_existing);
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { read_run_config(run_); });
+  EXPECT_NE(message.find("it is the config of the run bbbb, not of aaaa"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("/optimizer/lr is 0.5, was "), std::string::npos) << message;
+}
+
+// Killed between the kept config and config.json: the later one never came into force.
+TEST_F(RunConfigTest, TheKeptConfigThatIsInForceIsNamed) {
+  write_run_config(run_, config(), 0);
+  const std::string in_force = text();
+  write_run_config(run_, config({"optimizer.lr=0.5"}), 10);
+  replace_file(run_.config(), in_force);
+  change("\"seed\": 1337", "\"seed\": 1336");
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { read_run_config(run_); });
+  EXPECT_NE(message.find("0001_step_00000000.json: /seed is 1336, was 1337. A"), std::string::npos)
+      << message;
+}
+
+// A value is written out recursively, to take its digest.
+TEST_F(RunConfigTest, DeepNestingIsNoConfig) {
+  write_run_config(run_, config(), 0);
+  const std::string deep(1'000'000, '[');
+  replace_file(run_.config(),
+               "{\"digest\": \"x\", \"a\": " + deep + std::string(deep.size(), ']') + "}");
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { read_run_config(run_); });
+  EXPECT_NE(message.find("nested deeper"), std::string::npos) << message;
 }
 
 // A digit, damaged or edited, is never trained on.

@@ -78,13 +78,23 @@ TEST(RunFolder, HoldsARunOnceItsConfigExists) {
   EXPECT_TRUE(run.holds_run());
 }
 
+TEST(RunFolder, ThatIsGoneIsAnError) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder / "run");
+  const std::string message = error_of(ErrorKind::kIo, [&] { run.require_there(); });
+  EXPECT_EQ(message, "the run folder " + run.path().string() +
+                         " is gone: it was deleted or moved while the run was trained");
+  fs::create_directories(run.path());
+  run.require_there();
+}
+
 TEST(RunFolder, LockIsForOneProcess) {
   const TemporaryFolder folder;
   const RunFolder run(folder / "new/run");
   const auto try_in_child = [&] {
     return exit_code_of([&] {
       try {
-        const FileLock lock = run.lock();
+        const RunLock lock = run.lock();
       } catch (const Error& error) {
         return error.kind() == ErrorKind::kUsage ? 2 : 1;
       }
@@ -92,7 +102,15 @@ TEST(RunFolder, LockIsForOneProcess) {
     });
   };
   {
-    const FileLock lock = run.lock();  // creates the folder
+    const RunLock lock = run.lock();  // creates the folder
+    EXPECT_EQ(try_in_child(), 2);
+    fs::remove(run.path() / ".lock");
+    EXPECT_EQ(try_in_child(), 2) << "without .lock";
+    EXPECT_EQ(try_in_child(), 2) << "with another .lock";
+  }
+  {
+    FileLock earlier;  // as an lmtrain that locks nothing else
+    ASSERT_TRUE(earlier.try_acquire(run.path() / ".lock"));
     EXPECT_EQ(try_in_child(), 2);
   }
   EXPECT_EQ(try_in_child(), 0);

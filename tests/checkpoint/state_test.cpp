@@ -12,6 +12,7 @@ using Json = nlohmann::ordered_json;
 
 TrainingState full_state() {
   TrainingState state;
+  state.run = "fedcba9876543210fedcba9876543210";
   state.step = 1234;
   state.batch = 1240;
   state.tokens = 987654321012;
@@ -45,6 +46,7 @@ void expect_equal(const RunLength& actual, const RunLength& expected) {
 }
 
 void expect_equal(const TrainingState& actual, const TrainingState& expected) {
+  EXPECT_EQ(actual.run, expected.run);
   EXPECT_EQ(actual.step, expected.step);
   EXPECT_EQ(actual.batch, expected.batch);
   EXPECT_EQ(actual.tokens, expected.tokens);
@@ -82,8 +84,10 @@ TEST(State, WhatIsMissingOrWrongIsNamed) {
   for (const auto& [field, value] : whole.items()) {
     Json missing = whole;
     missing.erase(field);
-    if (field == "kept") {  // checkpoints of earlier programs do not have it
-      EXPECT_FALSE(parse_state(missing.dump(), "run/state.json").kept);
+    if (field == "kept" || field == "run") {  // checkpoints of earlier programs do not have it
+      const TrainingState read = parse_state(missing.dump(), "run/state.json");
+      EXPECT_EQ(read.kept, field != "kept");
+      EXPECT_EQ(read.run.empty(), field == "run");
     } else {
       const std::string message =
           error_of(ErrorKind::kCheckpoint, [&] { parse_state(missing.dump(), "run/state.json"); });

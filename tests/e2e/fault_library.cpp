@@ -4,7 +4,7 @@
 //
 //   LMTRAIN_FAULT_BELOW   folders whose files are watched, separated by ":"
 //   LMTRAIN_FAULT_CALL    which call fails, from 1; 0 counts only
-//   LMTRAIN_FAULT_ERRNO   a number
+//   LMTRAIN_FAULT_ERRNO   a number; "kill": the process is killed instead
 //   LMTRAIN_FAULT_TIMES   how many calls fail; -1: all from then on
 //   LMTRAIN_FAULT_REPORT  a file: the number of calls, and the kind and path of the one that failed
 //
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,7 @@ struct Faults {
   std::vector<std::string> below;
   long call = 0, times = 1, count = 0;
   int error = EIO;
+  bool kills = false;
   std::string report;
   std::string failed_kind, failed_path;
   std::string path_of[kMostDescriptors];  // empty: not watched
@@ -58,6 +60,8 @@ struct Faults {
     call = number("LMTRAIN_FAULT_CALL", 0);
     times = number("LMTRAIN_FAULT_TIMES", 1);
     error = static_cast<int>(number("LMTRAIN_FAULT_ERRNO", EIO));
+    const char* named = std::getenv("LMTRAIN_FAULT_ERRNO");
+    kills = named != nullptr && std::strcmp(named, "kill") == 0;
     if (const char* file = std::getenv("LMTRAIN_FAULT_REPORT")) report = file;
   }
 
@@ -121,6 +125,7 @@ bool fails(const char* kind, const std::string& path) {
     all.failed_kind = kind;
     all.failed_path = path;
     all.write_report();
+    if (all.kills) ::kill(::getpid(), SIGKILL);
   }
   const bool again = !chosen && all.call > 0 && all.count > all.call && all.times != 0 &&
                      all.failed_kind == kind && all.failed_path == path;

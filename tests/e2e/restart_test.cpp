@@ -194,6 +194,49 @@ TEST(Restart, KilledWhileTheBestIsCopied) {
   EXPECT_TRUE(trial(run, seed).checkpoint_steps().empty());
 }
 
+// An error at some call on the run's checkpoints, for good: while the best is copied there, or when
+// the run goes on from it. The record of the error leaves the curve and says where the run stands.
+TEST(Restart, AFailureAfterTheChoiceTruncatesNothing) {
+  Json changes = four_seeds();
+  changes["restart"]["seeds"] = 2;
+  const Reference& expected = reference(changes);
+  const auto train_with_fault = [&](const RunDir& run, long call) {
+    ProcessOptions options;
+    options.env = {{"LD_PRELOAD", LMTRAIN_FAULT_LIBRARY},
+                   {"ASAN_OPTIONS", "verify_asan_link_order=0"},
+                   {"LMTRAIN_FAULT_BELOW", run.path() + "/checkpoints"},
+                   {"LMTRAIN_FAULT_CALL", std::to_string(call)},
+                   {"LMTRAIN_FAULT_TIMES", "-1"},
+                   {"LMTRAIN_FAULT_REPORT", (run.path() + "-report")}};
+    return lmtrain({"train", expected.config, "--run-dir", run.path()}, options);
+  };
+  const RunDir counted(expected.fresh("counted"));
+  ASSERT_EQ(train_with_fault(counted, 0).exit_code, 0);
+  long calls = 0;
+  std::ifstream(counted.path() + "-report") >> calls;
+  ASSERT_GT(calls, 50);
+  int published = 0;
+  for (long call = 10; call < calls / 2; call += calls / 20) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    const RunDir run(expected.fresh("failed"));
+    const ProcessResult failed = train_with_fault(run, call);
+    if (failed.exit_code == 0) continue;  // a call that decides nothing
+    EXPECT_EQ(failed.exit_code, 5) << failed;
+    if (!run.checkpoint_steps().empty()) {
+      ++published;
+      EXPECT_GE(run.metrics().size(), 7U) << "six updates and an evaluation";
+      if (run.status().at("state") == "failed") {  // else that could not be written either
+        EXPECT_GE(run.status().at("step"), 6) << failed;
+        EXPECT_EQ(run.status().at("checkpoint"), run.newest_checkpoint().string());
+      }
+    }
+    const ProcessResult resumed = lmtrain({"resume", run.path()});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed;
+    EXPECT_EQ(difference(run, expected.run), "");
+  }
+  EXPECT_GT(published, 0);
+}
+
 TEST(Restart, StoppedInATrialGoesOn) {
   const Reference& expected = reference(four_seeds());
   const RunDir run(expected.fresh("stopped"));
