@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/threads.h"
 
 namespace lmtrain {
 
@@ -60,7 +61,7 @@ struct Loader::Impl {
 Loader::Loader(const BatchOrder& order, int64_t first, int64_t end, int64_t depth,
                const BatchShare& share)
     : impl_(std::make_unique<Impl>(order, first, end, depth, share)) {
-  impl_->thread = std::thread([impl = impl_.get()] { impl->produce(); });
+  impl_->thread = start_thread([impl = impl_.get()] { impl->produce(); });
 }
 
 Loader::~Loader() {

@@ -8,6 +8,7 @@
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/remove_checkpoint.h"
 #include "config/parse.h"
 #include "device/torch_headers.h"
 #include "formats/manifest.h"
@@ -51,17 +52,13 @@ bool is_kept(const fs::path& folder) {
   }
 }
 
-// Removes the oldest checkpoints; the manifest first, so that a half-removed one is not taken for
-// whole. Later steps than the one just saved are damaged, or of a future that a resume has left:
-// they do not count among those that are kept.
+// Removes the oldest checkpoints. Later steps than the one just saved are damaged, or of a future
+// that a resume has left: they do not count among those that are kept.
 void prune(const RunFolder& run, int64_t newest, int64_t keep) {
   std::vector<int64_t> steps = run.checkpoint_steps();
   std::erase_if(steps, [&](int64_t step) { return step > newest; });
   for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
-    const fs::path folder = run.checkpoint(steps[i]);
-    if (is_kept(folder)) continue;
-    remove_tree(folder / kManifestFile);
-    remove_tree(folder);
+    if (!is_kept(run.checkpoint(steps[i]))) remove_checkpoint(run, steps[i]);
   }
 }
 
@@ -157,7 +154,7 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
 
   // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be
   // in the way.
-  remove_tree(published);
+  remove_checkpoint(run, step);
   publish_rename(unfinished, published);
   prune(run, step, keep);
 }

@@ -1,6 +1,11 @@
 #include "checkpoint/checkpoint_saver.h"
 
 #include <chrono>
+#include <memory>
+#include <system_error>
+
+#include "base/terminal/log.h"
+#include "base/text.h"
 
 namespace lmtrain {
 
@@ -22,13 +27,25 @@ CheckpointSaver::~CheckpointSaver() {
 void CheckpointSaver::save(CheckpointSnapshot snapshot) {
   wait();
   state_ = snapshot.state;
-  const auto policy = config_.async ? std::launch::async : std::launch::deferred;
-  writing_ = std::async(policy, [this, held = std::move(snapshot)] {
+  const auto write = [this, held = std::make_shared<CheckpointSnapshot>(std::move(snapshot))] {
     const auto begin = std::chrono::steady_clock::now();
-    write_checkpoint(run_, texts_, layout_, held, config_.keep);
+    write_checkpoint(run_, texts_, layout_, *held, config_.keep);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  });
-  if (!config_.async) report();
+  };
+  bool in_background = config_.async;
+  if (in_background) {
+    try {
+      writing_ = std::async(std::launch::async, write);
+    } catch (const std::system_error& error) {
+      // A checkpoint that is late is better than none.
+      log_warning(str("no thread can be had to write the checkpoint of step ", state_.step,
+                      ", so training waits for it: ", error.code().message()));
+      in_background = false;
+    }
+  }
+  if (in_background) return;
+  writing_ = std::async(std::launch::deferred, write);
+  report();
 }
 
 void CheckpointSaver::poll() {

@@ -19,6 +19,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/group.h"
+#include "cli/unexpected_end.h"
 #include "device/device.h"
 #include "train/failure.h"
 
@@ -60,44 +61,48 @@ int run_action(const Action& action) {
   }
 }
 
+int run_command_line(int argc, char** argv) {
+  CLI::App app("lmtrain pretrains Llama language models: fast, exactly, unattended.", "lmtrain");
+  app.set_version_flag(
+      "--version", [] { return str("lmtrain ", LMTRAIN_VERSION, " (", library_versions(), ")"); });
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return str("lmtrain: ", error.what(), "; run lmtrain --help, or lmtrain COMMAND --help\n");
+  });
+  Action action;
+  add_train_command(app, action);
+  add_resume_command(app, action);
+  add_eval_command(app, action);
+  add_generate_command(app, action);
+  add_prepare_command(app, action);
+  add_plan_command(app, action);
+  add_bench_command(app, action);
+  add_config_command(app, action);
+  const std::vector<std::string> arguments = arguments_of(argc, argv);
+  std::string problem = unknown_command(app, arguments);
+  if (!problem.empty()) return report(ErrorKind::kUsage, problem);
+  try {
+    // CLI11 takes them from the back.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) problem = unknown_word(app, arguments);
+    if (!problem.empty()) return report(ErrorKind::kUsage, problem);
+    const bool asked_for = app.exit(error) == 0;  // --help and --version end here
+    return finish_output(asked_for ? 0 : exit_code(ErrorKind::kUsage));
+  }
+  return run_action(action);
+}
+
 }  // namespace
 }  // namespace lmtrain
 
 int main(int argc, char** argv) {
   lmtrain::install_signal_handlers();
   lmtrain::handle_lost_pages();
-  CLI::App app("lmtrain pretrains Llama language models: fast, exactly, unattended.", "lmtrain");
-  app.set_version_flag("--version", [] {
-    return lmtrain::str("lmtrain ", LMTRAIN_VERSION, " (", lmtrain::library_versions(), ")");
-  });
-  app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return lmtrain::str("lmtrain: ", error.what(),
-                        "; run lmtrain --help, or lmtrain COMMAND --help\n");
-  });
-  lmtrain::Action action;
-  lmtrain::add_train_command(app, action);
-  lmtrain::add_resume_command(app, action);
-  lmtrain::add_eval_command(app, action);
-  lmtrain::add_generate_command(app, action);
-  lmtrain::add_prepare_command(app, action);
-  lmtrain::add_plan_command(app, action);
-  lmtrain::add_bench_command(app, action);
-  lmtrain::add_config_command(app, action);
-  const std::vector<std::string> arguments = lmtrain::arguments_of(argc, argv);
-  std::string problem = lmtrain::unknown_command(app, arguments);
-  if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);
-  try {
-    // CLI11 takes them from the back.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) problem = lmtrain::unknown_word(app, arguments);
-    if (!problem.empty()) return lmtrain::report(lmtrain::ErrorKind::kUsage, problem);
-    const bool asked_for = app.exit(error) == 0;  // --help and --version end here
-    return lmtrain::finish_output(asked_for ? 0 : lmtrain::exit_code(lmtrain::ErrorKind::kUsage));
-  }
-  const int code = lmtrain::run_action(action);
+  lmtrain::report_unexpected_exits();
+  const int code = lmtrain::run_command_line(argc, argv);
   // Threads of exchanges with a process that is lost may still be at work, or hang.
   if (lmtrain::left_in_failure()) std::_Exit(code);
+  lmtrain::expect_exit();
   return code;
 }

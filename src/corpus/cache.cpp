@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/files/link.h"
 #include "base/hash.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
@@ -196,6 +197,7 @@ void Cache::store_shards_info(const PreparedData& data) const {
 
 void Cache::clean_shards(const std::string& fingerprint) const {
   const fs::path folder = shards_folder(fingerprint);
+  if (is_link(folder)) return;  // what lies elsewhere may be somebody's
   const std::set<std::string> kept = {"train.bin", "train.bin.sums", "eval.bin", "eval.bin.sums",
                                       "info.json"};
   for (const std::string& name : list_folder(folder))

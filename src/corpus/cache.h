@@ -42,7 +42,7 @@ class Cache {
   // The counts and shards of a fingerprint; tokenizer_model is left to the caller.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   void store_shards_info(const PreparedData& data) const;
-  // Removes what a preparation left beside the finished shards.
+  // Removes what a preparation left beside the finished shards; not where their folder is a link.
   void clean_shards(const std::string& fingerprint) const;
 
   std::filesystem::path journal_path(const std::string& key) const;

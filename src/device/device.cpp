@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "device/dispatch.h"
 #include "kernels/cpu/kernels.h"
 
@@ -202,6 +203,11 @@ void configure_runtime(int num_threads) {
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
   at::set_num_threads(num_threads);
+  // Beside OpenMP's threads either those that encode text are at work, or the loader and the saver.
+  require_threads(num_threads - 1 + std::max(num_threads - 1, 2));
+  // OpenMP's threads stay from their first use on. Where one is refused later, libgomp ends the
+  // program.
+  at::parallel_for(0, num_threads, 1, [](int64_t, int64_t) {});
 }
 
 void use_deterministic_algorithms() {

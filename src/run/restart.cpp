@@ -8,6 +8,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/remove_checkpoint.h"
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
 #include "formats/manifest.h"
@@ -155,8 +156,7 @@ void RestartableRun::settle() {
       finish_promotion(*best);
       return;
     }
-    for (const TrialResult& trial : trials)
-      remove_tree(trial_folder(run_, trial.seed).checkpoints());
+    for (const TrialResult& trial : trials) remove_trial_checkpoints(run_, trial.seed);
   }
   const int64_t attempts = last_attempt() + 1;
   const int64_t allowed = config_.restart.on_divergence ? config_.restart.max_attempts : 1;
@@ -174,8 +174,7 @@ void RestartableRun::settle() {
 void RestartableRun::finish_promotion(const TrialResult& best) {
   if (run_.checkpoint_steps().empty())
     copy_checkpoint(trial_folder(run_, best.seed), best.step, run_);
-  for (const TrialResult& trial : trials_)
-    remove_tree(trial_folder(run_, trial.seed).checkpoints());
+  for (const TrialResult& trial : trials_) remove_trial_checkpoints(run_, trial.seed);
 }
 
 // The curve of the run that failed stays in its trial's folder.
@@ -186,9 +185,7 @@ void RestartableRun::abandon(const TrialResult& failed) {
                       MappedFile(run_.metrics()).bytes());
     remove_tree(run_.metrics());
   }
-  for (const int64_t step : run_.checkpoint_steps())
-    remove_tree(run_.checkpoint(step) / kManifestFile);
-  remove_tree(run_.checkpoints());
+  remove_checkpoints(run_);
 }
 
 std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFolder& folder,
@@ -317,8 +314,7 @@ void RestartableRun::record(const TrialResult& result) {
   // Only the best so far may still be needed.
   const std::optional<TrialResult> best = best_trial(last_trials());
   for (const TrialResult& trial : trials_) {
-    if (!best || trial.seed != best->seed)
-      remove_tree(trial_folder(run_, trial.seed).checkpoints());
+    if (!best || trial.seed != best->seed) remove_trial_checkpoints(run_, trial.seed);
   }
 }
 

@@ -13,6 +13,8 @@
 namespace lmtrain {
 namespace {
 
+constexpr const char* kThreadCure =
+    "; raise the limit on threads (ulimit -u) or address space (ulimit -v), or lower threads";
 constexpr const char* kMemoryCure =
     "; lower batch.micro_tokens, sequence.max_length or the model's sizes (eval: --batch-tokens, "
     "--max-length)";
@@ -93,7 +95,7 @@ Failure describe_failure(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system != nullptr && is_shortage(*system)) {
     return failure(ErrorKind::kMemory, str("out of memory or threads: ", system->what()),
-                   kMemoryCure);
+                   kThreadCure);
   }
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
     return failure(ErrorKind::kIo, error.what(), "; check the path and its permissions");

@@ -5,6 +5,7 @@
 #include "base/files/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
+#include "formats/manifest.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -161,6 +162,23 @@ TEST(Damage, PruningNeverLeavesOnlyDamagedCheckpoints) {
   EXPECT_EQ(run.status().at("checkpoint"), run.checkpoint(last).string());
   const ProcessResult evaluated = lmtrain({"eval", run.path(), "--json"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated;
+}
+
+// Whoever moves a checkpoint into an archive and leaves a link behind keeps it.
+TEST(Damage, PruningRemovesALinkAndNotWhatItLeadsTo) {
+  const RunDir run = copy_of_stopped_run("archived");
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  const fs::path archive = reference().fresh("archive");
+  fs::rename(run.checkpoint(steps.front()), archive);
+  fs::create_directory_symlink(archive, run.checkpoint(steps.front()));
+  const fs::path leftover = run.folder() / "checkpoints/.tmp-step_00000017";
+  fs::create_directory_symlink(archive, leftover);
+  const ProcessResult resumed = resume(run);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_FALSE(fs::is_symlink(run.checkpoint(steps.front())));
+  EXPECT_FALSE(fs::is_symlink(leftover));
+  EXPECT_NO_THROW(verify_checkpoint_files(archive, /*skip_training_state=*/false));
+  EXPECT_EQ(difference(run, reference().run), "");
 }
 
 TEST(Damage, LeftoversAreRemovedOnResume) {

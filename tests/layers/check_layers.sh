@@ -58,6 +58,14 @@ FILENAME ~ /CMakeLists\.txt$/ {
   next
 }
 
+# A file that is open must not pass into a program that ours would start.
+!/^[ \t]*\/\// && !/CLOEXEC/ && (/(^|[^A-Za-z0-9_])::open\(/ || /(^|[^A-Za-z0-9_.>])(openat|socket|accept4|pipe2|memfd_create|mkostemp|dup3)\(/) {
+  complain("a file is opened without close-on-exec: " trim($0))
+}
+!/^[ \t]*\/\// && (/(^|[^A-Za-z0-9_])::accept\(/ || /(^|[^A-Za-z0-9_.>])(creat|pipe|dup|dup2|mkstemp|fopen|popen|epoll_create)\(/) {
+  complain("this call cannot open a file with close-on-exec: " trim($0))
+}
+
 /^[ \t]*#[ \t]*include/ {
   match($0, /["<][^">]*[">]/)
   if (RLENGTH < 3) { complain("an include that is not understood: " trim($0)); next }

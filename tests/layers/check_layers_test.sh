@@ -61,6 +61,10 @@ expect "torch in a kernel" src/kernels/cpu/fault.cpp $'#include <ATen/core/Tenso
   'src/kernels/cpu/fault.cpp:1: kernels/cpu may not include libtorch (ATen/core/Tensor.h)'
 expect "a link of a folder inside another" src/corpus/sources/CMakeLists.txt $'target_link_libraries(lmtrain_corpus_sources PUBLIC lmtrain_corpus_shards)\n' \
   'corpus/sources may not link corpus/shards'
+expect "a file without close-on-exec" src/base/fault.cpp $'int fd = ::open("a", O_RDONLY);\n' 'src/base/fault.cpp:1: a file is opened without close-on-exec'
+expect "a socket without close-on-exec" src/run/fault.cpp $'const int fd = socket(AF_INET, SOCK_STREAM, 0);\n' \
+  'src/run/fault.cpp:1: a file is opened without close-on-exec'
+expect "a pipe without close-on-exec" src/run/fault.cpp $'  if (::pipe(ends) != 0) return;\n' 'src/run/fault.cpp:1: this call cannot open a file with close-on-exec'
 expect "a folder without a row" src/extra/fault.cpp $'int x;\n' 'docs/architecture.md: no row for src/extra'
 
 # A table that cannot be read is no permission.

@@ -2,15 +2,19 @@
 #include "base/files/read_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files/open_file.h"
 #include "base/hash.h"
+#include "base/stop.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -24,13 +28,28 @@ namespace fs = std::filesystem;
                                     "be"));
 }
 
-// Until the end: a file of /proc says that it has no bytes, and a pipe has no size.
-std::string read_all(int fd, const fs::path& path, uint64_t expected, uint64_t most) {
+// For as long as no signal asks to stop.
+void wait_until_readable(int fd) {
+  constexpr int kMilliseconds = 100;  // a signal may come just before poll()
+  pollfd input{fd, POLLIN, 0};
+  for (;;) {
+    const int ready = ::poll(&input, 1, kMilliseconds);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return;
+    throw_if_stopped();
+  }
+}
+
+// Until the end: a file of /proc says that it has no bytes, and a pipe has no size. `wait` is
+// called before each read.
+std::string read_all(
+    int fd, const fs::path& path, uint64_t expected, uint64_t most,
+    const std::function<void(int)>& wait = [](int) {}) {
   std::string bytes;
   bytes.resize(expected);
   size_t filled = 0;
   for (;;) {
     if (filled == bytes.size()) bytes.resize(bytes.size() + std::max<size_t>(4096, filled / 2));
+    wait(fd);
     const size_t got = read_some(fd, path, bytes.data() + filled, bytes.size() - filled);
     if (got == 0) break;
     filled += got;
@@ -59,8 +78,9 @@ std::string read_file(const fs::path& path, uint64_t most) {
 }
 
 std::string read_file_or_pipe(const fs::path& path, uint64_t most) {
-  const Descriptor fd(open_any(path, O_RDONLY, "open"));
-  return read_all(fd.get(), path, 0, most);
+  // Opened without waiting for a writer, which poll() does as well and gives up for a signal.
+  const Descriptor fd(open_any(path, O_RDONLY | O_NONBLOCK, "open"));
+  return read_all(fd.get(), path, 0, most, wait_until_readable);
 }
 
 void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,

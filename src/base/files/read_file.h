@@ -35,7 +35,8 @@ class FileReader {
 inline constexpr uint64_t kMostOfSmallFile = uint64_t{64} << 20;
 // Error(kData) naming file and figure when it holds more than `most` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t most);
-// The same for a path that a person typed: a pipe or /dev/stdin will do, and is waited for.
+// The same for a path that a person typed: a pipe or /dev/stdin will do, and is waited for until a
+// signal asks to stop (StopRequested).
 std::string read_file_or_pipe(const std::filesystem::path& path, uint64_t most);
 
 }  // namespace lmtrain

@@ -16,22 +16,23 @@
 #include <utility>
 #include <vector>
 
+#include "base/threads.h"
+
 namespace lmtrain {
 
 template <class Result>
 class OrderedPool {
  public:
+  // Error(kMemory) where the system refuses a thread.
   OrderedPool(int num_threads, size_t limit) : limit_(limit) {
-    for (int i = 1; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
-  }
-  ~OrderedPool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
+    try {
+      for (int i = 1; i < num_threads; ++i) threads_.push_back(start_thread([this] { work(); }));
+    } catch (...) {
+      stop();
+      throw;
     }
-    ready_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
+  ~OrderedPool() { stop(); }
   OrderedPool(const OrderedPool&) = delete;
   OrderedPool& operator=(const OrderedPool&) = delete;
 
@@ -65,6 +66,15 @@ class OrderedPool {
   }
 
  private:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    ready_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   void work() {
     for (;;) {
       std::packaged_task<Result()> task;

@@ -1,14 +1,18 @@
 #include "base/files/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <fstream>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files/read_file.h"
+#include "base/signal.h"
+#include "base/stop.h"
 #include "base/support.h"
 
 namespace lmtrain {
@@ -149,6 +153,28 @@ TEST(ReadFileOrPipe, WaitsForThePipe) {
   writer.join();
 }
 
+TEST(ReadFileOrPipe, ASignalEndsTheWait) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Without a writer, and with one that writes nothing.
+  for (const bool has_writer : {false, true}) {
+    EXPECT_EQ(testing::exit_code_of([&] {
+                const int writer = has_writer ? ::open(pipe.c_str(), O_RDWR | O_CLOEXEC) : 0;
+                if (writer < 0) return 1;
+                install_signal_handlers();
+                std::raise(SIGTERM);
+                try {
+                  read_file_or_pipe(pipe, 1 << 20);
+                } catch (const StopRequested& stop) {
+                  return stop.signal == SIGTERM ? 0 : 2;
+                }
+                return 3;
+              }),
+              0);
+  }
+}
+
 TEST(WriteFileAtomic, ReplacesAndLeavesNothingElse) {
   const TemporaryFolder folder;
   write_file_atomic(folder / "file", "old");
@@ -191,6 +217,22 @@ TEST(Folders, AreMadeRenamedAndRemoved) {
   error_of(ErrorKind::kIo, [&] { publish_rename(folder / "missing", folder / "b"); });
   write_file_atomic(folder / "file", "x");
   error_of(ErrorKind::kIo, [&] { lmtrain::create_directories(folder / "file/b"); });
+}
+
+TEST(RemoveTree, NeverRemovesThroughALink) {
+  const TemporaryFolder folder;
+  lmtrain::create_directories(folder / "archive");
+  write_file_atomic(folder / "archive/file", "x");
+  lmtrain::create_directories(folder / "tree/deeper");
+  for (const char* link : {"link", "tree/link", "tree/deeper/link"})
+    fs::create_symlink(folder / "archive", folder / link);
+  fs::create_symlink(folder / "archive/file", folder / "tree/file");
+  fs::create_symlink(folder / "nowhere", folder / "tree/nowhere");
+  remove_tree(folder / "link");
+  remove_tree(folder / "tree");
+  EXPECT_FALSE(fs::is_symlink(folder / "link"));
+  EXPECT_FALSE(fs::exists(folder / "tree"));
+  EXPECT_EQ(read_file(folder / "archive/file"), "x");
 }
 
 TEST(RequireFreeSpace, NamesBothFigures) {

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "base/limits.h"
+#include "base/support.h"
+
 namespace lmtrain {
 namespace {
 
@@ -55,6 +58,20 @@ TEST(OrderedPool, TheCallerIsOneOfTheThreads) {
   });
   EXPECT_NE(pool.pop(), std::this_thread::get_id());
   EXPECT_EQ(pool.pop(), std::this_thread::get_id());
+}
+
+// The threads that were started before the one that was refused end.
+TEST(OrderedPool, ARefusedThreadIsAnError) {
+  EXPECT_EQ(testing::exit_code_of([] {
+              if (!testing::limit_addresses(uint64_t{256} << 20)) return 1;
+              try {
+                OrderedPool<int> pool(1000, 4);
+              } catch (const Error& error) {
+                return error.kind() == ErrorKind::kMemory ? 0 : 2;
+              }
+              return 3;
+            }),
+            0);
 }
 
 TEST(OrderedPool, WorkLeftBehindIsDropped) {
