@@ -1,8 +1,9 @@
 // As much of CUDA as src/ops/*.cu uses, on a CPU and without a toolkit, so that the kernels' own
 // source is tested on machines without a GPU.
 //
-// translate.cmake turns `kernel<<<...>>>(...)` into `emulation::launch(kernel, ...)(...)`; all else
-// is compiled as it stands. Blocks run one after another; the threads of a block are fibers
+// translate.cmake turns `kernel<<<...>>>(...)` into `emulation::launch(kernel, ...)(...)`, and
+// shared memory into static memory that the emulator poisons before each block; all else is
+// compiled as it stands. Blocks run one after another; the threads of a block are fibers
 // (emulator.cpp): a warp runs until all of it waits at a barrier, then the next, in ascending or in
 // descending order, so a kernel that lacks a barrier gives different results. A shuffle or barrier
 // that not all threads reach ends the test, and so does a word that is not aligned
@@ -19,7 +20,6 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-#define __shared__ static  // one block at a time
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -89,6 +89,14 @@ void set_descending(bool descending);
 // At once, or into the graph that is captured from the stream.
 void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
            const std::function<void()>& thread);
+
+// Shared memory of a kernel, from where it is first seen on: every byte is 0xFF when a block
+// begins, which makes floating-point numbers NaN and integers -1, as nothing is there that could be
+// read.
+class SharedMemory {
+ public:
+  SharedMemory(void* first, size_t bytes);
+};
 
 // Waits for the threads of the block, or of the warp.
 void wait_for_block();

@@ -6,7 +6,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -42,6 +44,7 @@ const std::function<void()>* body = nullptr;
 int current = 0;
 int num_threads = 0;
 bool from_last = false;
+std::vector<std::pair<void*, size_t>> shared_memory;  // of all kernels so far
 cudaError_t last_error = cudaSuccess;
 std::unique_ptr<EmulatedGraph> capture;  // the one under way
 cudaStream_t captured_stream = nullptr;
@@ -110,7 +113,12 @@ void run_warp(int begin, int end, dim3 block) {
   } while (release_if_all_wait(begin, end, State::kWaitsForWarp));
 }
 
+void poison(const std::pair<void*, size_t>& memory) {
+  std::memset(memory.first, 0xFF, memory.second);
+}
+
 void run_block(dim3 block) {
+  for (const auto& memory : shared_memory) poison(memory);
   for (int i = 0; i < num_threads; ++i) {
     fibers[i].state = State::kReady;
     fibers[i].exchanges = 0;
@@ -141,6 +149,11 @@ void run(dim3 grid, dim3 block, const std::function<void()>& thread) {
 }
 
 }  // namespace
+
+SharedMemory::SharedMemory(void* first, size_t bytes) {
+  shared_memory.emplace_back(first, bytes);
+  poison(shared_memory.back());
+}
 
 void set_descending(bool descending) { from_last = descending; }
 
