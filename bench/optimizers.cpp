@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/processors.h"
-#include "kernels/cpu/kernels.h"
 #include "device/device.h"
+#include "kernels/cpu/kernels.h"
 #include "optim/newton_schulz.h"
 #include "optim/support.h"
 
@@ -79,7 +79,8 @@ class Ours : public Contestant {
     for (const OptimizerBuffer& buffer : optimizer_->buffers()) bytes_ += buffer.values.nbytes();
   }
   void update(int64_t number) override {
-    optimizer_->update({number, 1e-3, 1, {.total = 1e4, .steps = static_cast<double>(number)}}, grad_);
+    optimizer_->update({number, 1e-3, 1, {.total = 1e4, .steps = static_cast<double>(number)}},
+                       grad_);
   }
   size_t state_bytes() const { return bytes_; }
 

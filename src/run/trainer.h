@@ -85,8 +85,8 @@ class Trainer {
   std::optional<AppliedStep> train_batch();
   // Loss of the batch whose share is given, and its gradient in the engine, over all processes.
   double forward_and_backward(const Batch& batch);
-  // The next batch of the loader. When its data cannot be read or are damaged, the trainer saves the
-  // state as of the last step, which those data have not touched, and throws the error on.
+  // The next batch of the loader. When its data cannot be read or are damaged, the trainer saves
+  // the state as of the last step, which those data have not touched, and throws the error on.
   Batch next_batch();
   void save_before_error();
   // Forward and backward of the share, in smaller micro-batches where memory does not hold them
