@@ -301,8 +301,9 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
 bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& setting,
                                         const std::string& pointer, TrainingDuration* duration) {
   if (node.is(Type::kNumber)) {
-    if (!node.integer || *node.integer < 0 || static_cast<double>(*node.integer) > 0x1p53) {
-      const bool is_large = node.number > 0x1p53;
+    constexpr int64_t kMost = int64_t{1} << 53;  // as a double holds every smaller one
+    if (!node.integer || *node.integer < 0 || *node.integer > kMost) {
+      const bool is_large = node.integer ? *node.integer > kMost : node.number > 0x1p53;
       wrong(node, setting, pointer,
             is_large ? "is too large: at most 9007199254740992"
                      : "is not a whole number of at least 0");

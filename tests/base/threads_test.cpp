@@ -1,5 +1,7 @@
 #include "base/threads.h"
 
+#include <pthread.h>
+
 #include <atomic>
 
 #include "base/limits.h"
@@ -13,11 +15,21 @@ using testing::limit_addresses;
 
 constexpr uint64_t kLessThanAStack = 1 << 20;
 
+// Makes stacks larger than those that the C library keeps of threads that have ended, so that a new
+// thread needs new addresses.
+bool use_large_stacks() {
+  constexpr size_t kBytes = size_t{1} << 28;
+  pthread_attr_t attributes;
+  return ::pthread_attr_init(&attributes) == 0 &&
+         ::pthread_attr_setstacksize(&attributes, kBytes) == 0 &&
+         ::pthread_setattr_default_np(&attributes) == 0;
+}
+
 // 0 when `action` throws an Error of memory that names the limit and the setting.
 template <class Action>
 int code_of_refusal(const Action& action) {
   return exit_code_of([&] {
-    if (!limit_addresses(kLessThanAStack)) return 1;
+    if (!use_large_stacks() || !limit_addresses(kLessThanAStack)) return 1;
     try {
       action();
     } catch (const Error& error) {

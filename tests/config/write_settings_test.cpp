@@ -135,6 +135,7 @@ Config random_config(uint64_t seed) {
   c.tokenizer.train.vocab_size += 260;
   c.tokenizer.train.vocab_size = std::min<int64_t>(c.tokenizer.train.vocab_size, 4'000'000);
   if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;
+  c.parallel.parts = int64_t{1} << random.below(7);
   c.optimizer.betas.resize(c.optimizer.type == OptimizerType::kAdEMAMix ? 3 : 2, 0.5);
   const uint64_t length = random.below(3);
   c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
