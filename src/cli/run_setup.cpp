@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/processors.h"
 #include "base/terminal/log.h"
+#include "base/terminal/log_rank.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
@@ -160,11 +161,15 @@ PreparedData prepare_as_told(Config& config) {
   resolve_runtime(config, processes);
   const auto prepare = [&] { return prepare_data(config, static_cast<int>(*config.threads)); };
   PreparedData data;
-  // One process of each machine prepares; the others find what it has left in the cache.
+  // One process of each machine prepares, and says what there is to say of the data; the others
+  // find what it has left in the cache.
   const bool is_first_here = processes.local_rank() == 0;
   if (is_first_here) data = prepare();
   processes.meet(kPrepared);
-  if (!is_first_here) data = prepare();
+  if (!is_first_here) {
+    const WarningsMuted muted;
+    data = prepare();
+  }
   require_alike(processes, data.fingerprint,
                 device_description(at::kCPU, static_cast<int>(*config.threads)));
   prepare_memory(config);

@@ -202,9 +202,12 @@ void configure_runtime(int num_threads) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
+  // libtorch keeps two pools, its own and OpenMP's. Beside them either the threads that encode text
+  // are at work, or the loader and the saver.
+  const int in_a_pool = num_threads - 1;
+  require_threads(2 * in_a_pool + std::max(in_a_pool, 2));
+  // libtorch starts its own pool here, and waits for ever where a thread is refused.
   at::set_num_threads(num_threads);
-  // Beside OpenMP's threads either those that encode text are at work, or the loader and the saver.
-  require_threads(num_threads - 1 + std::max(num_threads - 1, 2));
   // OpenMP's threads stay from their first use on. Where one is refused later, libgomp ends the
   // program.
   at::parallel_for(0, num_threads, 1, [](int64_t, int64_t) {});

@@ -42,14 +42,17 @@ TrainingState state_of(const fs::path& checkpoint) {
   return parse_state(read_file(file), file.string());
 }
 
-// Where the run stands on disk, for the record of a failure: at its newest checkpoint, or at step 0
-// where there is none that can be read.
+// Where the run stands on disk, for the record of a failure: at its newest checkpoint. Where the
+// state of that cannot be read, only its step is known; step 0 when there is none.
 TrainingState newest_state(const RunFolder& run) {
+  TrainingState reached;
   try {
     const std::vector<int64_t> steps = run.checkpoint_steps();
-    return steps.empty() ? TrainingState() : state_of(run.checkpoint(steps.front()));
+    if (steps.empty()) return reached;
+    reached.step = steps.front();
+    return state_of(run.checkpoint(steps.front()));
   } catch (const Error&) {
-    return {};
+    return reached;
   }
 }
 

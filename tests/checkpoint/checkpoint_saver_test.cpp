@@ -21,6 +21,7 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
   CheckpointSaverTest() {
     config.async = GetParam();
     config.keep = 2;
+    fs::create_directories(run.checkpoints());
   }
   CheckpointSaver saver() {
     return CheckpointSaver(
@@ -44,8 +45,14 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
     return snapshot;
   }
   // A file is where the folder of checkpoints should be.
-  void obstruct() { testing::replace_file(run.checkpoints(), "in the way"); }
-  void clear() { fs::remove(run.checkpoints()); }
+  void obstruct() {
+    fs::remove(run.checkpoints());
+    testing::replace_file(run.checkpoints(), "in the way");
+  }
+  void clear() {
+    fs::remove(run.checkpoints());
+    fs::create_directory(run.checkpoints());
+  }
 
   using Steps = std::vector<int64_t>;
   const std::thread::id owner = std::this_thread::get_id();

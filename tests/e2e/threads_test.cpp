@@ -108,7 +108,7 @@ TEST(Threads, ProcessesFromOneToEnough) {
     if (Process(probe).wait().exit_code != 0) GTEST_SKIP() << "nobody may not run the program here";
   }
   int refused = 0, done = 0;
-  for (int limit = 1; limit <= 2 * kThreads + 2; ++limit) {
+  for (int limit = 1; limit <= 3 * kThreads + 2; ++limit) {
     SCOPED_TRACE(limit);
     std::vector<std::string> before = other_user;
     before.insert(before.end(), {"/usr/bin/prlimit", "--nproc=" + std::to_string(limit)});

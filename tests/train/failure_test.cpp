@@ -26,9 +26,6 @@ TEST(Failure, OutOfMemoryInEveryForm) {
   EXPECT_NE(allocate_too_much().find("1024.0 TiB"), std::string::npos) << allocate_too_much();
   const std::vector<Failure> failures = {
       describe_failure(std::bad_alloc()),
-      describe_failure(std::system_error(std::make_error_code(std::errc::not_enough_memory))),
-      describe_failure(
-          std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))),
       // As TorchScript passes it on.
       describe_failure(std::runtime_error("The following operation failed in the TorchScript "
                                           "interpreter.\nTraceback:\nRuntimeError: CUDA out of "
@@ -41,6 +38,17 @@ TEST(Failure, OutOfMemoryInEveryForm) {
     EXPECT_NE(failure.message.find("out of memory"), std::string::npos) << failure.message;
     EXPECT_NE(failure.message.find("lower batch.micro_tokens"), std::string::npos)
         << failure.message;
+  }
+}
+
+// A thread that is refused, for want of addresses for its stack or of a number.
+TEST(Failure, ARefusedThreadNamesItsLimits) {
+  for (const std::errc reason :
+       {std::errc::not_enough_memory, std::errc::resource_unavailable_try_again}) {
+    const Failure failure = describe_failure(std::system_error(std::make_error_code(reason)));
+    EXPECT_EQ(failure.kind, ErrorKind::kMemory) << failure.message;
+    for (const char* part : {"out of memory or threads", "ulimit -u", "ulimit -v", "lower threads"})
+      EXPECT_NE(failure.message.find(part), std::string::npos) << failure.message;
   }
 }
 

@@ -51,7 +51,7 @@ struct Sums {
 };
 
 Sums sums_of(TinyModel& model, const Batch& whole, int64_t parts, const BatchShare& share) {
-  Sums sums{model.new_gradient().fill_(1e9), {}};
+  Sums sums{model.new_gradient(), {}};
   StepParts of_share(parts, share);
   const Batch own = share_of(whole, rows_of_part(whole.batch_rows, share.rank, share.count));
   for (int again = 0; again < 2; ++again)  // what the first step left must not count

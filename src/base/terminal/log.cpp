@@ -27,6 +27,7 @@ struct Log {
   std::vector<std::string> early;  // lines for it, stamped
   bool failed = false;             // said already
   int rank = 0;                    // above 0: warnings and errors alone
+  bool warnings_muted = false;     // errors alone
 };
 
 // Not destroyed: other threads may log while the process ends.
@@ -84,10 +85,13 @@ void keep(Log& log, std::string_view text) {
   }
 }
 
+constexpr std::string_view kErrorPrefix = "lmtrain: ";
+
 void say(std::string_view prefix, std::string_view line) {
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
   if (log.rank > 0 && prefix.empty()) return;
+  if (log.warnings_muted && prefix != kErrorPrefix) return;
   const std::string rank = log.rank > 0 ? str("rank ", log.rank, ": ") : "";
   const std::string text = str(prefix, rank, line);
   print_line(log, text);
@@ -98,7 +102,7 @@ void say(std::string_view prefix, std::string_view line) {
 
 void log_note(std::string_view line) { say("", line); }
 void log_warning(std::string_view line) { say("warning: ", line); }
-void log_error(std::string_view line) { say("lmtrain: ", line); }
+void log_error(std::string_view line) { say(kErrorPrefix, line); }
 
 void log_progress(std::string_view line, bool keep_it) {
   log_progress({{std::string(line), 0}}, keep_it);
@@ -131,6 +135,18 @@ void log_as_rank(int rank) {
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
   log.rank = rank;
+}
+
+WarningsMuted::WarningsMuted() {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.warnings_muted = true;
+}
+
+WarningsMuted::~WarningsMuted() {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.warnings_muted = false;
 }
 
 void log_to_file(const std::filesystem::path& file) {

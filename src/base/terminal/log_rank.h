@@ -6,4 +6,14 @@ namespace lmtrain {
 
 void log_as_rank(int rank);
 
+// While an object of this class exists the process logs errors alone, as another process of its
+// machine says the same notes and warnings. Not to be nested.
+class WarningsMuted {
+ public:
+  WarningsMuted();
+  WarningsMuted(const WarningsMuted&) = delete;
+  WarningsMuted& operator=(const WarningsMuted&) = delete;
+  ~WarningsMuted();
+};
+
 }  // namespace lmtrain

@@ -6,6 +6,7 @@
 
 #include "base/files/file.h"
 #include "base/support.h"
+#include "base/terminal/log_rank.h"
 #include "base/terminal/progress_line.h"
 
 namespace lmtrain {
@@ -34,6 +35,25 @@ TEST(Log, LinesInAFileArePlain) {
   log_error("it ends");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "a note\nstep 2  loss 3\nwarning: look here\nlmtrain: it ends\n");
+}
+
+TEST(Log, ARankAboveZeroSaysWarningsAndErrorsWithItsNumber) {
+  ::testing::internal::CaptureStderr();
+  log_as_rank(3);
+  log_note("a note");
+  log_progress("step 2", true);
+  log_warning("look here");
+  {
+    const WarningsMuted muted;
+    log_warning("rank 2 says it");
+    log_error("not this");
+  }
+  log_warning("and here");
+  log_as_rank(0);
+  log_note("of rank 0");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "warning: rank 3: look here\nlmtrain: rank 3: not this\nwarning: rank 3: and here\n"
+            "of rank 0\n");
 }
 
 TEST(Log, KeepsItsLinesInAFileWithTheTime) {
