@@ -57,7 +57,7 @@ void require_new_run(const RunFolder& run) {
         str(run.path().string(), " already holds a run; go on with it: lmtrain resume ",
             shell_quoted(run.path().string()), "; or choose another folder with --run-dir"));
   }
-  if (!run.checkpoint_steps().empty() || is_there(run.trials())) {
+  if (is_folder(run.path()) && (!run.checkpoint_steps().empty() || is_there(run.trials()))) {
     throw Error(ErrorKind::kUsage,
                 str(run.path().string(),
                     " holds checkpoints or trials of a run whose config.json is gone; put it back, "
