@@ -147,8 +147,8 @@ TEST(Advice, ResumeOfAPartOfARunNamesTheRun) {
 // "runs" in place of "runs/a".
 TEST(Advice, ResumeOfAFolderOfRunsNamesThem) {
   const Workspace workspace;
-  const RunDir run = reference().run.copy(workspace / "runs/a");
   fs::create_directories(workspace / "runs/b");  // no run
+  const RunDir run = reference().run.copy(workspace / "runs/a");
   const ProcessResult one = lmtrain({"resume", (workspace / "runs").string()});
   EXPECT_EQ(one.exit_code, 2) << one;
   EXPECT_NE(one.err.find("is not a run folder (no config.json); 1 run in it: "), std::string::npos)
