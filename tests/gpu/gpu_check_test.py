@@ -191,7 +191,7 @@ class Tools(Case):
     def test_the_sanitizer_is_given_our_kernels_and_nothing_of_a_library(self):
         command = [os.environ["LMTRAIN_TEST_GPU"], "--gtest_list_tests", "--gtest_filter=" + gpu_programs.OUR_KERNELS]
         listed = gpu_programs.run(command).stdout
-        for name in ("QkvRope", "AddRmsNorm", "Swiglu", "CrossEntropy", "Embedding", "CastsToTheBits"):
+        for name in ("QkvRope", "AddRmsNorm", "Swiglu", "CrossEntropy", "Embedding", "AreTheCpus", "CastsToTheBits"):
             self.assertIn(name, listed)
         for name in ("Attention", "Linear", "OnGpu"):
             self.assertNotIn(name, listed)

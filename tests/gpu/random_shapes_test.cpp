@@ -60,19 +60,19 @@ TEST(GpuRandomShapes, AddRmsNorm) {
   SKIP_WITHOUT_GPU(device);
   at_random_shapes([&](const auto& draw, uint64_t seed) {
     const std::vector<int64_t> shape = {1, draw(1, 3000), draw(1, 5000)};
-    const auto of = [](auto function) {
-      return [function](const Tensors& in) {
-        const auto [h, y] = function(in[0], in[2], in[1], 1e-5);
-        return Tensors{h * 1, y};
-      };
-    };
     // Multiples of a quarter, whose sums bf16 holds: the oracle in double does not round them.
     const auto quarters = [&](uint64_t which) {
       return (4 * random_tensor(shape, which)).round() / 4;
     };
-    // The weight's gradient is a sum over rows.
+    // The weight's gradient sums over the rows: y is scaled, so that this sum is of order 1.
     const double scale = 1 / std::sqrt(static_cast<double>(shape[1]));
-    const at::Tensor weight = random_tensor({shape[2]}, 100 + seed) * scale;
+    const auto of = [=](auto function) {
+      return [=](const Tensors& in) {
+        const auto [h, y] = function(in[0], in[2], in[1], 1e-5);
+        return Tensors{h * 1, y * scale};
+      };
+    };
+    const at::Tensor weight = random_tensor({shape[2]}, 100 + seed);
     expect_the_oracles(*device, of(add_rms_norm), of(add_rms_norm_reference),
                        {quarters(seed), weight, quarters(50 + seed)});
   });

@@ -35,7 +35,8 @@ TEST_P(GpuUpdates, AreTheCpus) {
       const at::Tensor gradient = testing::random_tensor({layout.flat_size()}, step, at::kFloat);
       EXPECT_NEAR(gradient_norm(gradient.to(*device)), gradient_norm(gradient), 1e-4);
       const RunClock clock{.total = 10, .steps = static_cast<double>(step)};
-      on_gpu->update({step, 1e-2, 0.5, clock}, gradient.to(*device));
+      on_gpu->update({step, 1e-2, 0.5, clock}, gradient.to(*device, gradient.scalar_type(),
+                                                           /*non_blocking=*/false, /*copy=*/true));
       on_cpu->update({step, 1e-2, 0.5, clock}, gradient.clone());
     }
     EXPECT_LT((there.master().cpu() - here.master()).abs().max().item<double>(), 1e-5);
