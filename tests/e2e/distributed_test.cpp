@@ -22,6 +22,7 @@ void expect_all(const std::vector<ProcessResult>& results, int code) {
 struct Case {
   std::string name;
   Json changes;
+  std::string event;  // happens in the run
 };
 std::ostream& operator<<(std::ostream& out, const Case& test) { return out << test.name; }
 
@@ -30,24 +31,25 @@ std::vector<Case> cases() {
                      {"optimizer", {{"type", "muon"}}},
                      {"clip", {{"max", 0.2}}}};
   const Json concat = {{"sequence", {{"batching", "concat"}, {"schedule", {{"type", "constant"}}}}},
-                       {"precision", "bf16"},
+                       {"precision", "auto"},
                        {"optimizer", {{"type", "soap"}}},
                        {"train", {{"steps", nullptr}, {"epochs", 0.3}}}};
   // Spikes are found, and the run goes back.
   const Json guard = {{"sequence", {{"batching", "pad"}, {"schedule", {{"type", "natural"}}}}},
-                      {"guard", {{"on_spike", "rollback"}, {"spike_sigma", 1.2}, {"window", 4}}}};
+                      {"guard", {{"on_spike", "rollback"}, {"spike_sigma", 2.5}, {"window", 8}}}};
   const Json trials = {{"restart", {{"seeds", 2}, {"tokens", "20%"}}}};
-  return {{"Bucket", Json::object()},
-          {"PackMuonClipped", pack},
-          {"ConcatSoapBf16Epochs", concat},
-          {"PadWithRollbacks", guard},
-          {"Trials", trials}};
+  return {{"Bucket", Json::object(), "save"},
+          {"PackMuonClipped", pack, "save"},
+          {"ConcatSoapEpochs", concat, "save"},
+          {"PadWithRollbacks", guard, "rollback"},
+          {"Trials", trials, "restart_trial"}};
 }
 
 class DistributedExact : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DistributedExact, HasTheSameBitsWithOneTwoAndFourProcesses) {
   const Reference& one = reference(exact(GetParam().changes));
+  EXPECT_FALSE(one.run.events(GetParam().event).empty());
   for (const int count : {2, 4}) {
     const RunDir run(one.fresh("exact"));
     const std::vector<ProcessResult> results =
