@@ -19,7 +19,8 @@ std::thread start_thread(std::function<void()> work);
 // as above, with how many could be had. No other thread may be starting or ending.
 void require_threads(int count);
 
-// What limits threads here, for messages: "ulimit -u 4096, pids.max 100". Empty when nothing does.
+// The limits on threads here, for messages: "ulimit -u 4096, pids.max 100". Empty when nothing
+// does.
 std::string thread_limits();
 
 }  // namespace lmtrain

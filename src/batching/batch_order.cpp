@@ -61,9 +61,9 @@ void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<Row
   }
 }
 
-// Of a batch whose segments are all there and whose inputs and targets begin at `read_begin`, what
-// lies in the places [first, end).
-void keep_places(Batch& batch, int64_t first, int64_t end, int64_t read_begin) {
+// Leaves the positions [first, end) of a batch whose segments are all there, and whose inputs and
+// targets begin at position `read_begin`.
+void keep_positions(Batch& batch, int64_t first, int64_t end, int64_t read_begin) {
   for (std::vector<int32_t>* values : {&batch.inputs, &batch.targets}) {
     values->resize(static_cast<size_t>(end - read_begin));
     values->erase(values->begin(), values->begin() + (first - read_begin));
@@ -203,11 +203,11 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
   const RowRange own = rows_of_part(batch.batch_rows, share.rank, share.count);
   batch.first_row = own.first;
   batch.rows = own.end - own.first;
-  // Of the stream's rows, which may each be several of the batch, those that have places of ours.
-  const int64_t first_place = own.first * batch.length;
-  const int64_t end_place = own.end * batch.length;
-  const int64_t read_first = first_place / stream.length;
-  const int64_t read_end = (end_place + stream.length - 1) / stream.length;
+  // The rows of the stream, each of which may be several of the batch, that have positions of ours.
+  const int64_t first_position = own.first * batch.length;
+  const int64_t end_position = own.end * batch.length;
+  const int64_t read_first = first_position / stream.length;
+  const int64_t read_end = (end_position + stream.length - 1) / stream.length;
   const auto num_read = static_cast<size_t>((read_end - read_first) * stream.length);
   batch.inputs.assign(num_read, 0);
   batch.targets.assign(num_read, kNoTarget);
@@ -219,24 +219,24 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
     parts.clear();
     bool apart = false;
     if (i < slot.num_rows) {
-      const RowStream::Place place = reader.at(slot.first_row + i);
-      const Rows& of_group = *rows[place.source];
-      const size_t index = *group_rows[slot.index][place.source].index;
+      const RowStream::SourceRow found = reader.at(slot.first_row + i);
+      const Rows& of_group = *rows[found.source];
+      const size_t index = *group_rows[slot.index][found.source].index;
       if (read_first <= i && i < read_end) {
         const auto begin = static_cast<size_t>((i - read_first) * stream.length);
         const auto length = static_cast<size_t>(stream.length);
         batch.num_targets +=
-            of_group.fill(index, place.row, std::span(batch.inputs).subspan(begin, length),
+            of_group.fill(index, found.row, std::span(batch.inputs).subspan(begin, length),
                           std::span(batch.targets).subspan(begin, length), parts);
       } else {
-        batch.num_targets += of_group.lay_out(index, place.row, parts);
+        batch.num_targets += of_group.lay_out(index, found.row, parts);
       }
       apart = of_group.parts_are_apart();
     }
     add_rows(batch, i * stream.length, stream.length, parts, apart);
   }
   if (batch.segments.size() == static_cast<size_t>(batch.batch_rows)) batch.segments.clear();
-  keep_places(batch, first_place, end_place, read_first * stream.length);
+  keep_positions(batch, first_position, end_position, read_first * stream.length);
   shard.require_unchanged();
   return batch;
 }

@@ -14,8 +14,8 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
   ends_.reserve(num_documents);
   int64_t end = 0;
   int64_t num_targets = 0;
-  for (size_t place = 0; place < num_documents; ++place) {
-    const int64_t size = shard.document_size(document_at(place));
+  for (size_t index = 0; index < num_documents; ++index) {
+    const int64_t size = shard.document_size(document_at(index));
     if (size >= 2) {
       end += size;
       num_targets += size - 1;
@@ -36,23 +36,24 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
       {max_length, (num_inputs + max_length - 1) / max_length, num_pieces, num_targets});
 }
 
-int64_t ConcatRows::document_at(size_t place) const {
-  return documents_[static_cast<int64_t>(order_ ? (*order_)(place) : place)];
+int64_t ConcatRows::document_at(size_t index) const {
+  return documents_[static_cast<int64_t>(order_ ? (*order_)(index) : index)];
 }
 
 template <class Visit>
 int64_t ConcatRows::for_each_document(int64_t row, const Visit& visit) const {
-  // Positions are places in the stream; the target of the input at p is the token at p + 1.
+  // Positions count from the start of the stream; the target of the input at p is the token at p
+  // + 1.
   const int64_t length = lengths_.front().length;
   const int64_t begin = row * length;
   const int64_t end = std::min(begin + length, ends_.back() - 1);
-  auto place =
+  auto index =
       static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
   int64_t num_targets = 0;
-  for (int64_t first = place == 0 ? 0 : ends_[place - 1]; first < end; first = ends_[place++]) {
-    const int64_t last = ends_[place];
+  for (int64_t first = index == 0 ? 0 : ends_[index - 1]; first < end; first = ends_[index++]) {
+    const int64_t last = ends_[index];
     if (last == first) continue;  // a document that is left out
-    const int64_t document = document_at(place);
+    const int64_t document = document_at(index);
     const int64_t input = std::max(first, begin);
     // Its first token is nobody's target.
     const int64_t target_end = std::min(last, end + 1);

@@ -28,18 +28,18 @@ class ConcatRows : public Rows {
   bool parts_are_apart() const override { return false; }
 
  private:
-  int64_t document_at(size_t place) const;
+  int64_t document_at(size_t index) const;
   // Calls visit(document, shift, input, input_end, target_end) for each document of a row. The last
-  // three are places in the stream: its inputs are there in [input, input_end), its targets in
-  // [input + 1, target_end). The token at place p is at p + shift of the shard. Gives the number of
-  // targets.
+  // three are positions in the stream: its inputs are there in [input, input_end), its targets in
+  // [input + 1, target_end). The token at position p is at p + shift of the shard. Gives the number
+  // of targets.
   template <class Visit>
   int64_t for_each_document(int64_t row, const Visit& visit) const;
 
   const TokenShard& shard_;
   DocumentList documents_;
   std::optional<Permutation> order_;
-  std::vector<int64_t> ends_;  // by place in the stream: where that document ends in it
+  std::vector<int64_t> ends_;  // by index in the order of documents: where that one ends
 };
 
 }  // namespace lmtrain

@@ -43,8 +43,8 @@ CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length,
     if (remaining < min_length) return min_length;
     if (remaining < max_length) return floor_power(remaining);
     if (!balanced) return max_length;
-    const uint64_t place = hash_combine(as_unsigned(document), as_unsigned(offset));
-    return draw_length(random_bits(fingerprint, RandomStream::kCut, place), min_length, max_length);
+    const uint64_t index = hash_combine(as_unsigned(document), as_unsigned(offset));
+    return draw_length(random_bits(fingerprint, RandomStream::kCut, index), min_length, max_length);
   };
   return {length, min_length, true};
 }
@@ -145,33 +145,33 @@ std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) cons
 template <class Visit>
 int64_t PieceRows::for_each_piece(size_t index, int64_t row, const Visit& visit) const {
   const int64_t length = lengths_[index].length;
-  int64_t place = 0;
+  int64_t position = 0;
   for (const Piece piece : rows_[index].pieces_of(row)) {
     const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
     const int64_t remaining = shard_.document_end(piece.document) - 1 - begin;
-    const int64_t size = std::min(length - place, remaining);
-    visit(piece.document, begin, place, size);
-    place += size;
+    const int64_t size = std::min(length - position, remaining);
+    visit(piece.document, begin, position, size);
+    position += size;
   }
-  return place;
+  return position;
 }
 
 int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
   return for_each_piece(
-      index, row, [&](uint32_t document, int64_t begin, int64_t place, int64_t size) {
-        const auto at = static_cast<size_t>(place);
+      index, row, [&](uint32_t document, int64_t begin, int64_t position, int64_t size) {
+        const auto at = static_cast<size_t>(position);
         shard_.read_tokens(begin, inputs.subspan(at, static_cast<size_t>(size)));
         shard_.read_tokens(begin + 1, targets.subspan(at, static_cast<size_t>(size)));
-        parts.push_back({place, document});
+        parts.push_back({position, document});
       });
 }
 
 int64_t PieceRows::lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const {
-  return for_each_piece(index, row,
-                        [&](uint32_t document, int64_t /*begin*/, int64_t place, int64_t /*size*/) {
-                          parts.push_back({place, document});
-                        });
+  return for_each_piece(
+      index, row, [&](uint32_t document, int64_t /*begin*/, int64_t position, int64_t /*size*/) {
+        parts.push_back({position, document});
+      });
 }
 
 }  // namespace lmtrain

@@ -73,8 +73,8 @@ class PieceRows : public Rows {
   std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents,
                                             const CutRule& cut) const;
   static RowSet arrange(Cuttings cuttings, int64_t length);
-  // Calls visit(document, begin, place, size) for each piece of a row of lengths()[index]: tokens
-  // of the shard from `begin` on, and the places in the row. Gives the number of targets.
+  // Calls visit(document, begin, position, size) for each piece of a row of lengths()[index]:
+  // tokens of the shard from `begin` on, and the positions in the row. Gives the number of targets.
   template <class Visit>
   int64_t for_each_piece(size_t index, int64_t row, const Visit& visit) const;
 

@@ -1,4 +1,4 @@
-// From a place in the stream to a row of a source, see row_stream.h.
+// From a position in the stream to a row of a source, see row_stream.h.
 #include "batching/row_stream.h"
 
 #include <algorithm>
@@ -64,9 +64,9 @@ RowStream::Block RowStream::block_of(int64_t j) const {
   const auto epoch_near = [&](double row) {
     return static_cast<int64_t>(std::max(0.0, std::floor(row / rows_per_epoch_)));
   };
-  const auto place = static_cast<double>(j);
+  const auto row = static_cast<double>(j);
   const int64_t epoch =
-      last_not_after(j, epoch_near(place - num_sources), epoch_near(place + num_sources) + 1,
+      last_not_after(j, epoch_near(row - num_sources), epoch_near(row + num_sources) + 1,
                      [&](int64_t m) { return rows_of_epochs(static_cast<double>(m)); });
 
   Block block{epoch, 0, 0, 0, {}};
@@ -103,16 +103,16 @@ int64_t RowStream::row_of(size_t source, int64_t ordinal) const {
   return permuted(key, rows, ordinal % rows);
 }
 
-RowStream::Place RowStream::Reader::at(int64_t j) {
+RowStream::SourceRow RowStream::Reader::at(int64_t j) {
   if (stream_.sources_.size() == 1) return {0, stream_.row_of(0, j)};
   if (j < block_.begin || j >= block_.end) block_ = stream_.block_of(j);
   const auto number = static_cast<int64_t>(
       hash_combine(static_cast<uint64_t>(block_.epoch), static_cast<uint64_t>(block_.number)));
   const auto key = stream_.key_(RandomStream::kMixture, stream_.length_, number);
-  int64_t place = permuted(key, block_.end - block_.begin, j - block_.begin);
+  int64_t index = permuted(key, block_.end - block_.begin, j - block_.begin);
   size_t source = 0;
-  for (; place >= block_.parts[source].count; ++source) place -= block_.parts[source].count;
-  return {source, stream_.row_of(source, block_.parts[source].first + place)};
+  for (; index >= block_.parts[source].count; ++source) index -= block_.parts[source].count;
+  return {source, stream_.row_of(source, block_.parts[source].first + index)};
 }
 
 double RowStream::drawn(int64_t j, size_t source) const {

@@ -4,7 +4,7 @@
 //   until the end of its m-th epoch, round(m·weight·rows) rows of each source have come; inside an
 //   epoch every block of about 1024 rows holds each source in proportion, in shuffled order
 //
-// so a source of weight 2 comes twice an epoch, and every share is exact over the long run. Place j
+// so a source of weight 2 comes twice an epoch, and every share is exact over the long run. Row j
 // is found in O(sources·log sources); a Reader remembers the block it is in. Immutable.
 #pragma once
 
@@ -22,7 +22,7 @@ class RowStream {
     int64_t rows = 0;  // of one pass over the source
     double weight = 1;
   };
-  struct Place {
+  struct SourceRow {
     size_t source = 0;
     int64_t row = 0;  // of that source
   };
@@ -66,7 +66,7 @@ class RowStream::Reader {
  public:
   explicit Reader(const RowStream& stream) : stream_(stream) {}
   // The j-th row, j >= 0.
-  Place at(int64_t j);
+  SourceRow at(int64_t j);
 
  private:
   const RowStream& stream_;

@@ -1,4 +1,4 @@
-// What of a run's config has changed since it was written, and what may.
+// The settings of a run that have changed since its config was written, and those that may.
 //
 // A run that goes on, or a branch of it, keeps what its weights, its order of data and the state of
 // its optimizer rest on; trials that are compared with each other keep what their losses rest on.

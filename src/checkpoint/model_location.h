@@ -1,5 +1,5 @@
-// What a user may point eval and generate at: a run folder, a checkpoint, or a HF Llama
-// folder.
+// The locations that a user may point eval and generate at: a run folder, a checkpoint, or a HF
+// Llama folder.
 #pragma once
 
 #include <exception>

@@ -15,8 +15,8 @@ void remove_checkpoint(const RunFolder& run, int64_t step);
 // All of them, and checkpoints() itself; all manifests first.
 void remove_checkpoints(const RunFolder& run);
 
-// Those of the trial of random restart that began with `seed`. A trial whose whole folder has
-// become a link keeps them.
+// Removes those of the trial of random restart that began with `seed`. A trial whose whole folder
+// has become a link keeps them.
 void remove_trial_checkpoints(const RunFolder& run, int64_t seed);
 
 }  // namespace lmtrain

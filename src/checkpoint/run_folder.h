@@ -33,7 +33,7 @@ class RunFolder {
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path config_history() const { return path_ / "config_history"; }
-  // Of random restart.
+  // The folder of the trials of random restart.
   std::filesystem::path trials() const { return path_ / "trials"; }
   // checkpoints/step_00001000
   std::filesystem::path checkpoint(int64_t step) const;

@@ -19,8 +19,8 @@ RestartableRun make_run(Config& config, const RunFolder& run);
 // warning when there is none for all of them.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
-// What the first of several processes does in these two, in the others: takes the run's config from
-// it, resolves what depends on this process, and prepares or finds the data.
+// The part of the two functions above that the other processes do, where there are several: takes
+// the run's config from it, resolves what depends on this process, and prepares or finds the data.
 PreparedData prepare_as_told(Config& config);
 
 // Takes the lock of the run folder, which is made if it is missing; from then on the log is also

@@ -25,7 +25,7 @@ class SettingReader {
   // "where: pointer: what".
   void problem(const std::string& where, const std::string& pointer, const std::string& what);
   bool bad(const std::string& key) const { return bad_.contains(key); }
-  // For a problem with a key that another place of the config has.
+  // For a problem with a key that another part of the config has.
   void mark_bad(const std::string& key) { bad_.insert(key); }
 
   const ConfigOrigins& origins() const { return origins_; }

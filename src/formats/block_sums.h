@@ -15,7 +15,7 @@ namespace lmtrain {
 
 inline constexpr uint64_t kSumBlockBytes = uint64_t{16} << 10;
 
-// Of each block of `bytes`, the last of which may be shorter.
+// The checksum of each block of a file; the last block may be shorter.
 using BlockSums = std::vector<uint32_t>;
 constexpr uint64_t num_sum_blocks(uint64_t file_size) {
   return (file_size + kSumBlockBytes - 1) / kSumBlockBytes;

@@ -250,10 +250,10 @@ void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
     require_sound(document_begin <= token && token <= document_end && file < files_.size());
     const auto count = static_cast<size_t>(std::min<uint64_t>(document_end - token, out.size()));
     const OpenFile& source = files_[file];
-    const uint64_t place = entry(document, 2) + (token - document_begin);
-    require_sound(place <= source.file.num_tokens && count <= source.file.num_tokens - place);
+    const uint64_t index = entry(document, 2) + (token - document_begin);
+    require_sound(index <= source.file.num_tokens && count <= source.file.num_tokens - index);
     const std::string_view bytes = source.bytes.bytes();
-    const uint64_t byte = source.file.begin + place * source.file.bytes_per_token;
+    const uint64_t byte = source.file.begin + index * source.file.bytes_per_token;
     const uint64_t byte_end = byte + count * source.file.bytes_per_token;
     copy_token_ids(bytes.data() + byte, source.file.bytes_per_token, out.first(count));
     // After the copy: another program may write to the file at any time.

@@ -38,7 +38,7 @@ class ModelResolver : public torch::jit::Resolver {
 
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
       const std::string& name, torch::jit::GraphFunction& method,
-      const torch::jit::SourceRange& place) override {
+      const torch::jit::SourceRange& range) override {
     if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
     if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
     if (const auto linear = linears_.find(name); linear != linears_.end()) {
@@ -47,7 +47,7 @@ class ModelResolver : public torch::jit::Resolver {
     }
     if (const auto constant = constants_.find(name); constant != constants_.end()) {
       return std::make_shared<torch::jit::SimpleValue>(
-          method.graph()->insertConstant(constant->second, place));
+          method.graph()->insertConstant(constant->second, range));
     }
     return nullptr;
   }
@@ -116,7 +116,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
 
 Llama::~Llama() = default;
 
-std::vector<c10::IValue> Llama::places(const MicroBatch& micro) {
+std::vector<c10::IValue> Llama::attention_arguments(const MicroBatch& micro) {
   const int64_t length = micro.ids.size(1);
   if (length > max_length_) {
     throw Error(ErrorKind::kInternal,
@@ -135,13 +135,13 @@ at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments)
 }
 
 at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
-  const std::vector<c10::IValue> place = places(micro);
+  const std::vector<c10::IValue> attention = attention_arguments(micro);
   at::Tensor x = call("embed", {micro.ids, weights_});
   for (const c10::IValue& weights : layers_.toListRef()) {
     std::vector<at::Tensor> leaves;
     for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
-    const LayerFunction layer = [this, weights, place](const at::Tensor& input) {
-      return call("whole_layer", {input, weights, place[0], place[1], place[2]});
+    const LayerFunction layer = [this, weights, attention](const at::Tensor& input) {
+      return call("whole_layer", {input, weights, attention[0], attention[1], attention[2]});
     };
     x = checkpointed(layer, x, leaves);
   }
@@ -151,14 +151,14 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
-  const std::vector<c10::IValue> place = places({ids, {}, {}, {}, {}});
-  return call("logits", {ids, weights_, layers_, place[0], place[1], place[2]});
+  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
+  return call("logits", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
 }
 
 at::Tensor Llama::whole_loss(const MicroBatch& micro) {
-  const std::vector<c10::IValue> place = places(micro);
-  return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, place[0], place[1],
-                       place[2]});
+  const std::vector<c10::IValue> attention = attention_arguments(micro);
+  return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
+                       attention[1], attention[2]});
 }
 
 at::Tensor Llama::loss(const MicroBatch& micro) {

@@ -47,7 +47,7 @@ class Llama {
  private:
   struct Compiled;
   // cos, sin and segments as the source takes them.
-  std::vector<c10::IValue> places(const MicroBatch& micro);
+  std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
   // The same, keeping of each layer its input alone.

@@ -17,11 +17,11 @@ struct MicroBatch {
   at::Tensor targets;  // int64 [B, T], negative where nothing is predicted
   at::Tensor scale;    // fp64 []: what the sum of nats, and so its gradient, is multiplied by
   // Both undefined where every row is one segment.
-  // int32 [S + 1]: the places where the segments begin, then B x T. S is their number rounded up to
-  // a power of two, the last ones are empty: FlashAttention's order of sums depends on S, and so
-  // does the shape of a captured graph.
+  // int32 [S + 1]: the flattened positions where the segments begin, then B x T. S is their number
+  // rounded up to a power of two, the last ones are empty: FlashAttention's order of sums depends
+  // on S, and so does the shape of a captured graph.
   at::Tensor bounds;
-  at::Tensor positions;  // int64 [B x T]: of each place in its segment
+  at::Tensor positions;  // int64 [B x T]: the position of each token in its segment
 
   MicroBatch to(const at::Device& device) const;
 };

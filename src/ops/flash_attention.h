@@ -35,8 +35,8 @@ class WithoutCudnnAttention {
   bool allowed_before_;
 };
 
-// What scaled_dot_product_attention takes for whole rows of these sizes on a device, for the log:
-// "cuDNN", "FlashAttention", "memory-efficient attention" or "plain matrices".
+// The kernel that scaled_dot_product_attention takes for whole rows of these sizes on a device, for
+// the log: "cuDNN", "FlashAttention", "memory-efficient attention" or "plain matrices".
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length);
 

@@ -107,7 +107,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
-    // What an earlier attempt of torchrun has left in its store is not ours.
+    // An earlier attempt of torchrun has left keys in its store, which are not ours.
     return c10::make_intrusive<c10d::PrefixStore>(
         str("lmtrain/", launch.attempt),
         c10::make_intrusive<c10d::TCPStore>(launch.address, options));

@@ -83,7 +83,7 @@ int port_of_job(const Variables& variables) {
   return 20000 + job % 10000;
 }
 
-void read_place(const Variables& variables, const Names& names, Launch& launch) {
+void read_address(const Variables& variables, const Names& names, Launch& launch) {
   launch.port = variables.has("MASTER_PORT")
                     ? variables.number("MASTER_PORT", "MASTER_PORT", 1, 65535)
                     : port_of_job(variables);
@@ -138,7 +138,7 @@ Launch read_launch(const Environment& environment) {
     // In a batch script Slurm sets SLURM_PROCID too; only srun says how many tasks a step has.
     if (!variables.has(names.count)) continue;
     Launch launch = read_numbers(variables, names);
-    if (launch.count > 1) read_place(variables, names, launch);
+    if (launch.count > 1) read_address(variables, names, launch);
     return launch;
   }
   for (const Names& names : {kOpenMpi, kMpich}) {

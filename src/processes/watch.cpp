@@ -94,7 +94,8 @@ struct Watch::State {
   void beat(int64_t number);
   // Every process's last sign of life; nothing where the store does not answer.
   static std::optional<std::vector<std::string>> beats(const std::shared_ptr<State>& self);
-  // What the store has for a key; empty text where it has nothing, nothing where it is silent.
+  // The value that the store has for a key; empty text where it has nothing, nothing where it is
+  // silent.
   static std::optional<std::string> ask(const std::shared_ptr<State>& self, const std::string& key);
   Loss server_is_lost(const std::string& seen) const {
     return {5, str(server_name(), ", where the processes meet, has ended or cannot be reached",
@@ -174,7 +175,7 @@ int64_t Watch::exchanges() const { return state_->exchanges; }
 void Watch::give_up(const Loss& loss) noexcept {
   try {
     const auto state = state_;
-    // What is put down first counts.
+    // The cause that is put down first counts.
     const Loss cause = state->known_loss().value_or(loss);
     const std::optional<std::string> first = within(kAnswer, [state, text = loss_to_text(cause)] {
       return state->store->compareSet(kGivenUp, "", text);

@@ -38,8 +38,7 @@ class Watch {
     // The rank that serves the store; none: torchrun's agent does.
     std::optional<int> server;
   };
-  // What the thread does to a process whose main thread does not end: a message and _exit, but in
-  // tests.
+  // Ends a process whose main thread does not end: by a message and _exit, except in tests.
   using EndProcess = std::function<void(const Loss&)>;
 
   Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process);

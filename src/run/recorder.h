@@ -70,8 +70,8 @@ class Recorder {
   virtual std::string finished_before(const TrainingState& state, const std::string& status,
                                       const nlohmann::ordered_json& changed_settings) const;
 
-  // What a run before this one has left in the folder is put aside (metrics_check.h) and warned of.
-  // Returns what was said. Needs no begin().
+  // Puts aside what a run before this one has left in the folder (metrics_check.h), and warns of
+  // it. Returns what was said. Needs no begin().
   virtual std::string put_metrics_aside() const;
   // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
   // whenever the run goes back to a checkpoint.
@@ -83,7 +83,7 @@ class Recorder {
   // Time is counted in laps: what follows begin_lap() is the time of the update, evaluation or save
   // that is reported next. Each of these reports begins the next lap.
   virtual void begin_lap() { lap(); }
-  // Of the time of a step, the seconds that it waited for data.
+  // Adds the seconds that a step waited for data; they are part of its time.
   virtual void add_wait(double seconds) { seconds_waited_ += seconds; }
   // `state`: after the step. `keep_line`: the progress line stays on the screen.
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,

@@ -51,9 +51,9 @@ class Trainer {
   ~Trainer();
 
   RunPlan plan() const { return plan_run(config_, data_, *order_); }
-  // What the run will do, for people: model, data, lengths, steps.
+  // The plan of the run, for people: model, data, lengths, steps.
   std::string summary() const;
-  // What of it is seldom meant (run/run_warnings.h).
+  // Warnings of settings that are seldom meant (run/run_warnings.h).
   std::vector<std::string> warnings() const;
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
   // to status.json and thrown on.
@@ -103,7 +103,7 @@ class Trainer {
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   RunClock clock() const;  // as of the state
-  // What is due now, of the step that began at `before`.
+  // The things that are due now, after the step that began at `before`.
   Due due_since(const RunClock& before) const;
   Stop stop() const { return due_since(clock()).stop; }
   // Targets of an evaluation; none: there is no held-out text.

@@ -47,7 +47,7 @@ struct BenchResult {
 struct BenchOptions {
   int64_t steps = 5;   // measured, of each length
   int64_t warmup = 2;  // before them
-  // What tests put in the place of the device's own recorder of graphs.
+  // A recorder of graphs that tests give; null: that of the device.
   std::function<std::unique_ptr<GraphRecorder>()> make_recorder = nullptr;
 };
 

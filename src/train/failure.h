@@ -1,6 +1,6 @@
-// What an exception means for the person in front of the program: its kind, which decides the exit
-// code, and a message. libtorch, the standard library, cuBLAS and cuDNN have their own ways to say
-// that memory ran out.
+// The meaning of an exception for the person in front of the program: its kind, which decides the
+// exit code, and a message. libtorch, the standard library, cuBLAS and cuDNN have their own ways to
+// say that memory ran out.
 #pragma once
 
 #include <exception>

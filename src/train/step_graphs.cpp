@@ -9,11 +9,11 @@
 namespace lmtrain {
 namespace {
 
-// Copies `values` to `place`, which is made the first time.
-void put(const at::Tensor& values, at::Tensor& place, const at::Device& device) {
+// Copies `values` to `buffer`, which is made the first time.
+void put(const at::Tensor& values, at::Tensor& buffer, const at::Device& device) {
   if (!values.defined()) return;
-  if (!place.defined()) place = at::empty(values.sizes(), values.options().device(device));
-  place.copy_(values, /*non_blocking=*/true);
+  if (!buffer.defined()) buffer = at::empty(values.sizes(), values.options().device(device));
+  buffer.copy_(values, /*non_blocking=*/true);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // `compile: graph`: forward and backward of a micro-batch as one captured graph of each shape, and
 // the update as another. They do what `script` does, to the same bits.
 //
-// A shape's tensors are copied to where its graph reads them. It is rehearsed by its first real
-// micro-batches, then captured, then launched. The guard stands between the graphs: loss and norm
-// are on the host before the update is launched.
+// A shape's tensors are copied to where its graph reads them. Its first real micro-batches
+// warm it up, then it is captured, then launched. The guard stands between the graphs: loss and
+// norm are on the host before the update is launched.
 //
 // A capture that is refused, and memory that the graphs' pool cannot have, end all graphs: their
 // memory is given back, since `script` needs as much, the work goes on as `script`, and the log
@@ -24,7 +24,7 @@ namespace lmtrain {
 
 class StepGraphs {
  public:
-  // Of a shape, before it is captured.
+  // Micro-batches of a shape that warm it up before its graph is captured.
   static constexpr int kWarmUps = 2;
 
   // They are used as long as this lives; their buffers must not be replaced.

@@ -22,8 +22,8 @@ std::vector<std::map<int64_t, int64_t>> count(const RowStream& stream, size_t nu
   std::vector<std::map<int64_t, int64_t>> counts(num_sources);
   RowStream::Reader reader(stream);
   for (int64_t j = begin; j < end; ++j) {
-    const RowStream::Place place = reader.at(j);
-    ++counts.at(place.source)[place.row];
+    const RowStream::SourceRow found = reader.at(j);
+    ++counts.at(found.source)[found.row];
   }
   return counts;
 }
@@ -81,20 +81,20 @@ TEST(RowStream, InOrderEachSourceIsInOrder) {
   std::vector<int64_t> next(2, 0);
   RowStream::Reader reader(stream);
   for (int64_t j = 0; j < 1000; ++j) {
-    const RowStream::Place place = reader.at(j);
-    const int64_t rows = place.source == 0 ? 40 : 60;
-    EXPECT_EQ(place.row, next[place.source]++ % rows);
+    const RowStream::SourceRow found = reader.at(j);
+    const int64_t rows = found.source == 0 ? 40 : 60;
+    EXPECT_EQ(found.row, next[found.source]++ % rows);
   }
 }
 
-TEST(RowStream, APlaceIsFoundFromAnywhere) {
+TEST(RowStream, ARowIsFoundFromAnywhere) {
   const RowStream stream({{40, 1}, {60, 1.5}, {5000, 0.3}}, 64, kShuffled);
   RowStream::Reader forward(stream);
   for (const int64_t begin : {int64_t{0}, int64_t{123'456}, int64_t{1} << 40}) {
     for (int64_t j = begin; j < begin + 3000; ++j) {
       RowStream::Reader seeking(stream);
-      const RowStream::Place expected = forward.at(j);
-      const RowStream::Place found = seeking.at(j);
+      const RowStream::SourceRow expected = forward.at(j);
+      const RowStream::SourceRow found = seeking.at(j);
       ASSERT_EQ(found.source, expected.source) << j;
       ASSERT_EQ(found.row, expected.row) << j;
     }
@@ -108,8 +108,8 @@ TEST(RowStream, KeysAndEpochsDecideTheOrder) {
     std::vector<std::pair<size_t, int64_t>> rows;
     RowStream::Reader reader(stream);
     for (int64_t j = 0; j < 700; ++j) {
-      const RowStream::Place place = reader.at(epoch * 700 + j);
-      rows.emplace_back(place.source, place.row);
+      const RowStream::SourceRow found = reader.at(epoch * 700 + j);
+      rows.emplace_back(found.source, found.row);
     }
     return rows;
   };

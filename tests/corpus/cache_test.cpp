@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModel = fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model";
 constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
 
 void write_shard(const fs::path& path, int num_documents) {
@@ -25,7 +24,7 @@ class CacheTest : public ::testing::Test {
  protected:
   CacheTest() {
     data_.fingerprint = "fedcba9876543210fedcba9876543210";
-    data_.tokenizer_model = kModel;
+    data_.tokenizer_model = kTokenizerModel;
     const fs::path shards = cache_.shards_folder(data_.fingerprint);
     fs::create_directories(shards);
     data_.train_shard = shards / "train.bin";
@@ -72,17 +71,17 @@ class CacheTest : public ::testing::Test {
   template <class Read>
   void with_each_byte_changed(const fs::path& file, const Read& read) const {
     const std::string bytes = read_file(file);
-    for (size_t place = 0; place < bytes.size(); ++place) {
+    for (size_t offset = 0; offset < bytes.size(); ++offset) {
       std::string values = {' ', '0', '9', '"', '}', '\0'};
       for (int bit = 0; bit < 8; ++bit)
-        values += static_cast<char>(bytes[place] ^ static_cast<char>(1 << bit));
+        values += static_cast<char>(bytes[offset] ^ static_cast<char>(1 << bit));
       for (const char value : values) {
-        if (value == bytes[place]) continue;
+        if (value == bytes[offset]) continue;
         std::string damaged = bytes;
-        damaged[place] = value;
+        damaged[offset] = value;
         testing::replace_file(file, damaged);
         read();
-        if (HasFailure()) FAIL() << file << ": byte " << place << " is " << int{value};
+        if (HasFailure()) FAIL() << file << ": byte " << offset << " is " << int{value};
       }
     }
     testing::replace_file(file, bytes);
@@ -130,18 +129,18 @@ TEST_F(CacheTest, AnyChangedByteOfTheTableOfFilesIsFoundOrHarmless) {
 }
 
 TEST_F(CacheTest, AnyChangedByteOfATokenizersInfoIsFoundOrHarmless) {
-  const Tokenizer tokenizer = Tokenizer::load(kModel);
+  const Tokenizer tokenizer = Tokenizer::load(kTokenizerModel);
   cache_.store_tokenizer(kKey, tokenizer);
   const fs::path info = cache_.tokenizer_path(kKey).parent_path() / "info.json";
   const std::string bytes = read_file(info);
   ::testing::internal::CaptureStderr();
-  for (size_t place = 0; place < bytes.size(); ++place) {
+  for (size_t offset = 0; offset < bytes.size(); ++offset) {
     std::string damaged = bytes;
-    damaged[place] = static_cast<char>(damaged[place] ^ 1);
+    damaged[offset] = static_cast<char>(damaged[offset] ^ 1);
     testing::replace_file(info, damaged);
     const std::optional<Tokenizer> found = cache_.find_tokenizer(kKey);
     if (found) {
-      EXPECT_EQ(found->model_bytes(), tokenizer.model_bytes()) << place;
+      EXPECT_EQ(found->model_bytes(), tokenizer.model_bytes()) << offset;
     }
   }
   expect_contains(::testing::internal::GetCapturedStderr(), "is broken and made anew");

@@ -12,7 +12,7 @@ namespace {
 // in the first alone.
 void reads_what_another_block_wrote(float* out) {
   static float shared[2];
-  static const emulation::SharedMemory place(shared, sizeof shared);
+  static const emulation::SharedMemory memory(shared, sizeof shared);
   if (blockIdx.x == 0) shared[threadIdx.x] = 1;
   __syncthreads();
   out[blockIdx.x] = shared[1 - threadIdx.x];

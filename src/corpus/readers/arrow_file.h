@@ -12,7 +12,7 @@
 namespace lmtrain {
 
 // Reads with pread, never by a memory map: a file that shrinks meanwhile must not kill the process.
-// What may pass is tried again (base/files/retry.h). For one thread. Error(kIo).
+// A refusal that may pass is tried again (base/files/retry.h). For one thread. Error(kIo).
 std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const std::filesystem::path& path);
 
 // Error(kData): what Arrow says of the file; Error(kIo) where the operating system refused.

@@ -1,4 +1,4 @@
-// Where a long document is cut into blocks: at places that follow from the text around them alone,
+// Where a long document is cut into blocks: at offsets that follow from the text around them alone,
 // so that copies of a text are cut alike wherever they lie, and their blocks have equal hashes. The
 // rule is that of local maximum chunking (N. Bjorner, A. Blass, Y. Gurevich, "Content-Dependent
 // Chunking for Differential Compression: The Local Maximum Approach", 2010), with the least key in

@@ -73,20 +73,20 @@ class Scan {
  private:
   static constexpr uint64_t kSuspicious = 10'000'000;
 
-  // Calls visit(id, place) for every id, checked.
+  // Calls visit(id, index) for every id, checked.
   template <class Visit>
   void for_each_id(const MappedFile& file, const TokenFileLayout& layout, const Visit& visit) {
     std::vector<int32_t> ids(kChunk);
-    for (uint64_t place = 0; place < layout.num_tokens;) {
-      const auto count = static_cast<size_t>(std::min<uint64_t>(kChunk, layout.num_tokens - place));
-      const uint64_t byte = layout.begin + place * layout.bytes_per_token;
+    for (uint64_t index = 0; index < layout.num_tokens;) {
+      const auto count = static_cast<size_t>(std::min<uint64_t>(kChunk, layout.num_tokens - index));
+      const uint64_t byte = layout.begin + index * layout.bytes_per_token;
       copy_token_ids(file.bytes().data() + byte, layout.bytes_per_token,
                      std::span(ids).first(count));
       for (size_t i = 0; i < count; ++i) {
-        if (ids[i] < 0 || ids[i] >= tokenizer_.vocab_size()) fail_id(layout, place + i, ids[i]);
-        visit(ids[i], place + i);
+        if (ids[i] < 0 || ids[i] >= tokenizer_.vocab_size()) fail_id(layout, index + i, ids[i]);
+        visit(ids[i], index + i);
       }
-      place += count;
+      index += count;
       // While these bytes are in memory.
       add_block_sums(file.bytes(), byte + count * layout.bytes_per_token,
                      result_.files.back().sums);
@@ -94,10 +94,10 @@ class Scan {
     }
   }
 
-  [[noreturn]] void fail_id(const TokenFileLayout& layout, uint64_t place, int32_t id) const {
+  [[noreturn]] void fail_id(const TokenFileLayout& layout, uint64_t index, int32_t id) const {
     throw Error(ErrorKind::kData,
-                str(path_.string(), ": token ", place, " (byte ",
-                    layout.begin + place * layout.bytes_per_token, ") is ",
+                str(path_.string(), ": token ", index, " (byte ",
+                    layout.begin + index * layout.bytes_per_token, ") is ",
                     id < 0 ? std::string("no id") : str("the id ", id),
                     ", and tokenizer.model has ", tokenizer_.vocab_size(),
                     " pieces; the file (read as ", layout.name, ", ", layout.bytes_per_token,
@@ -108,15 +108,15 @@ class Scan {
     const bool is_given = layout.document_begins_with.has_value();
     const int32_t begins_with = is_given ? *layout.document_begins_with : tokenizer_.bos_id();
     const int32_t ends_with = is_given ? -1 : tokenizer_.eos_id();
-    for_each_id(file, layout, [&](int32_t id, uint64_t place) {
+    for_each_id(file, layout, [&](int32_t id, uint64_t index) {
       if (id == begins_with && document_.num_tokens > 0) {
         end_document();
-        start_document(place);
+        start_document(index);
       }
       add_id(id);
       if (id == ends_with) {
         end_document();
-        start_document(place + 1);
+        start_document(index + 1);
       }
     });
     if (document_.num_tokens > 0) end_document();
@@ -124,20 +124,20 @@ class Scan {
 
   void scan_indexed(const MappedFile& file, const TokenFileLayout& layout) {
     size_t next = 0;
-    const auto end_those_before = [&](uint64_t place) {
-      for (; next < layout.document_ends.size() && layout.document_ends[next] <= place; ++next) {
+    const auto end_those_before = [&](uint64_t index) {
+      for (; next < layout.document_ends.size() && layout.document_ends[next] <= index; ++next) {
         end_document();
         start_document(layout.document_ends[next]);
       }
     };
-    for_each_id(file, layout, [&](int32_t id, uint64_t place) {
-      end_those_before(place);
+    for_each_id(file, layout, [&](int32_t id, uint64_t index) {
+      end_those_before(index);
       add_id(id);
     });
     end_those_before(layout.num_tokens);
   }
 
-  void start_document(uint64_t place) { document_ = {result_.files.size() - 1, place, 0, 0}; }
+  void start_document(uint64_t index) { document_ = {result_.files.size() - 1, index, 0, 0}; }
   void add_id(int32_t id) {
     hasher_.add(id);
     ++document_.num_tokens;

@@ -13,7 +13,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What each process sends before its values.
+// The fields that each process sends before its values.
 enum Field : size_t { kSignal, kSeconds, kElapsed, kNews, kNumFields };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the processes of a run have to know alike, so that each decides the same: losses, a signal
-// to stop, how much time has passed. It is exchanged once a step, after the last micro-batch, and
-// after an evaluation. The first process's clock is the clock of all.
+// The facts that the processes of a run have to know alike, so that each decides the same: losses,
+// a signal to stop, how much time has passed. It is exchanged once a step, after the last
+// micro-batch, and after an evaluation. The first process's clock is the clock of all.
 //
 // One process exchanges nothing: its signal and its clock are those of the moment.
 #pragma once

@@ -1,5 +1,6 @@
-// What rank 0 of a run tells the others to do, one after another: which run it is, which attempts
-// it makes (trials of random restart, the run itself), and that it is over. As lines of JSON.
+// The orders that rank 0 of a run gives the others, one after another: which run it is, which
+// attempts it makes (trials of random restart, the run itself), and that it is over. As lines of
+// JSON.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What the processes of a run begin with alike: the state, weights and optimizer buffers of rank 0,
-// which alone reads checkpoints; the rows of a micro-batch, as few as some process needs; and the
-// data and processor that each must have by itself.
+// The things that the processes of a run begin with alike: the state, weights and optimizer buffers
+// of rank 0, which alone reads checkpoints; the rows of a micro-batch, as few as some process
+// needs; and the data and processor that each must have by itself.
 #pragma once
 
 #include <string>
