@@ -39,9 +39,9 @@ std::string library_versions();
 // (non_blocking): page-locked where that is a GPU. It may be let go at once after sending.
 at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::Device& device);
 
-// Sets libtorch's threads and starts them, seeds nothing; tunes malloc so that large activations are
-// reused instead of unmapped. Error(kMemory) where the system refuses the threads that a run needs.
-// Call once, before the first operator and before other threads are started.
+// Sets libtorch's threads and starts them, seeds nothing; tunes malloc so that large activations
+// are reused instead of unmapped. Error(kMemory) where the system refuses the threads that a run
+// needs. Call once, before the first operator and before other threads are started.
 void configure_runtime(int num_threads);
 // From now on ATen's operators give the same bits each time; those that cannot throw. Ours, and all
 // on a CPU, do so anyway. Call before a GPU is first used.
