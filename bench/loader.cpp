@@ -14,6 +14,7 @@
 #include <map>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "batching/test_corpus.h"
 
 namespace lmtrain {
@@ -25,10 +26,6 @@ constexpr int64_t kMaxLength = 8192;
 constexpr int kPasses = 5;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 void stay_on_one_core() {
   cpu_set_t core;

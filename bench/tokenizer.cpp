@@ -1,6 +1,6 @@
 // bench_tokenizer: what scripts/bench_tokenizer.sh runs. Each prints one line of JSON.
-//   bench_tokenizer train PIECES MODEL PATH...           a BPE model of the text
-//   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
+//   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; the
+//   seconds bench_tokenizer texts FILE PATH...                   the documents as a JSON list
 //   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
@@ -117,15 +117,20 @@ Json measure_speed(const fs::path& model, const std::vector<std::string>& paths)
           {"seconds", seconds}};
 }
 
-Json train_model(int64_t pieces, const fs::path& model, const std::vector<std::string>& paths) {
-  TokenizerTrainConfig config;
-  config.vocab_size = pieces;
+Json train_model(const std::string& type, int64_t pieces, const fs::path& path,
+                 const std::vector<std::string>& paths) {
+  TokenizerConfig config;
+  config.train.type = value_named<TokenizerType>(type).value();
+  config.train.vocab_size = pieces;
   const std::vector<std::string> texts = texts_of(corpus_of(paths));
-  const std::string bytes = train_tokenizer(config, [&](const TextSink& add) {
-    for (const std::string& text : texts) add(text);
+  std::vector<TokenizerFile> files;
+  const double seconds = seconds_of([&] {
+    files = train_tokenizer(config, [&](const TextSink& add) {
+      for (const std::string& text : texts) add(text);
+    });
   });
-  write_file_atomic(model, bytes);
-  return {{"pieces", pieces}};
+  write_file_atomic(path, files.front().bytes);
+  return {{"pieces", pieces}, {"seconds", seconds}};
 }
 
 Json write_texts(const fs::path& path, const std::vector<std::string>& paths) {
@@ -193,8 +198,8 @@ int run(const std::vector<std::string>& words) {
   };
   if (words.size() > 2 && words[0] == "speed") {
     result = measure_speed(words[1], from(2));
-  } else if (words.size() > 3 && words[0] == "train") {
-    result = train_model(std::atoi(words[1].c_str()), words[2], from(3));
+  } else if (words.size() > 4 && words[0] == "train") {
+    result = train_model(words[1], std::atoi(words[2].c_str()), words[3], from(4));
   } else if (words.size() > 2 && words[0] == "texts") {
     result = write_texts(words[1], from(2));
   } else if (words.size() > 3 && words[0] == "corpus") {

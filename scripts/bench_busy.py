@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Step time alone and beside busy processes, and of two programs by turns. Standard library only.
+"""Step time alone and beside busy processes. Standard library only. For two builds see compare_speed.py.
 
     scripts/bench_busy.py CONFIG --busy 2 --busy 12              alone, beside 2, beside 12 processes that never wait
-    scripts/bench_busy.py CONFIG --other OLD/lmtrain             alone: this program and another by turns, A B B A
     scripts/bench_busy.py CONFIG --set sequence.max_length=256   any options of `lmtrain bench --set`
 
 Each turn is one `lmtrain bench`, on random tokens. Figures are medians over turns of the median step, by length; a ratio is to
@@ -47,24 +46,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config")
     parser.add_argument("--lmtrain", default=os.path.join(REPO, "build", "lmtrain"))
-    parser.add_argument("--other", help="another lmtrain, measured alone by turns with this one")
     parser.add_argument("--busy", type=int, action="append", default=[], metavar="N", help="beside N busy processes; may be repeated")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="of a length, in a turn")
     arguments = parser.parse_args()
 
-    cases = {"alone": (arguments.lmtrain, 0)}
-    if arguments.other:
-        cases["other, alone"] = (arguments.other, 0)
-    for count in arguments.busy:
-        cases[f"beside {count}"] = (arguments.lmtrain, count)
+    cases = {"alone": 0, **{f"beside {count}": count for count in arguments.busy}}
     seconds = {name: [] for name in cases}
     for turn in range(arguments.turns):
         for name in list(cases)[:: -1 if turn % 2 else 1]:
-            program, count = cases[name]
-            with busy(count):
-                seconds[name].append(bench(program, arguments))
+            with busy(cases[name]):
+                seconds[name].append(bench(arguments.lmtrain, arguments))
     print(f"{os.cpu_count()} processors, {arguments.turns} turns of {arguments.steps} steps")
     for length in seconds["alone"][0]:
         alone = statistics.median(turn[length] for turn in seconds["alone"])

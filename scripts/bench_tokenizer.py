@@ -60,7 +60,7 @@ def speed(options, work):
     model = options.model
     if model is None:
         model = work / "bench.model"
-        harness(options, "train", 16384, model, *options.documents)
+        harness(options, "train", "bpe", 16384, model, *options.documents)
     documents = work / "documents.json"
     harness(options, "texts", documents, *options.documents)
     texts = json.loads(documents.read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def large(options, work):
     model = options.model
     if model is None:
         model = work / "bench.model"
-        harness(options, "train", 16384, model, *options.documents)
+        harness(options, "train", "bpe", 16384, model, *options.documents)
     sizes = sorted(float(size) for size in options.sizes.split())
     text = work / "text"
     text.mkdir()

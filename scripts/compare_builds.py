@@ -58,19 +58,45 @@ CASES = {
 ROOM = ("checkpoint_bytes",)
 
 
+# The fields of metrics.jsonl that say how long something took.
+TIMES = ("tokens_per_second", "mfu", "elapsed", "slowest_rank", "slowest_seconds", "communication_share")
+
+
+def small_config(corpus, cache, steps, threads=2):
+    """A config for the settings of CASES: a run of seconds."""
+    return {
+        "name": "compare", "seed": 7, "threads": threads, "precision": "fp32",
+        "tokenizer": {"train": {"vocab_size": 512, "sample": "1MB"}},
+        "data": {"train": os.path.abspath(corpus), "cache_dir": cache, "eval_fraction": 0.1},
+        "sequence": {"max_length": 128, "min_length": 16, "batching": "bucket"},
+        "model": {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4},
+        "batch": {"tokens": 512}, "train": {"steps": steps},
+        "eval": {"every": "25 steps", "tokens": "8K"}, "checkpoint": {"every": "25 steps", "keep": 9},
+        "log": {"tensorboard": False}}
+
+
+def results(folder):
+    """By file: the lines of metrics.jsonl without their times, and hashes of weights, optimizer state, shards and tokenizers."""
+    found = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            key = os.path.relpath(path, folder)
+            if name == "metrics.jsonl":
+                with open(path) as file:
+                    lines = [json.loads(line) for line in file]
+                found[key] = [{k: v for k, v in line.items() if k not in TIMES} for line in lines]
+            elif name.endswith((".safetensors", ".tokens", ".model")) or "/shards/" in key and name.endswith(".bin"):
+                with open(path, "rb") as file:
+                    found[key] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
 def run(arguments, program, settings, folder):
     """Trains in `folder`; returns what is compared, or the error that both must end with."""
     config = os.path.join(folder, "config.json")
     with open(config, "w") as file:
-        json.dump({
-            "name": "compare", "seed": 7, "threads": 2, "precision": "fp32",
-            "tokenizer": {"train": {"vocab_size": 512, "sample": "1MB"}},
-            "data": {"train": os.path.abspath(arguments.corpus), "cache_dir": os.path.join(folder, "cache"), "eval_fraction": 0.1},
-            "sequence": {"max_length": 128, "min_length": 16, "batching": "bucket"},
-            "model": {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4},
-            "batch": {"tokens": 512}, "train": {"steps": arguments.steps},
-            "eval": {"every": "25 steps", "tokens": "8K"}, "checkpoint": {"every": "25 steps", "keep": 9},
-            "log": {"tensorboard": False}}, file)
+        json.dump(small_config(arguments.corpus, os.path.join(folder, "cache"), arguments.steps), file)
     options = [option for setting in settings for option in ("--set", setting)]
     run_dir = os.path.join(folder, "run")
 
@@ -82,19 +108,7 @@ def run(arguments, program, settings, folder):
     if code != 0:
         return {"error": f"exit {code}: {said.splitlines()[-1] if said else ''}"}
     plan = json.loads(call("plan", config, "--json", *options)[1].replace(folder, "FOLDER"))
-    found = {"plan": {key: value for key, value in plan.items() if key not in ROOM}}
-    for root, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(root, name)
-            key = os.path.relpath(path, folder)
-            if name == "metrics.jsonl":
-                with open(path) as file:
-                    lines = [json.loads(line) for line in file]
-                found[key] = [{k: v for k, v in line.items() if k not in ("tokens_per_second", "mfu", "elapsed", "time")} for line in lines]
-            elif name.endswith((".safetensors", ".tokens", ".model")) or "/shards/" in key and name.endswith(".bin"):
-                with open(path, "rb") as file:
-                    found[key] = hashlib.sha256(file.read()).hexdigest()
-    return found
+    return results(folder) | {"plan": {key: value for key, value in plan.items() if key not in ROOM}}
 
 
 def main():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Refuses every open, opendir, readdir, read and stat of a preparation, a run and a resume, with each of four errors, once, three
-# times and for good, and checks what comes of each (tests/e2e/faults_test.cpp). Takes about an hour on two cores.
+# times and for good, and checks what comes of each (tests/e2e/system/faults_test.cpp). Takes about an hour on two cores.
 #   scripts/fault_sweep.sh [BUILD_FOLDER] [PARTS] [PART...]    default: build, 16, all parts; as many at once as there are cores
 set -euo pipefail
 # shellcheck source=scripts/lib.sh

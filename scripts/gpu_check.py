@@ -9,6 +9,7 @@
     soak        200 steps of bucket and of pack over all lengths by graphs: losses, and reserved beside allocated memory
     growth      FLOP/s of a 1.1B model at length 8192 beside those at 1024
     shapes      operators of random shapes against double
+    nccl        sums over processes by NCCL: one process in graph mode, and two, on two GPUs or past NCCL on one
     profile     the profiler's counters of the slowest kernels
     sanitizer   our own kernels under compute-sanitizer
     fp8         tests, training and steps in fp8
@@ -29,12 +30,14 @@ import tempfile
 import time
 
 import gpu_benchmarks
+import gpu_processes
 import gpu_programs
 import gpu_training
 from gpu_report import Report, join, verdicts, line_of
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "soak", "growth", "shapes", "profile", "sanitizer", "fp8",
+SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "soak", "growth", "shapes", "nccl", "profile", "sanitizer",
+            "fp8",
             "bench-350m-2048", "bench-1.1b-8192")
 SECONDS_TO_END = 5  # of a call, after its last row
 REHEARSAL = 0.1  # of an item's estimate is enough where a CPU takes the GPU's place and models are tiny
@@ -123,7 +126,7 @@ def describe_machine(arguments):
 
 def all_items(context):
     """(section, name, seconds it takes at most on an H100, function) in the order of SECTIONS."""
-    items = gpu_programs.items(context) + gpu_training.items(context) + gpu_benchmarks.items(context)
+    items = gpu_programs.items(context) + gpu_training.items(context) + gpu_processes.items(context) + gpu_benchmarks.items(context)
     return sorted(items, key=lambda item: SECTIONS.index(item[0]))
 
 

@@ -41,6 +41,10 @@ for program in "${programs[@]}"; do
   done < <(sed -n 's/^[[:space:]]*\([^ ]*\) => \([^ ]*\) .*/\1 \2/p' "$work/needed")
 done
 
+# The program loads it by name, so ldd does not list it.
+nccl=$build/lib/liblmtrain_nccl.so
+[ ! -e "$nccl" ] || strip --strip-unneeded -o "$pack/build/lib/liblmtrain_nccl.so" "$nccl"
+
 cp -r "$repo_root/tests/reference" "$pack/tests/reference"
 cp -r "$repo_root/data/." "$pack/data/"
 cp "$repo_root/README.md" "$repo_root/LICENSE" "$pack/"

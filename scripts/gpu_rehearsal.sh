@@ -86,7 +86,7 @@ call() {
 }
 call 0 --list
 call 0 --device cpu --report /out/1.json --seconds "$limit" operators training/bucket-fp32 training/evaluation kernels
-call 0 --device cpu --report /out/2.json --seconds "$limit" soak growth bench-124m-1024 shapes profile sanitizer fp8
+call 0 --device cpu --report /out/2.json --seconds "$limit" soak growth bench-124m-1024 shapes nccl profile sanitizer fp8
 # One that has no time for what is asked, and one that is killed in the middle: both leave a report that can be read.
 call 0 --device cpu --report /out/3.json --seconds 9 soak
 (call 0 --device cpu --report /out/4.json training) & killed=$!
@@ -115,6 +115,7 @@ expect("the device tests were not listed", sum(section == "operators" for sectio
 expect("nothing was trained", rows.get(("training", "train cpu fp32 bucket")) == "pass")
 expect("graphs were not compared", rows.get(("training", "losses cpu fp32 bucket by graphs against script")) == "pass")
 expect("the soak did not pass", rows.get(("soak", "pack")) == "pass")
+expect("the processes were not compared", rows.get(("nccl", "2 processes against one")) in ("pass", "skip"))
 expect("a sanitizer that cannot run is no skip", rows.get(("sanitizer", "memcheck")) == "skip")
 expect("a benchmark without a GPU is no skip", rows.get(("bench-124m-1024", "compile")) == "skip")
 expect("a call without time begins something", reports["3"]["calls"][0]["not_begun"] and not reports["3"]["rows"])

@@ -2,7 +2,7 @@
 # Registers, stack, spills, shared memory and the widths of loads of every CUDA kernel, as nvcc compiles it. No GPU is needed.
 #   scripts/kernel_table.sh [ARCHITECTURE]     default 90a (H100, H200)
 # Prints a table, and fails on a kernel that spills registers, on one with a stack, on one that is made for packs and loads nothing of
-# 16 bytes at once, and on loads and stores whose address space the compiler does not know (slower on a GPU), but for those listed below.
+# 16 bytes at once, and on loads and stores whose address space the compiler does not know (slower on a GPU).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -10,11 +10,6 @@ case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 architecture=${1:-90a}
 nvcc=$(find_nvcc) || fail "there is no nvcc: install the CUDA 13.0 toolkit, or set CUDACXX"
 sources=${LMTRAIN_KERNELS:-$repo_root/src/kernels/cuda}
-
-# FILE:KERNEL, and why its addresses may be unknown. One that no longer needs it is an error.
-generic_for_a_reason='
-rms_norm.cu:backward_kernel sums lie in shared memory, or in global memory where rows are too long
-'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -60,10 +55,8 @@ for ptx in "$work"/*.ptx; do
 done >"$work/kernels"
 
 awk '{ print $2 }' "$work/kernels" | c++filt | sed 's/(anonymous namespace):://g; s/lmtrain::cuda:://g; s/^void //; s/(.*//; s/__nv_bfloat16/bf16/g; s/__half/fp16/g; s/ //g' >"$work/names"
-paste -d ' ' "$work/names" "$work/kernels" | awk -v reasons="$generic_for_a_reason" '
+paste -d ' ' "$work/names" "$work/kernels" | awk '
   BEGIN {
-    split(reasons, line, "\n")
-    for (i in line) { split(line[i], word, " "); if (word[1] != "") excused[word[1]] = 0 }
     format = "%-20s %-36s %9s %5s %6s %6s %7s %6s %7s\n"
     printf format, "file", "kernel", "registers", "stack", "spills", "shared", "16-byte", "others", "generic"
   }
@@ -76,13 +69,9 @@ paste -d ' ' "$work/names" "$work/kernels" | awk -v reasons="$generic_for_a_reas
     # The first number among the template arguments is the width of a pack; the loss has packs always.
     width = $1 ~ /[<,][0-9]+/ ? substr($1, match($1, /[<,][0-9]+/) + 1) + 0 : ($2 == "cross_entropy.cu" ? 8 : 1)
     if (width > 1 && $8 == 0) complain("is made for packs of " width " and loads nothing of 16 bytes")
-    kernel = $1
-    sub(/<.*/, "", kernel)
-    if ($10 > 0 && !(($2 ":" kernel) in excused)) complain("has " $10 " accesses to an address space that the compiler does not know")
-    if ($10 > 0 && ($2 ":" kernel) in excused) ++excused[$2 ":" kernel]
+    if ($10 > 0) complain("has " $10 " accesses to an address space that the compiler does not know")
   }
   END {
-    for (kernel in excused) if (!excused[kernel]) problems = problems "error: " kernel " has no generic access any more: take it from the list\n"
     if (NR == 0) problems = problems "error: no kernel was found\n"
     printf "%d kernels\n", NR
     printf "%s", problems > "/dev/stderr"

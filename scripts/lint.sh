@@ -35,7 +35,7 @@ tool() {
   find_tool "$1" || fail "$1 14 is not here: install $1-14 (Debian), or run scripts/lint.sh --install"
 }
 
-mapfile -d '' sources < <(find src tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z)
+mapfile -d '' sources < <(find src tests bench \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z)
 clang_format=$(tool clang-format)
 if [ "$mode" = fix ]; then
   "$clang_format" -i "${sources[@]}"
@@ -51,7 +51,7 @@ fi
 if [ "$mode" = format ]; then step; exit "$status"; fi
 
 clang_tidy=$(tool clang-tidy)
-build=build-lint options=(-DLMTRAIN_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
+build=build-lint options=(-DLMTRAIN_TESTS=OFF -DLMTRAIN_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
 folders=(base config formats corpus schedule batching)
 if [ "$mode" = all ]; then
   folders=(.)

@@ -1,6 +1,6 @@
-// The control groups (version 1 or 2) that this process is in. A system or a container limits by
-// them how much memory and CPU time a process may have. The callers read the limits themselves from
-// files in each group's folder (base/memory.cpp, base/processors.cpp).
+// A process is in control groups (version 1 or 2), by which a system or a container limits how much
+// memory and CPU time it may have. control_groups() finds their folders; the callers read the
+// limits from the files there (base/memory.cpp, base/processors.cpp, base/threads.cpp).
 #pragma once
 
 #include <filesystem>
@@ -14,9 +14,10 @@ struct ControlGroup {
   int version;                   // 1 or 2
 };
 
-// The groups in which `controller` ("memory", "cpu") may limit this process, from its own up to the
-// root; the limits of all of them hold at once. Empty where the system names none or its files
-// cannot be read; throws nothing. Files are looked for below `root`, which is "/" except in tests.
+// Returns the groups in which `controller` ("memory", "cpu" or "pids") may limit this process, from
+// its own up to the root; the limits of all of them hold at once. Empty where the system names none
+// or its files cannot be read; throws nothing. Files are looked for below `root`, which is "/"
+// except in tests.
 std::vector<ControlGroup> control_groups(const std::string& controller,
                                          const std::filesystem::path& root = "/");
 

@@ -1,4 +1,4 @@
-// The one exception type of lmtrain.
+// Error is the one exception type that lmtrain throws for a failure.
 //
 // A message says what happened, where (file:line, JSON pointer, tensor, byte offset) and what to do
 // about it, and needs no further context: it is printed as it is. The kind decides the exit code.
@@ -20,8 +20,8 @@ enum class ErrorKind {
   kInternal,    // a bug of ours
 };
 
-// The process's exit code for a failure of this kind (docs/cli.md). 0 is done, 75 stopped by
-// max_time, 128+n by signal n.
+// Returns the process's exit code for a failure of this kind (docs/cli.md). Other exit codes are 0
+// (done), kExitMaxTime (stopped by train.max_time) and 128+n (stopped by signal n).
 constexpr int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:

@@ -1,10 +1,10 @@
 // Checksums and fingerprints. Values are part of file formats and of the order of data: they never
 // change.
 //
-// crc32c: Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as in RFC 3720 appendix B.4;
-// file integrity. hash128: MurmurHash3_x64_128 (Austin Appleby) with seed 0, of one string. Hasher:
-// a hash of a sequence of fields, built from hash128 and the mixing of SplitMix64; fingerprints of
-// content, splits and orders.
+// crc32c uses the Castagnoli polynomial 0x1EDC6F41 (reflected 0x82F63B78), as RFC 3720 appendix B.4
+// does; it checks the integrity of files. hash128 is MurmurHash3_x64_128 (Austin Appleby) with seed
+// 0, of one string. Hasher hashes a sequence of fields by hash128 and the mixing of SplitMix64; it
+// makes the fingerprints of content, splits and orders.
 #pragma once
 
 #include <array>
@@ -15,28 +15,28 @@
 
 namespace lmtrain {
 
-// The CRC-32C of the bytes whose CRC is `crc` followed by `size` more at `data`. `crc` is 0 where
-// there are none before.
+// Returns the CRC-32C of a longer text: `crc` is that of its beginning, 0 for none, and `data`
+// holds the `size` bytes that follow.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
 
 struct Hash128 {
   uint64_t low = 0;
   uint64_t high = 0;
   bool operator==(const Hash128&) const = default;
-  std::string hex() const;  // 32 digits
+  std::string hex() const;  // 32 digits in lower case, `high` first
 };
 
 Hash128 hash128(std::string_view bytes);
 uint64_t hash64(std::string_view bytes);  // hash128(bytes).low
 
-// A bijective mixing of 64 bits (the finaliser of SplitMix64).
+// Mixes 64 bits; no two values give the same (the finaliser of SplitMix64).
 constexpr uint64_t mix64(uint64_t x) {
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
   return x ^ (x >> 31);
 }
-// A hash of the pair (a, b), in which the order counts.
+// Returns a hash of the pair (a, b); that of (b, a) is another.
 constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
 // Hashes a sequence of fields, in their order. A text is hashed with its length, so that ("ab","c")
@@ -44,7 +44,7 @@ constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64
 class Hasher {
  public:
   Hasher() = default;
-  // Goes on from the digest() of the fields before.
+  // Goes on after the fields that gave this digest().
   explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);

@@ -1,5 +1,5 @@
-// The memory of this process, and how much more it may have, as Linux tells it under /proc and
-// /sys. All figures are in bytes. Nothing here throws.
+// These functions tell the memory of this process, and how much more it may have, from Linux's
+// files under /proc and /sys. All figures are in bytes. Nothing here throws.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,26 @@
 
 namespace lmtrain {
 
-// How much of the machine's memory the process occupies: now, and at most since the last reset. 0
-// where Linux does not tell.
+// They return how much of the machine's memory the process occupies: now, and at most since the
+// last reset_peak_resident(). 0 where Linux does not tell.
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
 // Gives memory that the heap holds unused back to the system, then makes peak_resident_bytes()
 // begin anew from what is left.
 void reset_peak_resident();
 // Asks the system for huge pages under the next `bytes` that the heap hands out, so that the
-// processor has fewer addresses to translate. It occupies no memory, but it needs that many bytes
-// of addresses: false, and nothing is asked, where addresses are limited (RLIMIT_AS) or where
-// malloc refuses a block so large. True does not promise that the system gives huge pages.
+// processor has fewer addresses to translate. Call it after configure_runtime() (device/device.h):
+// before that, malloc gives a large block back to the system, and the request is lost with it. It
+// occupies no memory, but it needs that many bytes of addresses. Returns false, having asked for
+// nothing, where addresses are limited (RLIMIT_AS) or where malloc refuses a block so large. True
+// does not promise that the system gives huge pages.
 bool prefer_huge_pages(uint64_t bytes);
 
-// How many more bytes the process may touch before an allocation fails or the kernel ends a
+// Returns how many more bytes the process may touch before an allocation fails or the kernel ends a
 // process. It is the least of three figures: the memory that the machine has available; what the
 // memory limit of each control group around the process leaves, where inactive file caches count as
-// free; and what RLIMIT_AS leaves. Nothing where none of them is known. `root` is "/" except in
-// tests.
+// free; and what RLIMIT_AS leaves. Returns nothing where none of them is known. `root` is "/"
+// except in tests.
 std::optional<uint64_t> available_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace lmtrain

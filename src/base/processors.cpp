@@ -3,8 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <fstream>
-#include <string>
 
 #include "base/control_group.h"
 
@@ -17,9 +18,9 @@ namespace fs = std::filesystem;
 constexpr double kUnlimited = 1e9;
 
 double processors_of_affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  int count = 0;
+  for (const char byte : processor_mask()) count += std::popcount(static_cast<unsigned char>(byte));
+  return count;
 }
 
 // "max" or a negative quota is no limit.
@@ -35,6 +36,18 @@ double processors_of_group(const ControlGroup& group) {
 }
 
 }  // namespace
+
+// The system refuses a mask that has no room for all processors of the machine
+// (sched_getaffinity(2)).
+std::string processor_mask() {
+  constexpr size_t kFirstBytes = 128, kMostBytes = size_t{1} << 17;
+  for (size_t bytes = kFirstBytes; bytes <= kMostBytes; bytes *= 2) {
+    std::string mask(bytes, '\0');
+    if (::sched_getaffinity(0, bytes, reinterpret_cast<cpu_set_t*>(mask.data())) == 0) return mask;
+    if (errno != EINVAL) break;
+  }
+  return "";
+}
 
 int available_processors(const fs::path& root) {
   double least = processors_of_affinity();

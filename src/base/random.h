@@ -1,9 +1,11 @@
-// Counter-based randomness: a value is a pure function of (seed, stream, index), so there is no
-// generator state to save, forget or share between threads. Streams keep unrelated uses apart.
+// Random numbers are counter-based: a value is a pure function of (seed, stream, index), so there
+// is no generator state to save, forget or share between threads. Each use has a stream of its own,
+// so that equal seeds and indices of two uses give unrelated numbers. The numbers of the streams
+// never change: weights and orders of data depend on them.
 //
 // Permutation is a keyed bijection of [0, size): a four-round Feistel network on the next even
 // number of bits with cycle walking (Black & Rogaway, "Ciphers with Arbitrary Finite Domains",
-// 2002). O(1) memory and seek.
+// 2002). It takes O(1) memory, and any index is found in O(1).
 #pragma once
 
 #include <bit>
@@ -25,17 +27,18 @@ enum class RandomStream : uint64_t {
   kMixture = 8
 };
 
-// 64 random bits.
+// Returns 64 random bits.
 constexpr uint64_t random_bits(uint64_t seed, RandomStream stream, uint64_t index) {
   return hash_combine(hash_combine(seed, static_cast<uint64_t>(stream)), index);
 }
 
-// Uniform in [0, 1), 53 bits.
+// Returns a number that is uniform in [0, 1), with 53 random bits.
 constexpr double random_uniform(uint64_t seed, RandomStream stream, uint64_t index) {
   return static_cast<double>(random_bits(seed, stream, index) >> 11) * 0x1.0p-53;
 }
 
-// Standard normal (Box & Muller 1958), one value an index.
+// Returns a standard normal number (Box & Muller 1958). It uses the bits of indices 2 * index and
+// 2 * index + 1.
 inline double random_normal(uint64_t seed, RandomStream stream, uint64_t index) {
   constexpr double kTwoPi = 6.283185307179586476925;
   const double radius = std::sqrt(-2.0 * std::log1p(-random_uniform(seed, stream, 2 * index)));
@@ -44,7 +47,7 @@ inline double random_normal(uint64_t seed, RandomStream stream, uint64_t index) 
 
 class Permutation {
  public:
-  // A permutation of [0, size), another one for each `key`. Size 0 gives a permutation of nothing.
+  // Each `key` gives another permutation of [0, size). Size 0 is allowed; then no index is.
   Permutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
     const auto bits = static_cast<unsigned>(std::bit_width(size > 1 ? size - 1 : 1));
     half_bits_ = (bits + 1) / 2;
@@ -53,8 +56,7 @@ class Permutation {
 
   uint64_t size() const { return size_; }
 
-  // Where `index` goes: a number in [0, size()), each for exactly one index. Requires index <
-  // size().
+  // Returns the number in [0, size()) that `index` is mapped to. Requires index < size().
   uint64_t operator()(uint64_t index) const {
     do {
       index = encrypt(index);

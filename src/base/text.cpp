@@ -30,9 +30,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 template <class... Args>
 std::string formatted(const char* format, Args... args) {
-  std::array<char, 64> buffer{};
-  const int size = std::snprintf(buffer.data(), buffer.size(), format, args...);
-  return {buffer.data(), static_cast<size_t>(std::max(size, 0))};
+  const int size = std::snprintf(nullptr, 0, format, args...);
+  std::string text(static_cast<size_t>(std::max(size, 0)), '\0');
+  std::snprintf(text.data(), text.size() + 1, format, args...);  // it ends with a zero
+  return text;
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ std::string shell_quoted(const std::string& text) {
     return std::isalnum(c) != 0 ||
            std::string_view("/._-+,=:@%").find(static_cast<char>(c)) != std::string_view::npos;
   });
-  if (plain) return text;
+  if (plain && !text.empty()) return text;
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";

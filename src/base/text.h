@@ -1,5 +1,5 @@
-// Small text helpers for messages: joining values, the nearest known word, counts and durations for
-// people.
+// These functions make the texts of messages: they join values, find the nearest known word, and
+// print counts and durations for people.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-// The values streamed one after another: str("step ", 3, " of ", 10).
+// Returns the values printed one after another, by operator<<: str("step ", 3, " of ", 10).
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;
@@ -18,32 +18,33 @@ std::string str(const Args&... args) {
   return out.str();
 }
 
-// The parts with `separator` between each two.
+// Returns the parts with `separator` between each two.
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// "1 document", "2 documents": the plural of `noun` ends in "s".
+// Returns "1 document" or "2 documents"; the plural of `noun` must end in "s".
 std::string counted(int64_t count, std::string_view noun);
 
-// A to Z in lower case; all else stays.
+// Turns A to Z into lower case; all else stays.
 std::string lower_case(std::string_view text);
 
-// The text as one word of a shell, quoted where it has to be.
+// Returns the text as one word of a shell, quoted where it has to be.
 std::string shell_quoted(const std::string& text);
 
-// The candidate with the smallest edit distance to `word` (insertions, deletions, substitutions and
-// swaps of neighbours); the first of several. Empty when none is near enough to be a likely typo:
-// the distance may be a third of the longer word, but 1 in any case.
+// Returns the candidate with the smallest edit distance to `word` (insertions, deletions,
+// substitutions and swaps of neighbouring bytes); the first of several. Empty when none is near
+// enough to be a likely typo: a distance of 1 always is, a larger one if it is at most a third of
+// the length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-// One number by a printf format. Requires a result of at most 63 characters.
+// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2".
 std::string printed(const char* format, double value);
-// 1234567 -> "1.23M"; 999 -> "999".
+// Returns a count with three digits and K, M, B or T: 1234567 -> "1.23M"; 999 -> "999".
 std::string format_count(double count);
-// Bytes in binary units: 1536 -> "1.5 KiB".
+// Returns bytes in binary units: 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// Seconds as "45s", "3m05s", "2h07m", "1d03h".
+// Returns seconds as "45s", "3m05s", "2h07m" or "1d03h"; less than 0 is "0s".
 std::string format_duration(double seconds);
-// Now, in UTC: "2026-11-21T09:43:00.123Z".
+// Returns the present time in UTC: "2026-11-21T09:43:00.123Z".
 std::string utc_timestamp();
 
 }  // namespace lmtrain

@@ -46,6 +46,17 @@ size_t valid_utf8_prefix(std::string_view text) {
   return static_cast<size_t>(text.data() - begin);
 }
 
+void append_replacing_malformed(std::string& out, std::string_view text) {
+  for (;;) {
+    const size_t valid = valid_utf8_prefix(text);
+    out += text.substr(0, valid);
+    text.remove_prefix(valid);
+    if (text.empty()) return;
+    append_utf8(out, 0xFFFD);
+    text.remove_prefix(1);
+  }
+}
+
 void append_utf8(std::string& out, char32_t code_point) {
   const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };
   if (code_point < 0x80) {

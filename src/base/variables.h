@@ -1,4 +1,4 @@
-// ${NAME} in paths as people type them.
+// Paths in a config may hold ${NAME}, which stands for a variable of the environment.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// The batch of one optimizer step: rows x length positions, each with an input and a target id.
+// A Batch is what one optimizer step is computed from: rows x length positions, each with an input
+// and a target id.
 #pragma once
 
 #include <cstdint>
@@ -6,37 +7,40 @@
 
 namespace lmtrain {
 
-// The target of a position that is not trained on: padding, or a document's boundary in `concat`.
+// A position with this target is not trained on: padding, or a document's boundary in `concat`.
 inline constexpr int32_t kNoTarget = -100;
 
-// The rows of a batch that one of several processes computes: [first, end).
+// A RowRange holds the rows [first, end) of a batch.
 struct RowRange {
   int64_t first = 0, end = 0;
 };
 
-// Rows dealt out to `parts` in contiguous shares that differ by one row at most. Where `parts` is a
-// multiple of n, the parts of a share of n are the share's own rows dealt out again.
+// Returns the rows of one of `parts` contiguous shares, which differ by one row at most. Where
+// `parts` is a multiple of n, dividing into n shares and each of these again gives the same parts.
 constexpr RowRange rows_of_part(int64_t rows, int64_t part, int64_t parts) {
   return {rows * part / parts, rows * (part + 1) / parts};
 }
 
-// Which share of every batch is wanted: that of process `rank` of `count`.
+// A BatchShare says which rows of every batch are wanted: those of process `rank` of `count`, by
+// rows_of_part().
 struct BatchShare {
   int64_t rank = 0, count = 1;
 };
 
 struct Batch {
   int64_t index = 0;  // position in the order of data
-  int64_t rows = 0;   // of this share, as are inputs, targets and segments
+  int64_t rows = 0;   // the rows of this share; inputs, targets and segments are of them alone
   int64_t length = 0;
-  std::vector<int32_t> inputs;     // [rows x length]; padding holds id 0
-  std::vector<int32_t> targets;    // [rows x length]; kNoTarget where nothing is trained
-  std::vector<int64_t> documents;  // of every part of every row, by position; one may be in several
-  // Flattened positions (row * length + position), ascending, where a piece of a document begins;
-  // every row's first position is among them. Attention and positions stay inside a segment. Empty:
-  // every row is one.
+  std::vector<int32_t> inputs;   // [rows x length]; padding holds id 0
+  std::vector<int32_t> targets;  // [rows x length]; kNoTarget where nothing is trained
+  // This holds the document of each piece in each row of the whole batch, by position. One document
+  // may be in it several times.
+  std::vector<int64_t> documents;  // indices in the shard
+  // Segments begin at these flattened positions (row * length + position), ascending; the first
+  // position of every row is among them. Attention and position ids stay inside a segment. Empty:
+  // every row is one segment.
   std::vector<int32_t> segments;
-  // The whole batch, as are documents; the share begins at first_row of it.
+  // These are of the whole batch too; the share begins at its row first_row.
   int64_t num_targets = 0;
   int64_t batch_rows = 0;
   int64_t first_row = 0;

@@ -24,11 +24,11 @@ namespace {
 
 std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& documents,
                                 uint64_t fingerprint, const SequenceConfig& sequence,
-                                const ShuffleKey& key) {
+                                const ShuffleKey& key, const Poll& poll) {
   const int64_t min_length = sequence.min_length;
   const int64_t max_length = sequence.max_length;
   const auto pieces = [&](const CutRule& cut) -> std::unique_ptr<Rows> {
-    return std::make_unique<PieceRows>(shard, documents, cut);
+    return std::make_unique<PieceRows>(shard, documents, cut, poll);
   };
   switch (sequence.batching) {
     case Batching::kBucket:
@@ -41,7 +41,7 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
     case Batching::kConcat:
       // No rows have length 0.
       return std::make_unique<ConcatRows>(shard, documents, max_length,
-                                          key(RandomStream::kOrder, 0, 0));
+                                          key(RandomStream::kOrder, 0, 0), poll);
   }
   throw Error(ErrorKind::kInternal, "sequence.batching is a way without rows");
 }
@@ -112,7 +112,7 @@ BatchOrder::Impl::Impl(const BatchOrderSpec& spec)
       sources(group_sources(spec.shard, spec.sources, spec.data.train)) {
   for (size_t group = 0; group < sources.groups.size(); ++group) {
     rows.push_back(make_rows(spec.shard, sources.groups[group].documents, hash64(spec.fingerprint),
-                             spec.sequence, key.of_group(group)));
+                             spec.sequence, key.of_group(group), spec.poll));
   }
   make_streams();
   if (streams.empty()) {
@@ -121,8 +121,9 @@ BatchOrder::Impl::Impl(const BatchOrderSpec& spec)
                     " documents has two tokens or more"));
   }
   plan.emplace(streams, spec.sequence, batch_tokens, key);
-  plan->extend(0, spec.run);
-  for (const Replan& replan : spec.replans) plan->extend(replan.first_batch, replan.left);
+  plan->extend(0, spec.run, spec.poll);
+  for (const Replan& replan : spec.replans)
+    plan->extend(replan.first_batch, replan.left, spec.poll);
   summarize();
 }
 

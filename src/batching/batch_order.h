@@ -1,5 +1,5 @@
-// Which rows make up batch k: a pure function of (fingerprint, seed, config, k). docs/batching.md
-// states it exactly.
+// A BatchOrder says which rows make up batch k: a pure function of (fingerprint, seed, config, k).
+// docs/batching.md states it exactly.
 //
 //   bucket   documents cut into pieces of 2^k targets; tails below min_length share rows
 //   pad      whole documents, each in the smallest power-of-two row that holds it
@@ -8,7 +8,7 @@
 //
 // Each length is one endless stream of rows, permuted anew each epoch; sources of different weight
 // are interleaved in it (row_stream.h). The plan (batch_plan.h) says which length comes when; a row
-// above the cap of its batch is divided into rows of the cap. Immutable after construction.
+// above the cap of its batch is divided into rows of the cap. Nothing changes after construction.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
 #include "batching/batch.h"
 #include "batching/plan_summary.h"
 #include "batching/run_length.h"
@@ -25,52 +26,58 @@
 
 namespace lmtrain {
 
-// All that an order follows from.
+// An order of data is determined by these.
 struct BatchOrderSpec {
   const TokenShard& shard;  // must outlive the order
-  // Which documents are of which entry of data.train; none: all of the first.
+  // These say which entry of data.train each document comes from; empty: all come from the first.
   std::vector<SourceRun> sources = {};
-  std::string fingerprint = {};  // of the prepared corpus
-  // These, and batch_tokens, are such as load_config accepts.
+  std::string fingerprint = {};  // identifies the prepared corpus
+  // These, and batch_tokens, must be such as load_config accepts.
   SequenceConfig sequence = {};
   DataConfig data = {};
   int64_t data_seed = 0;
-  int64_t batch_tokens = 0;          // positions of a batch
+  int64_t batch_tokens = 0;          // positions in a batch
   RunLength run = {};                // as it was planned first
   std::vector<Replan> replans = {};  // in the order they were made
+  Poll poll = throw_if_stopped;      // may end the planning
 };
 
 class BatchOrder {
  public:
-  // Error(kConfig) for a run that cannot be planned. Error(kData) when there is nothing to train
-  // on.
+  // Throws Error(kConfig) for a run that cannot be planned, Error(kData) when there is nothing to
+  // train on, and what the poll throws.
   explicit BatchOrder(const BatchOrderSpec& spec);
   ~BatchOrder();
 
-  // Batches of the planned run: exact for `steps` and `epochs`; for `tokens` the number expected to
-  // reach them.
+  // Returns the number of batches of the planned run: exact for `steps` and `epochs`; for `tokens`
+  // the number expected to reach them.
   int64_t num_batches() const;
-  // Targets of those batches: exact for whole `epochs`, else as expected from the average row of
-  // each length.
+  // Returns the targets of those batches: exact for whole `epochs`, else as expected from the
+  // average row of each length.
   int64_t num_targets() const;
-  // Any k >= 0, also past num_batches() (in proportion, without end), except in an `epochs` run.
-  // Thread-safe. batch() throws the errors of TokenShard::read_tokens and require_unchanged.
+  // Returns the length of the rows of batch k. Here and in batch() any k >= 0 is allowed, also past
+  // num_batches(), where lengths come in proportion without end; in an `epochs` run that is
+  // Error(kInternal). Both are thread-safe.
   int64_t batch_length(int64_t k) const;
-  // With a share, reads the tokens of its rows alone; segments are left out only where the whole
-  // batch has none, so that a row is computed in the same way in every share.
+  // Builds batch k. With a share it reads the tokens of its rows alone; segments are left empty
+  // only where the whole batch has none inside a row, so that a row is computed in the same way in
+  // every share. Throws the errors of TokenShard::read_tokens and require_unchanged.
   Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
-  // Every length that a batch can have, ascending. Memory and compilation must be ready for each.
+  // Returns every length that a batch can have, ascending. Memory and compilation must be ready for
+  // each.
   std::vector<int64_t> batch_lengths() const;
-  // How many of the batches in [begin, end) have each of batch_lengths(), without visiting the
-  // batches. Requires batches that batch_length() knows.
+  // Returns how many of the batches in [begin, end) have each of batch_lengths(); the time does not
+  // grow with their number. Requires batches that batch_length() accepts.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
-  // Targets per epoch before truncation; equals the sum over lengths(), since nothing is truncated.
+  // Returns the targets that the documents have in an epoch. It equals the sum over lengths(),
+  // since no way of batching drops any.
   int64_t targets_given() const;
-  std::vector<CycleSummary> cycles() const;  // of the plan in force, the last one
+  std::vector<CycleSummary> cycles() const;  // after the last Replan alone
   const std::vector<SourceSummary>& sources() const;
-  // Passes over each of sources() before batch k, as expected inside an epoch, exact at its end.
+  // Returns the passes over each of sources() before batch k: exact at the end of an epoch, an
+  // expected number inside it.
   std::vector<double> source_epochs(int64_t k) const;
 
  private:

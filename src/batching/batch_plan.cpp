@@ -68,24 +68,24 @@ std::vector<int64_t> BatchPlan::count_batches(const RunLength& run,
 }
 
 std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts,
-                                              int64_t first_batch) const {
+                                              int64_t first_batch, const Poll& poll) const {
   const auto key = key_(RandomStream::kCurriculum, first_batch, 0);
   switch (sequence_.schedule.type) {
     case LengthScheduleType::kGrowP2:
-      return grow_lengths(counts, Growth::kP2, num_cycles(), key);
+      return grow_lengths(counts, Growth::kP2, num_cycles(), key, poll);
     case LengthScheduleType::kGrowLinear:
-      return grow_lengths(counts, Growth::kLinear, num_cycles(), key);
+      return grow_lengths(counts, Growth::kLinear, num_cycles(), key, poll);
     case LengthScheduleType::kConstant:
     case LengthScheduleType::kLinear:
     case LengthScheduleType::kRoot:
     case LengthScheduleType::kStep:
     case LengthScheduleType::kNatural:
-      return mix_lengths(counts, key);
+      return mix_lengths(counts, key, poll);
   }
   throw Error(ErrorKind::kInternal, "sequence.schedule.type is a schedule without an order");
 }
 
-void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
+void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& poll) {
   if (!periods_.empty() && first_batch < periods_.back().first_batch) {
     throw Error(ErrorKind::kInternal, "plans of the order of data are themselves out of order");
   }
@@ -117,7 +117,7 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run) {
       .tokens_per_epoch = epoch / static_cast<double>(batch_tokens_) * targets_a_batch()};
   periods_.push_back(
       {first_batch, std::move(first_row), std::move(end_row),
-       LengthSequence(order_lengths(counts, first_batch), streams_.size()),
+       LengthSequence(order_lengths(counts, first_batch, poll), streams_.size(), poll),
        LengthCap(sequence_.schedule, sequence_.min_length, sequence_.max_length, clock)});
 }
 

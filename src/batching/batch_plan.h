@@ -1,7 +1,7 @@
-// Which length batch k has, and how far the stream of each length has come before it. A plan is a
-// list of periods: the run as it began, and one for each change of its total on resume. Inside a
-// period the schedule orders the lengths and caps them. A byte a batch. Immutable but for
-// extend().
+// A BatchPlan says which length batch k has, and how far the stream of each length has come before
+// it. It is a list of periods: the run as it began, and one for each change of its total on resume.
+// Inside a period the schedule orders the lengths and caps them. It takes a byte of memory for each
+// batch.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace lmtrain {
 
-// The rows of one length, as many as the mixture has of them.
+// A LengthStream holds the rows of one length. An epoch is one of the mixture: it has each source
+// as often as its weight says.
 struct LengthStream {
   int64_t length = 0;
   RowStream rows;
@@ -30,28 +31,32 @@ struct LengthStream {
 class BatchPlan {
  public:
   struct Slot {
-    size_t index;          // of the length
-    int64_t first_row;     // in the stream of that length
-    int64_t num_rows;      // from there on; the rest of the batch is masked
-    int64_t batch_length;  // after the cap
+    size_t index;          // which of the streams
+    int64_t first_row;     // the first row of the batch, in that stream
+    int64_t num_rows;      // rows from there on; the rest of the batch is masked
+    int64_t batch_length;  // the stream's length, or the cap where that is less
   };
 
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on. Error(kConfig) for more batches than can be planned, or none.
-  void extend(int64_t first_batch, const RunLength& run);
+  // Plans `run` from first_batch on; first_batch is 0 in the first call, and never decreases.
+  // Throws Error(kConfig) for more batches than can be planned, and for none in the first call.
+  // Throws what `poll` throws; the plan is then of no use.
+  void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }
-  // Any k >= 0; Error(kInternal) past the end of an `epochs` run.
+  // Any k >= 0 is allowed, but past the end of an `epochs` run it throws Error(kInternal).
   Slot at(int64_t k) const;
-  // How many rows of the stream of length `index` come before batch k.
+  // Returns how many rows of streams[index] come before batch k.
   int64_t row_before(int64_t k, size_t index) const;
-  // How many batches of the planned run have length `index`.
+  // Returns how many batches of the planned run have rows of streams[index].
   int64_t batches_of(size_t index) const;
+  // Returns the cycles of the last period.
   std::vector<CycleSummary> cycles() const;
-  std::vector<int64_t> batch_lengths() const;  // ascending: every length a batch can have
-  // Batches of each of those lengths in [begin, end), 0 <= begin; found without visiting them.
+  std::vector<int64_t> batch_lengths() const;  // ascending: every length that a batch can have
+  // Returns how many batches in [begin, end) have each of those lengths, 0 <= begin; the time does
+  // not grow with their number.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
 
  private:
@@ -68,7 +73,8 @@ class BatchPlan {
   int64_t num_cycles() const;
   std::vector<int64_t> count_batches(const RunLength& run, const std::vector<int64_t>& first_row,
                                      const std::vector<int64_t>& end_row) const;
-  std::vector<uint8_t> order_lengths(const std::vector<int64_t>& counts, int64_t first_batch) const;
+  std::vector<uint8_t> order_lengths(const std::vector<int64_t>& counts, int64_t first_batch,
+                                     const Poll& poll) const;
   const Period& period_of(int64_t k) const;
   int64_t batches_before(const Period& period, int64_t k, size_t index) const;
 

@@ -7,7 +7,7 @@
 namespace lmtrain {
 
 ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
-                       std::optional<uint64_t> key)
+                       std::optional<uint64_t> key, const Poll& poll)
     : shard_(shard), documents_(std::move(documents)) {
   const auto num_documents = static_cast<size_t>(documents_.size());
   if (key) order_.emplace(num_documents, *key);
@@ -15,6 +15,7 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
   int64_t end = 0;
   int64_t num_targets = 0;
   for (size_t index = 0; index < num_documents; ++index) {
+    poll_at(index, poll);
     const int64_t size = shard.document_size(document_at(index));
     if (size >= 2) {
       end += size;

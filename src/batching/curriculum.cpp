@@ -24,8 +24,9 @@ int64_t scaled(int64_t count, int64_t part, int64_t whole) {
 }
 
 // Fisher & Yates. `begin`: where the slice begins in the order; no two slices share random bits.
-void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t begin) {
+void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t begin, const Poll& poll) {
   for (size_t i = slice.size(); i > 1; --i) {
+    poll_at(begin + i, poll);
     const uint64_t bits = random_bits(key, RandomStream::kCurriculum, begin + i - 1);
     std::swap(slice[i - 1], slice[static_cast<size_t>((Wide{bits} * i) >> 64)]);
   }
@@ -33,12 +34,12 @@ void shuffle_slice(std::span<uint8_t> slice, uint64_t key, size_t begin) {
 
 // Appends counts[i] times i, short lengths first, and shuffles them if there is a key.
 void append_slice(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
-                  std::vector<uint8_t>& order) {
+                  std::vector<uint8_t>& order, const Poll& poll) {
   const size_t begin = order.size();
   for (size_t i = 0; i < counts.size(); ++i) {
     order.insert(order.end(), static_cast<size_t>(counts[i]), static_cast<uint8_t>(i));
   }
-  if (key) shuffle_slice(std::span(order).subspan(begin), *key, begin);
+  if (key) shuffle_slice(std::span(order).subspan(begin), *key, begin, poll);
 }
 
 }  // namespace
@@ -86,18 +87,20 @@ std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cy
   return here;
 }
 
-std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key) {
+std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
+                                 const Poll& poll) {
   const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   std::vector<uint8_t> order;
   order.reserve(static_cast<size_t>(total));
   if (key) {
-    append_slice(counts, key, order);
+    append_slice(counts, key, order, poll);
     return order;
   }
   // Each position goes to the length that is furthest behind its share. The shortfalls always add
   // up to one batch, so the largest is positive and no length gets more than its count.
   std::vector<int64_t> shortfall(counts.size(), 0);  // in units of 1/total batch
   for (int64_t position = 0; position < total; ++position) {
+    poll_at(static_cast<size_t>(position), poll);
     for (size_t i = 0; i < counts.size(); ++i) shortfall[i] += counts[i];
     const auto furthest = std::max_element(shortfall.begin(), shortfall.end());
     *furthest -= total;
@@ -107,7 +110,8 @@ std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::option
 }
 
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
-                                  int64_t num_cycles, std::optional<uint64_t> key) {
+                                  int64_t num_cycles, std::optional<uint64_t> key,
+                                  const Poll& poll) {
   const size_t n = counts.size();
   const auto weights = sub_cycle_weights(growth, n);
   std::vector<uint8_t> order;
@@ -123,16 +127,17 @@ std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth gro
         here[i] = scaled(in_cycle[i], until, sum) - scaled(in_cycle[i], weight_before[i], sum);
         weight_before[i] = until;
       }
-      append_slice(here, key, order);
+      append_slice(here, key, order, poll);
     }
   }
   return order;
 }
 
-LengthSequence::LengthSequence(std::vector<uint8_t> order, size_t num_lengths)
+LengthSequence::LengthSequence(std::vector<uint8_t> order, size_t num_lengths, const Poll& poll)
     : order_(std::move(order)), num_lengths_(num_lengths) {
   std::vector<int64_t> counts(num_lengths, 0);
   for (size_t i = 0; i <= order_.size(); ++i) {
+    poll_at(i, poll);
     if (i % kBlock == 0) counts_.insert(counts_.end(), counts.begin(), counts.end());
     if (i < order_.size()) ++counts[order_[i]];
   }

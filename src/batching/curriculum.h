@@ -1,11 +1,12 @@
-// In which order batches of different lengths come. Lengths are known by their index (ascending);
-// how long they are does not matter here.
+// These functions order batches of different lengths. A length is given by its index, in ascending
+// order of lengths; how long it is does not matter here.
 //
 //   mix_lengths   all lengths in proportion throughout (constant, natural)
 //   grow_lengths  cycles, each of which begins with short lengths and ends with long ones
 //                 (grow_linear, grow_p2: Pouransari et al. 2405.13226, as OLMo-core does it)
 //
-// A key shuffles; without one the order is regular. Pure functions.
+// With a key the order is shuffled; without one it is regular. The functions are pure, and a poll
+// may end them by an exception.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +14,43 @@
 #include <optional>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace lmtrain {
 
 enum class Growth { kLinear, kP2 };
 
-// Whole parts of `total` in proportion to `weights`, by largest remainder; ties go to the first.
-// They add up to `total`.
+// Divides `total` into whole parts in proportion to `weights`, by largest remainder; ties go to the
+// first. The parts add up to `total`. No number may be negative, and one weight must be above 0.
 std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_t>& weights);
 
-// weights[length][sub-cycle]: the parts of a length's batches in a cycle that fall into each of its
-// sub-cycles.
+// A cycle has as many sub-cycles as there are lengths. Returns weights[length][sub-cycle]: the
+// batches that a length has in a cycle are divided among its sub-cycles in proportion to these.
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
-// How many of counts[i] batches of length i cycle `cycle` of [0, `num_cycles`) has; over all cycles
-// they add up.
+// Returns for each length i how many of its counts[i] batches are in cycle `cycle`, 0 <= cycle <
+// num_cycles. Over all cycles they add up to counts[i].
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 
-// The index of the length of every batch, in the order in which the batches come. Length i has
-// counts[i] batches. At most 256 lengths.
-std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key);
+// They return the index of the length of every batch, in the order in which the batches come.
+// Length i has counts[i] batches. At most 256 lengths are allowed.
+std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
+                                 const Poll& poll = throw_if_stopped);
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
-                                  int64_t num_cycles, std::optional<uint64_t> key);
+                                  int64_t num_cycles, std::optional<uint64_t> key,
+                                  const Poll& poll = throw_if_stopped);
 
-// An order of lengths with O(1) answers to "how many of this length came before".
+// A LengthSequence holds an order of lengths and answers in constant time how many batches of a
+// length come before a position.
 class LengthSequence {
  public:
-  LengthSequence(std::vector<uint8_t> order, size_t num_lengths);
+  LengthSequence(std::vector<uint8_t> order, size_t num_lengths,
+                 const Poll& poll = throw_if_stopped);
 
   int64_t size() const { return static_cast<int64_t>(order_.size()); }
   size_t at(int64_t position) const { return order_[static_cast<size_t>(position)]; }
-  // How many entries of [0, position) are `index`; position <= size().
+  // Returns how many entries of [0, position) are `index`. Requires position <= size().
   int64_t count_before(int64_t position, size_t index) const;
 
  private:

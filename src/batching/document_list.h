@@ -1,5 +1,5 @@
-// Some of a shard's documents, in its order: what one group of sources has of it. Holds runs, not
-// documents: 16 bytes a run.
+// A DocumentList holds some of a shard's documents, ascending: those of one group of sources. Its
+// memory is 16 bytes for each run of consecutive documents.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace lmtrain {
 
 class DocumentList {
  public:
-  // Documents [first, end) of the shard, after those that are there.
+  // Adds documents [first, end) of the shard, which come after all that are in the list.
   void add(int64_t first, int64_t end) {
     if (first == end) return;
     const bool adjacent =
@@ -23,7 +23,7 @@ class DocumentList {
 
   int64_t size() const { return size_; }
 
-  // The document at an index in [0, size()).
+  // Returns the document at an index in [0, size()).
   int64_t operator[](int64_t index) const {
     const auto after =
         std::upper_bound(runs_.begin(), runs_.end(), index,
@@ -32,6 +32,7 @@ class DocumentList {
     return run.first + index - run.index;
   }
 
+  // Calls visit(document) for each document, ascending.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (size_t i = 0; i < runs_.size(); ++i) {
@@ -45,7 +46,7 @@ class DocumentList {
  private:
   struct Run {
     int64_t first;  // document
-    int64_t index;  // of that document in this list
+    int64_t index;  // its index in this list
   };
   std::vector<Run> runs_;
   int64_t size_ = 0;

@@ -1,4 +1,5 @@
-// Batches in order from a given index, built ahead by one thread. State: one index.
+// A Loader gives batches in order from a given index; one thread builds them ahead. To continue
+// later, a new one is made with the index of the next batch.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@ namespace lmtrain {
 
 class Loader {
  public:
-  // Batches [first, end), end < 0: without end; keeps up to `depth` of them ahead, a `share` of
-  // each. The order must outlive the loader.
+  // Gives a `share` of each of the batches [first, end), or from `first` on without end when `end`
+  // is negative. The thread keeps up to `depth` of them ready. The order must outlive the loader.
+  // Throws Error(kMemory) when no thread can be started.
   Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4,
          const BatchShare& share = {});
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
-  // Blocks until it is there; what went wrong in the thread is thrown here, after the batches
-  // before it. Requires that there is a next batch. For one caller at a time.
+  // Waits for the next batch. What the thread threw is thrown here, after the batches before it.
+  // Past the end it throws Error(kInternal). Only one thread at a time may call it.
   Batch next();
 
  private:

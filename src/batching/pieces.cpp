@@ -60,13 +60,14 @@ CutRule pack_cut(int64_t max_length) {
   return {[=](int64_t, int64_t, int64_t) { return max_length; }, max_length, true};
 }
 
-PieceRows::PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut)
+PieceRows::PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
+                     const Poll& poll)
     : shard_(shard), unit_(cut.unit) {
   if (shard.num_documents() > kMax32) {
     throw Error(ErrorKind::kData, str("the corpus has ", shard.num_documents(),
                                       " documents; lmtrain takes up to ", kMax32, " in one"));
   }
-  for (auto& [length, cuttings] : cut_documents(documents, cut)) {
+  for (auto& [length, cuttings] : cut_documents(documents, cut, poll)) {
     const auto num_pieces = static_cast<int64_t>(cuttings.whole.size() + cuttings.partial.size());
     const int64_t targets = cuttings.targets;
     rows_.push_back(arrange(std::move(cuttings), length));
@@ -75,9 +76,11 @@ PieceRows::PieceRows(const TokenShard& shard, const DocumentList& documents, con
 }
 
 std::map<int64_t, PieceRows::Cuttings> PieceRows::cut_documents(const DocumentList& documents,
-                                                                const CutRule& cut) const {
+                                                                const CutRule& cut,
+                                                                const Poll& poll) const {
   std::map<int64_t, Cuttings> by_length;
   documents.for_each([&](int64_t document) {
+    poll_at(static_cast<size_t>(document), poll);
     const int64_t num_targets = shard_.document_size(document) - 1;
     if (num_targets / unit_ > kMax32) {
       throw Error(ErrorKind::kData, str("document ", document, " has ", num_targets + 1,
@@ -150,6 +153,7 @@ int64_t PieceRows::for_each_piece(size_t index, int64_t row, const Visit& visit)
     const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
     const int64_t remaining = shard_.document_end(piece.document) - 1 - begin;
     const int64_t size = std::min(length - position, remaining);
+    if (size <= 0) shard_.fail_request(str("no targets of document ", piece.document));
     visit(piece.document, begin, position, size);
     position += size;
   }

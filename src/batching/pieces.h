@@ -1,8 +1,9 @@
-// Rows that hold pieces of documents, apart from each other: `bucket`, `pad` and `pack`.
+// With `bucket`, `pad` and `pack` rows hold pieces of documents, and attention stays inside a
+// piece.
 //
 // A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
 // document, as many as the row has room for or the document has left. Every offset is a multiple of
-// the cut's unit, which packs a piece in 8 bytes. A piece that fills its row is alone in it; of
+// the cut's unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it; of
 // those that do not, as many share a row as fit (`bucket`, `pack`), or each is padded (`pad`).
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/stop.h"
 #include "batching/document_list.h"
 #include "batching/rank_bit_vector.h"
 #include "batching/rows.h"
@@ -19,24 +21,27 @@
 
 namespace lmtrain {
 
-// How documents are cut.
+// The rule by which documents are cut into pieces.
 struct CutRule {
-  // The length of the row for the next piece of a document: `remaining` targets from `offset` on.
+  // Returns the length of the row for the next piece of a document, which has `remaining` targets
+  // from `offset` on.
   std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)> length;
   int64_t unit;  // divides every offset
   bool shares;   // whether pieces that do not fill a row share one
 };
 
-// Lengths of bucket and pad are powers of two from min_length to max_length. `fingerprint` keys the
-// random lengths of the balanced cut.
+// The lengths of bucket and pad are powers of two from min_length to max_length, which must be
+// powers of two. `fingerprint` is the key of the random lengths of the balanced cut.
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);
 
 class PieceRows : public Rows {
  public:
-  // The shard must outlive the rows. Error(kData) beyond 2^32 - 1 documents, or 2^32 units in one.
-  PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut);
+  // The shard must outlive the rows. Throws Error(kData) for a shard of more than 2^32 - 1
+  // documents, or a document of as many units, and what `poll` throws.
+  PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
+            const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
                std::vector<RowPart>& parts) const override;
   int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
@@ -51,8 +56,8 @@ class PieceRows : public Rows {
       return document != other.document ? document < other.document : block < other.block;
     }
   };
-  // The rows of one length: those of one piece, and those that several share, numbered together in
-  // the order of their first pieces.
+  // A RowSet holds the rows of one length: those of one piece, and those that several share,
+  // numbered together in the order of their first pieces.
   struct RowSet {
     std::vector<Piece> whole;
     std::vector<Piece> shared;           // row after row
@@ -70,11 +75,12 @@ class PieceRows : public Rows {
     int64_t targets = 0;
   };
 
-  std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents,
-                                            const CutRule& cut) const;
+  std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents, const CutRule& cut,
+                                            const Poll& poll) const;
   static RowSet arrange(Cuttings cuttings, int64_t length);
   // Calls visit(document, begin, position, size) for each piece of a row of lengths()[index]:
-  // tokens of the shard from `begin` on, and the positions in the row. Gives the number of targets.
+  // tokens of the shard from `begin` on, and the positions in the row. Returns the number of
+  // targets.
   template <class Visit>
   int64_t for_each_piece(size_t index, int64_t row, const Visit& visit) const;
 

@@ -1,6 +1,6 @@
-// The accounts of a planned run, for `plan`, summaries and metrics: what becomes of the documents,
-// length by length, cycle by cycle, source by source. An epoch is one of the mixture: each source
-// as often as its weight says.
+// These summaries of a planned run count rows, pieces, targets and batches by length, by cycle and
+// by source, for `plan`, the run's summary and metrics. An epoch is one of the mixture: it has each
+// source as often as its weight says.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace lmtrain {
 
-// One length of rows, as they are cut from the documents (before a cap divides them).
+// A LengthSummary counts the rows of one length, as they are cut from the documents (before a cap
+// divides them).
 struct LengthSummary {
   int64_t length = 0;
   int64_t rows_per_epoch = 0;
@@ -20,18 +21,18 @@ struct LengthSummary {
   int64_t padding_per_epoch() const { return positions_per_epoch() - targets_per_epoch; }
 };
 
-// One cycle of the planned run; schedules without cycles have one.
+// A CycleSummary describes one cycle of the planned run; schedules without cycles have one.
 struct CycleSummary {
   int64_t first_batch = 0;
   std::vector<int64_t> batches;  // by length
 };
 
-// One entry of data.train.
+// A SourceSummary describes one entry of data.train.
 struct SourceSummary {
   int32_t source = 0;  // its index there
   double weight = 1;
   int64_t documents = 0;
-  int64_t targets = 0;  // of one pass over it
+  int64_t targets = 0;  // in one pass over it
   double epochs = 0;    // passes over it in the planned run
 };
 

@@ -1,5 +1,5 @@
-// A set of numbers below a bound that answers "how many are smaller" at once: a bit a number and 8
-// bytes for each 64 of them. Immutable once ranked.
+// A RankBitVector is a set of numbers below a bound. It answers in constant time how many of its
+// numbers are smaller than a given one, and takes 16 bytes for each 64 numbers below the bound.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,8 @@ class RankBitVector {
   RankBitVector() = default;
   explicit RankBitVector(int64_t bound) : words_(static_cast<size_t>(bound) / 64 + 1) {}
 
-  // Numbers lie in [0, bound). All insertions come before rank(), and rank() before the questions.
+  // Numbers must be in [0, bound). Call rank() once, after the last insert() and before
+  // count_below().
   void insert(int64_t number) { word(number).bits |= bit(number); }
   void rank() {
     int64_t before = 0;

@@ -1,11 +1,15 @@
-// The endless stream of the rows of one length. With one source it is that source's rows, epoch
-// after epoch, each in an order of its own. A mixture interleaves such streams by weight:
+// A RowStream is the endless stream of the rows of one length. With one source it is that source's
+// rows, epoch after epoch, each in an order of its own. A mixture interleaves such streams by
+// weight:
 //
 //   until the end of its m-th epoch, round(m·weight·rows) rows of each source have come; inside an
 //   epoch every block of about 1024 rows holds each source in proportion, in shuffled order
 //
-// so a source of weight 2 comes twice an epoch, and every share is exact over the long run. Row j
-// is found in O(sources·log sources); a Reader remembers the block it is in. Immutable.
+// So a source of weight 2 comes twice in an epoch, and over many epochs every share is exact. Row j
+// is found in O(sources·log sources); a Reader remembers the block it is in.
+//
+// In this header a source is a whole group of entries of data.train, which have one weight and are
+// batched together (source_groups.h); it is numbered as the groups are.
 #pragma once
 
 #include <cstddef>
@@ -19,26 +23,29 @@ namespace lmtrain {
 class RowStream {
  public:
   struct Group {
-    int64_t rows = 0;  // of one pass over the source
+    int64_t rows = 0;  // in one pass over the source
     double weight = 1;
   };
   struct SourceRow {
-    size_t source = 0;
-    int64_t row = 0;  // of that source
+    size_t source = 0;  // the number of the group
+    int64_t row = 0;    // the number in that source's rows
   };
 
-  // At least one of `sources` has rows. `length` takes part in the keys.
+  // At least one of `sources` must have rows. `length` is used in the keys alone, so that each
+  // length is shuffled differently.
   RowStream(std::vector<Group> sources, int64_t length, const ShuffleKey& key);
 
   class Reader;
 
-  // How many rows `epochs` of the mixture are (without end: at least 2^52).
+  // Returns how many rows `epochs` of the mixture have, at most 2^52 for each source.
   int64_t rows_of_epochs(double epochs) const;
-  // Rows of a source among the first j; inside a block, what is expected.
+  // Returns how many of the first j rows are of a source: exact at the ends of blocks, an expected
+  // number inside one.
   double drawn(int64_t j, size_t source) const;
 
  private:
-  // Rows [begin, end) of the stream; of each source, those from `first` on, `count` of them.
+  // A Block holds rows [begin, end) of the stream: of each source `count` rows, from its row
+  // `first` on.
   struct Block {
     struct Part {
       int64_t first;
@@ -61,11 +68,11 @@ class RowStream {
   double rows_per_epoch_ = 0;
 };
 
-// Rows one after another; each is what it would be by itself. For one thread.
+// A Reader finds rows; it is fast when they are asked for one after another. One thread may use it.
 class RowStream::Reader {
  public:
   explicit Reader(const RowStream& stream) : stream_(stream) {}
-  // The j-th row, j >= 0.
+  // Returns the j-th row, j >= 0.
   SourceRow at(int64_t j);
 
  private:

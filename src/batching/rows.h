@@ -1,7 +1,7 @@
-// The rows of one epoch of a set of documents, before anything is shuffled: what each way of
-// batching makes of them. A row is `length` positions with an input and a target each. Rows of one
-// length are numbered from 0 in the order of documents. Immutable after construction, so safe to
-// use from any thread.
+// Each way of batching makes Rows of a set of documents: those of one epoch, before they are
+// shuffled. A row is `length` positions with an input and a target each. Rows of one length are
+// numbered from 0 in the order of documents. Nothing changes after construction, so all threads may
+// use it.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace lmtrain {
 
 struct RowLength {
   int64_t length = 0;
-  int64_t rows = 0;     // an epoch
+  int64_t rows = 0;     // rows in an epoch
   int64_t pieces = 0;   // parts of documents in those rows
-  int64_t targets = 0;  // of those rows, without padding
+  int64_t targets = 0;  // targets in those rows, without padding
 };
 
-// Where a part of a document begins in a row.
+// A part of a document begins at this position of a row.
 struct RowPart {
   int64_t position = 0;
   int64_t document = 0;
@@ -31,17 +31,16 @@ class Rows {
   Rows& operator=(const Rows&) = delete;
   virtual ~Rows() = default;
 
-  // Ascending, only those that occur.
+  // Returns the lengths that occur, ascending.
   const std::vector<RowLength>& lengths() const { return lengths_; }
-  // Writes a row of lengths()[index] into spans of that length, which hold padding (0 and
-  // kNoTarget) beforehand, and what it is made of to the end of `parts`, the first at position 0.
-  // Gives the number of targets.
+  // Writes a row of lengths()[index] into spans of that length, which must hold padding (0 and
+  // kNoTarget) beforehand. Appends the parts that the row is made of to `parts`, the first at
+  // position 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
                        std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
-  // The same without a text: appends what the row is made of and gives the number of targets,
-  // reading no token.
+  // Appends the parts and returns the number of targets in the same way, but reads no token.
   virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
-  // Whether attention stays inside each part.
+  // Returns whether attention stays inside each part.
   virtual bool parts_are_apart() const = 0;
 
  protected:

@@ -1,19 +1,19 @@
-// How long a run is, and how that was changed. Both are kept in a run's state.
+// The length of a run, and each change of it, are kept in the run's state.
 #pragma once
 
 #include <cstdint>
 
 namespace lmtrain {
 
-// Exactly one is set.
+// Exactly one is above 0. Tokens are targets.
 struct RunLength {
   int64_t steps = 0;
   int64_t tokens = 0;
   double epochs = 0;
 };
 
-// The total was changed on resume: what is left from `first_batch` on is planned anew. Batches
-// before it stay as they are, and every length's stream goes on where it was.
+// The length of the run was changed on resume, and the batches from `first_batch` on are planned
+// anew. Batches before it stay as they are, and every length's stream goes on where it was.
 struct Replan {
   int64_t first_batch = 0;
   RunLength left;  // steps and tokens: still to come from first_batch on; epochs: of the whole run

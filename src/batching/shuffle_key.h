@@ -1,5 +1,5 @@
-// Keys of the order of data: random bits by (fingerprint, seed of the data, use), or nothing when
-// data.shuffle is false and everything stays in order.
+// A ShuffleKey gives the keys by which the order of data is shuffled: random bits that depend on
+// the fingerprint, data.seed and the use, or nothing when data.shuffle is false.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@ class ShuffleKey {
 
   bool shuffles() const { return shuffle_; }
 
-  // The key of a use that two numbers tell apart.
+  // Returns the key of one use. The numbers `a` and `b` distinguish the uses of a stream, such as
+  // length and epoch.
   std::optional<uint64_t> operator()(RandomStream stream, int64_t a, int64_t b) const {
     if (!shuffle_) return std::nullopt;
     return random_bits(base_, stream,
                        hash_combine(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
   }
 
-  // The same for one of several groups of sources; that of group 0 is the key itself.
+  // Returns the ShuffleKey of one of several groups of sources; that of group 0 is this one.
   ShuffleKey of_group(size_t group) const {
     ShuffleKey key = *this;
     if (group > 0) key.base_ = hash_combine(base_, group);

@@ -20,13 +20,13 @@ struct SourceGroup {
 
 struct SourceGroups {
   std::vector<SourceGroup> groups;      // in the order of data.train
-  std::vector<SourceSummary> sources;   // by index in data.train; epochs are not known here
-  std::vector<size_t> group_of_source;  // beside sources
+  std::vector<SourceSummary> sources;   // by index in data.train; epochs are 0
+  std::vector<size_t> group_of_source;  // the group of each of `sources`
 };
 
-// `runs` as the corpus was prepared; none: all documents are of source 0. Weights come from the
-// config; an empty list counts as one source of weight 1. Error(kInternal) for runs that do not fit
-// the shard or the config.
+// Groups the documents of the shard. `runs` says which source each comes from; empty: all come from
+// source 0. `sources` is data.train, for the weights; empty: one source of weight 1. Throws
+// Error(kInternal) for runs that do not fit the shard or the config.
 SourceGroups group_sources(const TokenShard& shard, const std::vector<SourceRun>& runs,
                            const std::vector<DataSourceConfig>& sources);
 

@@ -1,4 +1,5 @@
-// A branch: a new run that begins at a checkpoint of another, which is only read.
+// A branch is a new run that begins at a checkpoint of another run. The other run's folder is only
+// read.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,15 @@
 
 namespace lmtrain {
 
-// The checkpoint of `from` that a branch begins at, its files verified: that of `step`, else the
-// newest valid one. Error(kUsage) when there is none, Error(kCheckpoint) when it is damaged.
+// Returns the step of the checkpoint of `from` that a branch begins at: `step` if it is given, else
+// that of the newest valid one. The files of the checkpoint are verified. Throws Error(kUsage) when
+// there is no such checkpoint; Error(kCheckpoint) when it is damaged (without `step`: when all are)
+// or belongs to another run than `from`.
 int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step);
 
-// `config` of the run that is branched from, as that of `branch`. Of random restart's trials only
-// the one whose `seed` the checkpoint has is in the branch.
+// Turns `config`, that of the run that is branched from, into the config of `branch`: name and
+// run_dir are those of `branch`, `seed` is the seed of the checkpoint, and random restart is off,
+// since the checkpoint belongs to one trial alone.
 Config config_of_branch(const Config& config, int64_t seed, const RunFolder& branch);
 
 }  // namespace lmtrain

@@ -68,6 +68,7 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   };
   DataConfig data = after.data;
   data.cache_dir = before.data.cache_dir;
+  data.max_document = before.data.max_document;
   compare("seed", before.seed, after.seed);
   compare("init_from", before.init_from, after.init_from);
   compare("tokenizer", before.tokenizer, after.tokenizer);
@@ -90,6 +91,11 @@ Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
   Config config = read_run_config(run, overrides);
   make_paths_absolute(config);
+  if (config.run_dir != before.run_dir) {
+    throw Error(ErrorKind::kConfig,
+                "run_dir cannot change on resume; move the folder and resume it there, or begin a "
+                "branch in another one: lmtrain resume RUN --run-dir NEW");
+  }
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
     const auto has = [&](const char* key) {

@@ -1,7 +1,8 @@
-// The settings of a run that have changed since its config was written, and those that may.
+// These functions compare two configs of a run, and refuse changes that the run cannot take.
 //
-// A run that goes on, or a branch of it, keeps what its weights, its order of data and the state of
-// its optimizer rest on; trials that are compared with each other keep what their losses rest on.
+// A run that is resumed, and a branch of it, must keep the settings on which its weights, its order
+// of data and the state of its optimizer depend. While trials of random restart are compared with
+// each other, the settings on which their losses depend must stay too.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,27 +15,32 @@
 namespace lmtrain {
 
 struct SettingChange {
+  // The key has dots, as after --set: "optimizer.lr".
   std::string key;
   nlohmann::ordered_json was, is;
-  std::string unused;  // why it has no effect; empty when it has
+  std::string unused;  // why the setting has no effect; empty when it has one
 };
-// In the order of the table of settings.
+// Returns every setting whose value differs, in the order of docs/config.md.
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
-// The settings of a config that a run, whose own config is `run`, does not take although they are
-// neither its own nor defaults: a person may have edited the file and think that they hold. Names,
-// init_from and a device that has become "cuda:0" from "cuda" are not among them.
+// A person resumes a run, whose config is `run`, with an edited config file, which is `given`. The
+// run keeps its own settings. Returns those of `given` that the person may believe to hold: they
+// differ from the run's, are not defaults and would have an effect. name, run_dir, init_from, and a
+// device "cuda" that the run has as "cuda:0", are left out.
 std::vector<SettingChange> overlooked_settings(const Config& run, const Config& given);
-// The same as the field "changed" of an event: [{"key", "was", "is"}].
+// Returns the field "changed" of an event: [{"key", "was", "is"}].
 nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);
 
-// The settings and sections of `after` that a run cannot go on with after `before`.
+// Returns the keys, of settings or of whole sections ("model"), that differ between the two configs
+// although a run must keep them when it is resumed. It is empty when the change is allowed.
 std::vector<std::string> changed_for_good(const Config& before, const Config& after);
-// The config that the run in `run` goes on with: its own, which is `before`, with `overrides` as
-// typed after --set. Error(kConfig) when one of them is changed for good.
+// Returns the config that a run is resumed with: the one in its folder, with `overrides`, each
+// KEY=VALUE as typed after --set; relative paths become absolute. `before` is the folder's config
+// without them. Throws Error(kConfig) when an override is wrong, or changes a setting that the run
+// must keep (changed_for_good); and as read_run_config does.
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides);
-// Error(kConfig) when trials of the run are still compared with each other and would not be alike
-// after the change.
+// Throws Error(kConfig) when the trials of the run are still compared with each other and the
+// change would affect the losses of those that are still to come.
 void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after);
 
 }  // namespace lmtrain

@@ -1,5 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -20,11 +21,6 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A snapshot owns its memory: the run goes on changing its own.
-at::Tensor host_copy(const at::Tensor& values) {
-  return at::empty_like(values, at::kCPU).copy_(values);
-}
 
 std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>& buffers) {
   std::vector<TensorToWrite> tensors;
@@ -52,32 +48,24 @@ bool is_kept(const fs::path& folder) {
   }
 }
 
-// Removes the oldest checkpoints. Later steps than the one just saved are damaged, or of a future
-// that a resume has left: they do not count among those that are kept.
-void prune(const RunFolder& run, int64_t newest, int64_t keep) {
-  std::vector<int64_t> steps = run.checkpoint_steps();
-  std::erase_if(steps, [&](int64_t step) { return step > newest; });
-  for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
-    if (!is_kept(run.checkpoint(steps[i]))) remove_checkpoint(run, steps[i]);
-  }
-}
-
 // All files of a checkpoint of the run with the id `run`, synced, the manifest last.
 void write_files(const fs::path& folder, const std::string& run, const CheckpointTexts& texts,
                  const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
-  require_free_space(folder, texts.tokenizer_model.size() + snapshot_bytes(snapshot),
-                     "a checkpoint");
+  uint64_t tokenizer_bytes = 0;
+  for (const TokenizerFile& file : texts.tokenizer) tokenizer_bytes += file.bytes.size();
+  require_free_space(folder, tokenizer_bytes + snapshot_bytes(snapshot), "a checkpoint");
 
   TrainingState state = snapshot.state;
   state.run = run;
   Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
-  const auto add_file = [&](const char* name, const std::function<void(FileWriter&)>& write) {
+  const auto add_file = [&](const std::string& name,
+                            const std::function<void(FileWriter&)>& write) {
     FileWriter writer(folder / name);
     write(writer);
     writer.finish();
     manifest.files[name] = {writer.size(), writer.crc()};
   };
-  const auto add_text = [&](const char* name, const std::string& text) {
+  const auto add_text = [&](const std::string& name, const std::string& text) {
     add_file(name, [&](FileWriter& writer) { writer.write(text); });
   };
   add_file(kModelFile, [&](FileWriter& writer) {
@@ -89,8 +77,7 @@ void write_files(const fs::path& folder, const std::string& run, const Checkpoin
   });
   add_text("config.json", texts.hf_config);
   add_text("generation_config.json", texts.generation_config);
-  add_text("tokenizer.model", texts.tokenizer_model);
-  add_text("tokenizer_config.json", texts.tokenizer_config);
+  for (const TokenizerFile& file : texts.tokenizer) add_text(file.name, file.bytes);
   add_text(kStateFile, state_to_text(state));
   write_manifest(folder, manifest);
 }
@@ -112,6 +99,20 @@ nlohmann::ordered_json id_or_null(int32_t id) {
   return id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
 }
 
+// The tokenizer's own files, and tokenizer_config.json where it is none of them.
+std::vector<TokenizerFile> tokenizer_files(const Config& config, const Tokenizer& tokenizer) {
+  std::vector<TokenizerFile> files = tokenizer.files();
+  const bool has_config = std::any_of(files.begin(), files.end(), [](const TokenizerFile& file) {
+    return file.name == Tokenizer::kTokenizerConfig;
+  });
+  if (!has_config) {
+    files.push_back(
+        {std::string(Tokenizer::kTokenizerConfig),
+         tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)});
+  }
+  return files;
+}
+
 }  // namespace
 
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer) {
@@ -122,17 +123,16 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
                                tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id())
                   .dump(2) +
               "\n",
-          generation.dump(2) + "\n", tokenizer.model_bytes(),
-          tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)};
+          generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
 }
 
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
-                                 const Optimizer& optimizer) {
-  CheckpointSnapshot snapshot{state, host_copy(parameters.master()), {}};
-  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
-    snapshot.buffers.push_back({buffer.name, host_copy(buffer.values)});
-  }
-  return snapshot;
+                                 std::vector<OptimizerBuffer> buffers) {
+  return {state, host_copy(parameters.master()), std::move(buffers)};
+}
+
+at::Tensor host_copy(const at::Tensor& values) {
+  return at::empty_like(values, at::kCPU).copy_(values);
 }
 
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
@@ -156,26 +156,35 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
   // in the way.
   remove_checkpoint(run, step);
   publish_rename(unfinished, published);
-  prune(run, step, keep);
+  remove_old_checkpoints(run, step, keep);
 }
 
-TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters,
-                              const Optimizer& optimizer) {
-  const TrainingState state =
-      parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+void remove_old_checkpoints(const RunFolder& run, int64_t newest, int64_t keep) {
+  std::vector<int64_t> steps = run.checkpoint_steps();
+  std::erase_if(steps, [&](int64_t step) { return step > newest; });
+  for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
+    if (!is_kept(run.checkpoint(steps[i]))) remove_checkpoint(run, steps[i]);
+  }
+}
+
+TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {
+  TrainingState state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
   load_weights(TensorFiles(folder), parameters);
-  const SafetensorsFile file(folder / kOptimizerFile);
-  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
-    const TensorView& view = file.at(buffer.name);
+  return state;
+}
+
+ReadBuffer optimizer_reader(const fs::path& folder) {
+  const auto file = std::make_shared<SafetensorsFile>(folder / kOptimizerFile);
+  return [file](const OptimizerBuffer& buffer) {
+    const TensorView& view = file->at(buffer.name);
     if (view.dtype != DType::kF32 || view.shape != buffer.values.sizes().vec()) {
-      throw Error(ErrorKind::kCheckpoint, str(file.path().string(), ": tensor ", buffer.name,
+      throw Error(ErrorKind::kCheckpoint, str(file->path().string(), ": tensor ", buffer.name,
                                               " does not have the shape and dtype of this model"));
     }
-    const at::Tensor stored = at::empty(view.shape, at::kFloat);
+    at::Tensor stored = at::empty(view.shape, at::kFloat);
     std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
-    buffer.values.copy_(stored);
-  }
-  return state;
+    return stored;
+  };
 }
 
 bool is_checkpoint_folder(const fs::path& folder) {

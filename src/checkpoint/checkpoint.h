@@ -1,15 +1,16 @@
-// A checkpoint (docs/formats/checkpoint.md): a folder that transformers opens as it is, and that
+// A checkpoint (docs/formats/checkpoint.md) is a folder that transformers opens as it is, and that
 // holds all a resume needs.
 //
-// Publishing: every file written, checked and synced in checkpoints/.tmp-step_N, the manifest last,
-// the folder synced, then renamed to checkpoints/step_N. A kill at any instant leaves either the
-// whole checkpoint or none.
+// It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N,
+// the manifest last; the folder is synced and then renamed to checkpoints/step_N. A kill at any
+// instant leaves either the whole checkpoint or none.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,57 +26,75 @@
 
 namespace lmtrain {
 
-// The files of a checkpoint that are the same throughout a run.
+// The contents of the files of a checkpoint that are the same throughout a run.
 struct CheckpointTexts {
-  std::string hf_config;          // config.json
-  std::string generation_config;  // generation_config.json
-  std::string tokenizer_model;    // tokenizer.model
-  std::string tokenizer_config;   // tokenizer_config.json
+  std::string hf_config;                 // config.json
+  std::string generation_config;         // generation_config.json
+  std::vector<TokenizerFile> tokenizer;  // the tokenizer's own files and tokenizer_config.json
 };
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
-// A copy, in host memory, of all that a checkpoint at this moment consists of.
+// A copy, in host memory, of everything that a checkpoint holds. Training may go on while it is
+// written.
 struct CheckpointSnapshot {
   TrainingState state;
   at::Tensor master;  // [flat_size] fp32
   std::vector<OptimizerBuffer> buffers;
 };
+// Copies the state and the masters; `buffers` are copies already.
 CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
-                                 const Optimizer& optimizer);
+                                 std::vector<OptimizerBuffer> buffers);
+// Returns a copy in host memory.
+at::Tensor host_copy(const at::Tensor& values);
 
-// Room for what a checkpoint holds beside weights, optimizer buffers and the tokenizer.
+// An upper bound, in bytes, on all files of a checkpoint but weights, optimizer buffers and
+// the tokenizer's files.
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
-// Writes and publishes checkpoints/step_N, then removes all but the newest `keep` and those whose
-// state says that they are kept. Error(kIo) when the system refuses: no older checkpoint is touched
-// then.
+// Removes the older ones of the checkpoints up to step `newest`: the newest `keep` of them stay (at
+// least 1), and those that have TrainingState::kept. Later checkpoints, which are damaged or of a
+// future that a resume has left, are neither counted nor removed.
+void remove_old_checkpoints(const RunFolder& run, int64_t newest, int64_t keep);
+
+// Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
+// that is there already, and then calls remove_old_checkpoints. Throws Error(kIo) when the system
+// refuses; no older checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       int64_t keep);
 
-// Restores weights and optimizer buffers from a checkpoint whose files were verified, and returns
-// its state. Error(kCheckpoint) naming the tensor that does not fit.
-TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters,
-                              const Optimizer& optimizer);
+// Restores the weights from a checkpoint whose files were verified, and returns its state. Throws
+// Error(kCheckpoint) when state.json is malformed; Error(kData) when a weight does not fit, or a
+// tensor is missing.
+TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters);
 
-// A folder with manifest.json, state.json or optimizer.safetensors.
+// Returns the stored values of an optimizer buffer, fp32 in host memory, by its name and shape.
+// Throws Error(kCheckpoint) when the stored tensor has another shape or dtype; Error(kData) when
+// there is none.
+using ReadBuffer = std::function<at::Tensor(const OptimizerBuffer& buffer)>;
+// Opens the optimizer's file of such a checkpoint.
+ReadBuffer optimizer_reader(const std::filesystem::path& folder);
+
+// Whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
 bool is_checkpoint_folder(const std::filesystem::path& folder);
 
-// Verifies checkpoints/step_N and compares the step of its manifest with the folder's name.
-// Error(kCheckpoint) naming the file and what is wrong. `skip_training_state` as in
-// verify_checkpoint_files.
+// Compares the files of checkpoints/step_N with its manifest, by size and CRC, and the step in the
+// manifest with the folder's name. Throws Error(kCheckpoint) that names the file and what is wrong;
+// Error(kUsage) when there is no such folder. With `skip_training_state` state.json and
+// optimizer.safetensors are not read: evaluation needs neither.
 void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state);
-// Error(kCheckpoint), naming both runs, when the checkpoint is of another run than `run` says it
-// is. One without an id, or a run without one, is of an earlier lmtrain and passes.
+// Throws Error(kCheckpoint), naming both runs, when the run id in the checkpoint's state differs
+// from run.identity(). It passes when either has no id, as an earlier lmtrain wrote it.
 void require_own_checkpoint(const RunFolder& run, int64_t step);
 
-// The newest checkpoint of a run whose files are all as its manifest says; each damaged one is
-// named in a warning. Where the process that trains the run removes what is being read, the newest
-// is looked for again. Nothing when the run has none; Error(kCheckpoint) when all are damaged, or
-// the newest valid one is of another run.
+// Returns the step of the newest checkpoint that verify_checkpoint accepts, or nothing when the run
+// has no checkpoint. Each damaged one is named in a warning. When one cannot be verified and the
+// process that trains the run has published a newer one meanwhile, the search begins again. Throws
+// Error(kCheckpoint) when all are damaged, or the newest valid one belongs to another run.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
 
-// Error(kData) when a verified checkpoint was trained on other data than `fingerprint` says.
+// Throws Error(kData) when the manifest of a verified checkpoint has another fingerprint of the
+// training data than `fingerprint`.
 void require_same_data(const std::filesystem::path& checkpoint, const std::string& fingerprint);
 
 }  // namespace lmtrain

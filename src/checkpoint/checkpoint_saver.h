@@ -1,5 +1,6 @@
-// Saves checkpoints beside training: the snapshot is taken at once, the writing is one background
-// thread's work. At most one save is under way; a second one waits for it.
+// Saves checkpoints while training goes on. The caller takes the snapshot; one background thread
+// writes it. At most one save is under way; a second one waits for it. Without checkpoint.async, or
+// where no thread can be had, save() writes the checkpoint itself.
 #pragma once
 
 #include <functional>
@@ -12,19 +13,22 @@ namespace lmtrain {
 
 class CheckpointSaver {
  public:
-  // The layout and texts must outlive the saver. `on_saved` and `on_failed` are called by the
-  // thread that owns the saver, in save(), poll() and wait(), with the state that was saved;
-  // on_failed decides whether the run goes on, by throwing or not.
+  // The layout and texts must outlive the saver. `on_saved` (with the seconds that the writing
+  // took) and `on_failed` (with the exception) are called with the state that was saved, by the
+  // thread that calls save(), poll() or wait(); what they throw leaves that call. So on_failed
+  // decides whether the run goes on: it throws or it does not.
   CheckpointSaver(const RunFolder& run, const CheckpointConfig& config,
                   const CheckpointTexts& texts, const ParameterLayout& layout,
                   std::function<void(const TrainingState&, double seconds)> on_saved,
                   std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed);
+  // Waits for the save under way and reports nothing: call wait() before.
   ~CheckpointSaver();
 
+  // Waits for the save under way, reports it, and begins this one.
   void save(CheckpointSnapshot snapshot);
   // Reports a finished save without waiting for an unfinished one.
   void poll();
-  // Until nothing is under way.
+  // Waits for the save under way, if there is one, and reports it.
   void wait();
 
  private:
@@ -36,8 +40,8 @@ class CheckpointSaver {
   const ParameterLayout& layout_;
   std::function<void(const TrainingState&, double)> on_saved_;
   std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed_;
-  TrainingState state_;          // of the save under way
-  std::future<double> writing_;  // seconds it took
+  TrainingState state_;          // the state that the save under way writes
+  std::future<double> writing_;  // the seconds that it took
 };
 
 }  // namespace lmtrain

@@ -1,5 +1,4 @@
-// The locations that a user may point eval and generate at: a run folder, a checkpoint, or a HF
-// Llama folder.
+// A user may point eval and generate at a run folder, a checkpoint, or a HF Llama folder.
 #pragma once
 
 #include <exception>
@@ -12,24 +11,26 @@
 
 namespace lmtrain {
 
-// transformers' default, for a config.json without the key.
+// transformers takes this size for a config.json without vocab_size.
 inline constexpr int64_t kLlamaDefaultVocabSize = 32000;
 
 struct ModelLocation {
   std::filesystem::path folder;              // the model: config.json, model.safetensors
   std::optional<std::filesystem::path> run;  // the run it belongs to
-  bool is_checkpoint = false;                // verified
+  bool is_checkpoint = false;                // lmtrain wrote the folder, and it was verified
 };
 
-// Error(kUsage) when the path does not exist or is no model, Error(kCheckpoint) when the checkpoint
-// is damaged.
+// Finds the model at `path`. A run folder gives its newest valid checkpoint. A checkpoint is
+// verified but for optimizer.safetensors and state.json; in a HF folder only config.json is looked
+// for. Throws Error(kUsage) when the path does not exist or holds no model, Error(kCheckpoint) when
+// the checkpoint, or all of the run's, are damaged.
 ModelLocation locate_model(const std::filesystem::path& path);
 
-// Whether the checkpoint of a run was removed since it was located: the process that trains the run
-// keeps only the newest ones. Says so in a note.
+// Returns whether the checkpoint of a run was removed since it was located: the process that trains
+// the run keeps only the newest ones. If so, a note in the log says it.
 bool was_removed(const ModelLocation& location);
-// Returns work(locate_model(path)). Where that fails since the checkpoint was removed meanwhile,
-// the newest then is taken.
+// Returns work(locate_model(path)). When `work` throws and was_removed() is true, the model is
+// located again and `work` is called again, so it must be repeatable.
 template <class Work>
 auto with_located_model(const std::filesystem::path& path, const Work& work) {
   for (;;) {
@@ -42,9 +43,11 @@ auto with_located_model(const std::filesystem::path& path, const Work& work) {
   }
 }
 
-// The model of a location: its config.json.
+// Reads the architecture from the location's config.json. Throws Error(kConfig) when lmtrain has no
+// such model.
 ModelConfig located_model_config(const ModelLocation& location);
-// max_position_embeddings of its config.json, 2048 when absent (transformers' default).
+// Returns max_position_embeddings, in tokens, from the location's config.json; 2048 when the key is
+// absent (the default of transformers). Throws Error(kConfig) when it is no integer from 1 to 2^30.
 int64_t located_max_length(const ModelLocation& location);
 
 }  // namespace lmtrain

@@ -1,5 +1,6 @@
-// Checkpoints that a run no longer needs are removed, and never through a symbolic link: where one
-// was moved elsewhere and a link left in its place, the link alone goes. Error(kIo).
+// These functions remove checkpoints, and never through a symbolic link: where a checkpoint was
+// moved elsewhere and a link was left in its place, only the link is removed. All throw Error(kIo)
+// when the system refuses.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,15 @@
 
 namespace lmtrain {
 
-// The manifest goes first, so that a half-removed checkpoint is not taken for whole. Missing is
-// fine.
+// Removes the manifest first, so that a half-removed checkpoint is not taken for whole. It is no
+// error when there is no checkpoint of this step.
 void remove_checkpoint(const RunFolder& run, int64_t step);
 
-// All of them, and checkpoints() itself; all manifests first.
+// Removes all checkpoints of the run and the folder checkpoints() itself; all manifests go first.
 void remove_checkpoints(const RunFolder& run);
 
-// Removes those of the trial of random restart that began with `seed`. A trial whose whole folder
-// has become a link keeps them.
+// Removes the checkpoints of the trial of random restart that began with `seed`. Nothing is removed
+// where the folder of the trial, or the folder of all trials, has become a link.
 void remove_trial_checkpoints(const RunFolder& run, int64_t seed);
 
 }  // namespace lmtrain

@@ -152,6 +152,7 @@ RunConfig read_run_config(const RunFolder& run) {
     return {parse_config(text, run.config().string(), {}, InitFrom::kSkip),
             seal_of(text) == Seal::kGood, identity_of(run, text)};
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kIo) throw;
     throw Error(ErrorKind::kCheckpoint,
                 str(error.what(), "\nthis is the config of a run, and damaged",
                     kept ? "; " + put_back(kept->file, run) : ""));

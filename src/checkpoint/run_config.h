@@ -1,10 +1,10 @@
-// The config.json of a run: its settings and its identity, sealed with a digest (config/digest.h),
-// checked by every reader, and kept in config_history/ as often as it was written, so that no
-// former one is lost.
+// The config.json of a run holds its settings and its identity, sealed with a digest
+// (config/digest.h) that every reader checks. Each config that is written is also kept in
+// config_history/, so that no former one is lost.
 //
-// config_history/0002_step_00001000.json is the second config, in force from that step on. It is
-// written before config.json is replaced, so a kill between the two leaves one there that never
-// came into force.
+// config_history/0002_step_00001000.json is the second config, in force from step 1000 on. It is
+// written before config.json is replaced, so after a kill between the two the newest file there may
+// never have come into force.
 #pragma once
 
 #include <string>
@@ -21,15 +21,18 @@ struct RunConfig {
   RunIdentity identity;
 };
 
-// Error(kCheckpoint) when the digest does not fit, or is gone although the run had one, or the file
-// is that of another run, naming each value that the kept config has otherwise; also when it is no
-// config. Error(kUsage) when there is none.
+// Throws Error(kCheckpoint) when the digest does not fit, is gone although the run had one, or the
+// file belongs to another run; the message names each value that differs from the config kept in
+// config_history/. The same error is thrown when the text is no config. Throws Error(kUsage) when
+// there is no config.json. The identity is that of the files; run.identity() is not read.
 RunConfig read_run_config(const RunFolder& run);
-// The same with `overrides` as typed after --set; what is wrong with them is Error(kConfig).
+// Returns the same config with `overrides` applied, each KEY=VALUE as typed after --set. Throws as
+// above, and Error(kConfig) when an override, or the text, is wrong.
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
 
-// Writes the config that is in force from `step` on, with the identity of `run`, and keeps it. The
-// folder's lock must be held.
+// Writes `config`, in force from `step` on, with run.identity(), as config.json, and before that in
+// config_history/, unless the newest file there has the same text. The folder's lock must be held.
+// Throws Error(kIo).
 void write_run_config(const RunFolder& run, const Config& config, int64_t step);
 
 }  // namespace lmtrain

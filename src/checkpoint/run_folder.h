@@ -1,5 +1,5 @@
-// The files of a run folder (docs/formats/run_folder.md), which run it holds, and who may write to
-// it.
+// A RunFolder knows the files of a run folder (docs/formats/run_folder.md), which run it holds, and
+// who may write to it.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@
 
 namespace lmtrain {
 
-// The name of what belongs to a step: step_00001000.
+// Returns the name of what belongs to a step: "step_00001000" for 1000. Larger steps have more than
+// 8 digits.
 std::string step_name(int64_t step);
 
 class RunFolder {
  public:
-  // Without an identity it is not asked which run a checkpoint is of.
+  // Creates and reads nothing. With an empty identity nobody checks which run a checkpoint belongs
+  // to.
   explicit RunFolder(std::filesystem::path path, RunIdentity identity = {})
       : path_(std::move(path)), identity_(std::move(identity)) {}
 
@@ -33,7 +35,7 @@ class RunFolder {
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path config_history() const { return path_ / "config_history"; }
-  // The folder of the trials of random restart.
+  // The folder that holds one folder for each trial of random restart.
   std::filesystem::path trials() const { return path_ / "trials"; }
   // checkpoints/step_00001000
   std::filesystem::path checkpoint(int64_t step) const;
@@ -42,16 +44,17 @@ class RunFolder {
 
   // A folder holds a run once its config.json exists.
   bool holds_run() const { return is_there(config()); }
-  // Error(kIo) when the folder is gone: it was deleted or moved while the run was trained. A
-  // process that trains asks before it creates a folder in it, so that it never begins the folder
-  // anew.
+  // Throws Error(kIo) when the folder is gone: it was deleted or moved while the run was trained. A
+  // process that trains calls this before it creates a folder in it, so that it never creates the
+  // run folder anew.
   void require_there() const;
-  // Steps of the checkpoints that were published, newest first. Error(kIo) when the folder is there
-  // and cannot be listed.
+  // Returns the steps of the checkpoints that were published, newest first; whether they are
+  // damaged is not looked at. Throws Error(kIo) when checkpoints() exists and cannot be listed.
   std::vector<int64_t> checkpoint_steps() const;
-  // Removes what a killed process left unfinished.
+  // Removes the unfinished checkpoints that a killed process left. The lock must be held.
   void remove_unfinished() const;
-  // Creates the folder and takes its lock. Error(kUsage) when another process holds it.
+  // Creates the folder if need be and takes its lock. Throws Error(kUsage) when another process
+  // holds it.
   RunLock lock() const;
 
  private:

@@ -1,8 +1,8 @@
-// Which run a folder holds, and so which checkpoints belong there.
+// The identity of a run says which checkpoints belong in its folder.
 //
-// A run has an id: 128 random bits, drawn when it begins. Its config.json holds the id under the
-// key "identity", and state.json of each of its checkpoints under the key "run". A checkpoint with
-// another id is foreign, and a run never goes on from it. The id decides no bit of a result.
+// A run has an id: 128 random bits, drawn when it begins. Its config.json holds the id at
+// /identity/run, and state.json of each of its checkpoints at /run. A run never goes on from a
+// checkpoint with another id. No result depends on the id.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr const char* kIdentityKey = "identity";
 // The checkpoint of another run that a branch begins at.
 struct BranchPoint {
   std::string run;                // the other run's id; empty where it has none
-  std::filesystem::path run_dir;  // its folder, when the branch began
+  std::filesystem::path run_dir;  // the other run's folder when the branch began
   int64_t step = 0;
   bool operator==(const BranchPoint&) const = default;
 };
@@ -26,15 +26,18 @@ struct BranchPoint {
 struct RunIdentity {
   std::string id{};  // 32 hexadecimal digits; empty: an earlier lmtrain began the run
   std::optional<BranchPoint> branch_of{};
-  std::string init_from{};  // digest of the weights that the run was given; empty: none, or unknown
+  // The digest is empty when the run was given no weights, or an earlier lmtrain began it.
+  std::string init_from{};  // digest of the weights that the run was given
   bool operator==(const RunIdentity&) const = default;
 };
 
-// An id that no other run has.
+// Draws an id: 32 hexadecimal digits from the random device of the system.
 std::string new_run_id();
 
+// Returns the value of the key "identity", for a run's config.json.
 nlohmann::ordered_json identity_json(const RunIdentity& identity);
-// The identity in a run's config.json; an empty one where the key is missing or is none.
+// Returns the identity in a run's config.json; an empty one when the key is missing or its value is
+// no identity. Never throws.
 RunIdentity identity_in(const nlohmann::json& config);
 
 }  // namespace lmtrain

@@ -1,9 +1,9 @@
-// The lock of a run folder: one process at a time writes there.
+// The lock of a run folder lets one process at a time write there.
 //
-// It is held twice, by flock on the folder itself and on the file .lock in it. The folder cannot be
-// deleted and leave the run in place, as .lock can. The file serves where a file system locks no
-// folders (NFS), and keeps out earlier versions, which know .lock alone. Released on destruction or
-// death of the process.
+// It is taken twice, by flock on the folder itself and on the file .lock in it. A user may delete
+// .lock while the run is trained, but not the folder without its run. The file serves where a file
+// system cannot lock folders (NFS), and keeps out earlier versions, which know .lock alone. The
+// lock is released when the object is destroyed or the process dies.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace lmtrain {
 
 class RunLock {
  public:
-  // False when another process holds the lock of `folder`, which must be there. Error(kIo) when the
-  // system refuses.
+  // Takes the lock without waiting. Returns false when another process holds it. `folder` must
+  // exist. Throws Error(kIo) when the system refuses.
   bool try_acquire(const std::filesystem::path& folder);
 
  private:

@@ -1,5 +1,5 @@
-// Everything that resume restores besides weights and optimizer buffers: state.json of a
-// checkpoint. Randomness is counter-based, so there is no generator among it.
+// The training state is everything that resume restores besides weights and optimizer buffers. It
+// is state.json of a checkpoint. Random numbers are counter-based, so it holds no generator.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,29 @@ namespace lmtrain {
 
 struct TrainingState {
   std::string run;                   // id of the run (run_identity.h); empty: an earlier lmtrain's
-  int64_t seed = 0;                  // of the initial weights
+  int64_t seed = 0;                  // the run's seed; with random restart, the trial's
   int64_t step = 0;                  // updates applied
-  int64_t batch = 0;                 // next position in the order of data; skipped batches count
+  int64_t batch = 0;                 // number of the next batch in the order of data, from 0
   int64_t tokens = 0;                // targets of the applied updates
   double elapsed = 0;                // seconds of training, over all resumes
-  std::optional<double> loss;        // of the last update
-  std::optional<double> eval_loss;   // of the last evaluation
-  std::optional<int64_t> eval_step;  // at which it was made
+  std::optional<double> loss;        // the last update's, nats per token; none: none yet, or NaN
+  std::optional<double> eval_loss;   // the last evaluation's, in nats per token; none likewise
+  std::optional<int64_t> eval_step;  // the step of the last evaluation
   bool eval_pending = false;         // an evaluation was due at this step and a signal came first
-  std::string fingerprint;           // of the data
+  std::string fingerprint;           // identifies the training data
   RunLength planned;                 // the length the run began with
-  std::vector<Replan> replans;       // changes of it on resume
-  RunLength total;                   // its length after them
+  std::vector<Replan> replans;       // each change of the length on resume
+  RunLength total;                   // the length after these changes
   GuardState guard;
-  std::optional<LossScale> loss_scale;  // fp16 alone
+  std::optional<LossScale> loss_scale;  // with fp16 alone
   bool kept = false;                    // the checkpoint of this step is never removed
-  MicroBatchLimits micro;               // where memory did not hold batch.micro_tokens
+  MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
+// Returns the JSON text of state.json.
 std::string state_to_text(const TrainingState& state);
-// Error(kCheckpoint) naming `origin`.
+// Throws Error(kCheckpoint) that names `origin` when the text is no state, or one of another
+// version of the format.
 TrainingState parse_state(const std::string& text, const std::string& origin);
 
 }  // namespace lmtrain

@@ -4,17 +4,33 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/json_number.h"
+#include "formats/json_fields.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+using Fields = JsonFields<Json>;
+
+}  // namespace
+
+static void list_fields(Fields& json, TrialResult& result) {
+  json.field("attempt", result.attempt);
+  json.field("seed", result.seed);
+  json.field("diverged", result.diverged);
+  json.field("continued", result.continued);
+  json.field("reason", result.reason);
+  json.field("step", result.step);
+  json.field("tokens", result.tokens);
+  json.field("first_eval_loss", result.first_loss);
+  json.field("eval_loss", result.loss);
+}
+
+namespace {
 
 constexpr const char* kTrialFile = "trial.json";
 
@@ -30,15 +46,7 @@ TrialResult read_trial(const fs::path& file) {
   try {
     const Json json = Json::parse(read_file(file));
     TrialResult result;
-    result.attempt = json.at("attempt").get<int64_t>();
-    result.seed = json.at("seed").get<int64_t>();
-    result.diverged = json.at("diverged").get<bool>();
-    result.continued = json.at("continued").get<bool>();
-    result.reason = json.at("reason").get<std::string>();
-    result.step = json.at("step").get<int64_t>();
-    result.tokens = json.at("tokens").get<int64_t>();
-    result.first_loss = number_if_any(json.at("first_eval_loss"));
-    result.loss = number_if_any(json.at("eval_loss"));
+    Fields::read(json, result);
     const bool counts = result.attempt >= 0 && result.attempt <= kMostAttempts &&
                         result.seed >= 0 && result.step >= 0 && result.tokens >= 0;
     if (!counts) throw no_result("a number is out of range");
@@ -93,15 +101,8 @@ std::vector<TrialResult> read_trials(const RunFolder& run) {
 }
 
 void write_trial(const RunFolder& run, const TrialResult& result) {
-  const Json json = {{"attempt", result.attempt},
-                     {"seed", result.seed},
-                     {"diverged", result.diverged},
-                     {"continued", result.continued},
-                     {"reason", result.reason},
-                     {"step", result.step},
-                     {"tokens", result.tokens},
-                     {"first_eval_loss", finite_or_null(result.first_loss)},
-                     {"eval_loss", finite_or_null(result.loss)}};
+  Json json = Json::object();
+  Fields::write(json, result);
   const fs::path folder = trial_folder(run, result.seed).path();
   lmtrain::create_directories(folder);
   write_file_atomic(folder / kTrialFile,

@@ -1,8 +1,8 @@
-// The trials of random restart: where they lie, what came out of each, and which is the best.
+// Random restart trains the beginning of a run from several seeds and goes on with the best one.
 //
-// A trial is the beginning of the run from another seed, in RUN/trials/seed_N with a metrics.jsonl
-// of its own. Its result is RUN/trials/seed_N/trial.json, written when it has ended; all that
-// random restart decides is a function of these files.
+// Each such beginning is a trial. It has its folder RUN/trials/seed_N with a metrics.jsonl of its
+// own. Its result, trial.json in that folder, is written when it has ended; all decisions of random
+// restart depend on these files alone.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,38 @@
 namespace lmtrain {
 
 struct TrialResult {
-  int64_t attempt = 0;  // from 0; all seeds that are compared with each other have the same
+  int64_t attempt = 0;  // from 0; trials are compared with those of the same attempt
   int64_t seed = 0;
   bool diverged = false;   // the guard ended it, as a trial or later
   bool continued = false;  // it was the best and became the run
   std::string reason;      // why it diverged
+  // Updates, and their targets, when the trial ended.
   int64_t step = 0, tokens = 0;
-  std::optional<double> first_loss, loss;  // held-out, at step 0 and at the end; none: not finite,
-                                           // or no held-out text
-  // It has not diverged and its held-out loss, if there is one, is below that of step 0.
+  // These are in nats per token. A loss is absent when it is not finite, or there is no held-out
+  // text.
+  std::optional<double> first_loss, loss;  // held-out, at step 0 and at the end
+  // True when the trial has not diverged and its held-out loss, if there is held-out text, is
+  // finite and below that of step 0.
   bool converged() const;
 };
 
-// The config of the run that `seed` alone would be: under vary "init" the order of data stays.
+// Returns the config of the trial with this seed. With restart.vary "init" the order of data stays
+// that of `config`, so data.seed is set to its present value.
 Config config_of_seed(Config config, int64_t seed);
 
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
-// In the order of attempt and seed. Error(kCheckpoint) for a trial.json that is none.
+// Returns the results of the trials that have ended, sorted by attempt, then seed. Throws
+// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder.
 std::vector<TrialResult> read_trials(const RunFolder& run);
+// Writes or replaces trial.json, and creates the trial's folder if need be. Throws Error(kIo).
 void write_trial(const RunFolder& run, const TrialResult& result);
 
-// The trial with the lowest held-out loss (of equal ones the first); none when all have diverged.
+// Returns the trial with the lowest held-out loss, the first of equal ones; trials that diverged,
+// or whose loss at the end is not finite, are left out. Without held-out text it is the first that
+// did not diverge. None when no trial is left.
 std::optional<TrialResult> best_trial(const std::vector<TrialResult>& trials);
-// For people: a line a trial, the best marked, and mean and spread of the losses.
+// Returns a table for people, a line for each trial. The one with `best_seed` is marked; below are
+// mean, standard deviation and range of the losses.
 std::string trial_table(const std::vector<TrialResult>& trials, int64_t best_seed);
 
 }  // namespace lmtrain

@@ -6,10 +6,10 @@
 #include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/terminal/log.h"
+#include "base/terminal/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/table.h"
 #include "cli/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct BenchArguments {
   std::string config;
   std::vector<std::string> overrides;
   int64_t steps = BenchOptions{}.steps;
@@ -110,7 +110,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
          block("step", steps) + block("ms in", phases) + block("memory", memory);
 }
 
-int bench(const Options& options) {
+int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
@@ -141,7 +141,7 @@ int bench(const Options& options) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
       "bench", "Step time, throughput and peak memory of every length, on random tokens");
   add_config_options(*command, options->config, options->overrides);

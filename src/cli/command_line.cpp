@@ -87,6 +87,22 @@ std::string no_such_option(const CLI::App& app, const std::string& word, const s
              nearest.empty() ? "; run " : " Run ", command, " --help");
 }
 
+// For "train.steps=10" without --set, and "--set train.steps 10"; empty where it is neither.
+std::string setting_without_option(const CLI::App& app, const std::string& two_before,
+                                   const std::string& before, const std::string& word) {
+  if (app.get_option_no_throw("--set") == nullptr) return "";
+  const auto told = [](const std::string& setting) {
+    return str("a setting is given as one word with --set: --set ", setting);
+  };
+  const size_t equals = word.find('=');
+  if (equals != std::string::npos && before != "--set" &&
+      setting_named(word.substr(0, equals)).exact)
+    return told(word);
+  if (two_before == "--set" && before.find('=') == std::string::npos && setting_named(before).exact)
+    return told(str(before, "=", word));
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
@@ -110,7 +126,13 @@ std::string unknown_word(const CLI::App& app, const std::vector<std::string>& ar
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     const std::string& word = arguments[i];
     if (!is_option(word)) {
-      if (command->get_subcommands(nullptr).empty()) continue;
+      if (command->get_subcommands(nullptr).empty()) {
+        const std::string before = i > 0 ? arguments[i - 1] : "";
+        const std::string setting =
+            setting_without_option(*command, i > 1 ? arguments[i - 2] : "", before, word);
+        if (!setting.empty()) return setting;
+        continue;
+      }
       const CLI::App* next = command_named(*command, word);
       if (next == nullptr) return no_such_command(*command, word);
       command = next;

@@ -1,5 +1,5 @@
-// The words of a command line: `help` and `version` as people type them, and what was probably
-// meant by a command or an option that does not exist. CLI11 reads everything else.
+// Reads the words of a command line that CLI11 does not: `help` and `version` as people type them,
+// and commands or options that do not exist, for which it finds what was probably meant.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,16 +8,16 @@
 
 namespace lmtrain {
 
-// The arguments without the program's name, with the words that other programs know turned into
-// options: `version` is --version, `help` is --help, `help train` is train --help.
+// Returns the arguments without the program's name, with the words that other programs know turned
+// into options: `version` is --version, `help` is --help, `help train` is train --help.
 std::vector<std::string> arguments_of(int argc, const char* const* argv);
 
-// A message when the first argument should be a command and is none; else empty.
+// Returns a message when the first argument should be a command and is none; else empty.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
-// A message about the first word that is neither a command nor an option, with the nearest one, or
-// with `--set` for the name of a setting; empty when every word is known. For arguments that CLI11
-// has refused.
+// Returns a message about the first word that is neither a command nor an option, with the nearest
+// one, or with `--set` for the name of a setting; empty when every word is known. Call it for
+// arguments that CLI11 has refused.
 std::string unknown_word(const CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace lmtrain

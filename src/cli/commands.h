@@ -1,6 +1,6 @@
-// One function a command. Each adds its options to `app` and leaves in `action` what to do when the
-// command is chosen: a function that returns the exit code. Errors are thrown; main turns them into
-// messages and exit codes.
+// Each function adds one command with its options to `app`; when that command is chosen on the
+// command line, `action` becomes the function that does it and returns the exit code. `action` must
+// outlive the parsing. Errors are thrown; main turns them into messages and exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -10,14 +10,14 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct ConfigArguments {
   std::string key;
   std::string config;
   std::vector<std::string> overrides;
   bool json = false;
 };
 
-int show(const Options& options) {
+int show(const ConfigArguments& options) {
   const Config config = load_new_config(options.config, options.overrides);
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
@@ -30,7 +30,7 @@ int show(const Options& options) {
 }  // namespace
 
 void add_config_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConfigArguments>();
   CLI::App* command = app.add_subcommand("config", "Explain, describe or show configurations");
   command->require_subcommand(1);
 

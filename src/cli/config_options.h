@@ -1,4 +1,4 @@
-// The config of a command, and what is changed in it.
+// Adds the options for the config of a command and for changes to it, and loads that config.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,8 @@
 
 namespace lmtrain {
 
+// Adds the argument for the path of the config file, and --set, whose KEY=VALUE go to `overrides`.
+// Both must live until the command line is parsed.
 inline void add_config_options(CLI::App& command, std::string& config,
                                std::vector<std::string>& overrides) {
   command.add_option("config", config, "The run configuration, a JSON file")->required();
@@ -18,7 +20,8 @@ inline void add_config_options(CLI::App& command, std::string& config,
       ->allow_extra_args(false);
 }
 
-// The config of a run to begin. `init_from` may name a run: its newest valid checkpoint is meant.
+// Loads the config of a run to begin from the file `config`. Where `init_from` names a run, its
+// newest valid checkpoint is taken. Throws the errors of load_config and newest_checkpoint_of.
 inline Config load_new_config(const std::string& config,
                               const std::vector<std::string>& overrides) {
   return load_config(config, overrides, InitFrom::kRead, newest_checkpoint_of);

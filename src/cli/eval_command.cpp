@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
+#include "config/units.h"
 #include "corpus/prepare.h"
 #include "run/eval_data.h"
 #include "tools/loaded_model.h"
@@ -22,11 +23,12 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct EvalArguments {
   std::string target;
   std::vector<std::string> data;
-  std::string format;      // empty: the run's
-  std::string text_field;  // empty: the run's
+  std::string format;        // empty: the run's
+  std::string text_field;    // empty: the run's
+  std::string max_document;  // empty: the run's
   int64_t max_length = 0;
   std::string precision = "fp32";
   std::string device = "auto";
@@ -42,24 +44,27 @@ struct Target {
 };
 
 // How to read --data: as said, else as the run's own text.
-DataConfig format_of(const Options& options, const ModelLocation& target) {
+DataConfig format_of(const EvalArguments& options, const ModelLocation& target) {
   DataConfig format = text_reading_of(target);
   if (!options.format.empty()) format.format = value_named<DataFormat>(options.format).value();
   if (!options.text_field.empty()) format.text_field = options.text_field;
+  if (!options.max_document.empty())
+    format.max_document = parse_bytes(options.max_document).value();
   return format;
 }
 
-// What the readers of text say names settings, and these were typed as options.
-void tokenize_documents(const Options& options, const DataConfig& format, const LoadedModel& loaded,
-                        const std::filesystem::path& shard) {
+// The errors of the readers name settings, which were typed here as options.
+void tokenize_documents(const EvalArguments& options, const DataConfig& format,
+                        const LoadedModel& loaded, const std::filesystem::path& shard) {
   try {
-    tokenize_paths(options.data, format.format, format.text_field, loaded.tokenizer_path(),
-                   loaded.add_bos(), loaded.add_eos(), shard, loaded.num_threads());
+    tokenize_paths(options.data, format, loaded.tokenizer_path(), loaded.add_bos(),
+                   loaded.add_eos(), shard, loaded.num_threads());
   } catch (const Error& error) {
     std::string message = error.what();
     for (const auto& [setting, option] :
          {std::pair<std::string_view, std::string_view>{"data.text_field", "--text-field"},
-          {"data.format", "--format"}}) {
+          {"data.format", "--format"},
+          {"data.max_document", "--max-document"}}) {
       for (size_t at = 0; (at = message.find(setting, at)) != std::string::npos;)
         message.replace(at, setting.size(), option);
     }
@@ -67,15 +72,16 @@ void tokenize_documents(const Options& options, const DataConfig& format, const 
   }
 }
 
-int evaluate_model(const Options& options) {
+int evaluate_model(const EvalArguments& options) {
   if (options.data.empty() && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
   }
-  if (options.data.empty() && !(options.format.empty() && options.text_field.empty())) {
+  if (options.data.empty() &&
+      !(options.format.empty() && options.text_field.empty() && options.max_document.empty())) {
     throw Error(ErrorKind::kUsage,
-                "--format and --text-field say how --data is read; a run's held-out text is "
-                "prepared already");
+                "--format, --text-field and --max-document say how --data is read; a run's "
+                "held-out text is prepared already");
   }
   Target target = with_located_model(options.target, [&](const ModelLocation& location) {
     LoadedModel model(location,
@@ -129,7 +135,7 @@ int evaluate_model(const Options& options) {
 }  // namespace
 
 void add_eval_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalArguments>();
   CLI::App* command =
       app.add_subcommand("eval", "Loss of a model over documents, every target once");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
@@ -151,6 +157,11 @@ void add_eval_command(CLI::App& app, Action& action) {
                    "The field or column that holds the text (default: the run's, else text)")
       ->type_name("NAME");
   command
+      ->add_option("--max-document", options->max_document,
+                   "Bytes that a document of --data may have (default: the run's, else 1GiB)")
+      ->type_name("BYTES")
+      ->check(bytes_above_zero());
+  command
       ->add_option("--max-length", options->max_length,
                    "Targets of a window (default: the model's)")
       ->check(positive_integer());
@@ -166,7 +177,7 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->check(positive_integer())
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer,
-                      "A sentencepiece .model (default: the folder's)");
+                      "A sentencepiece .model or a tokenizer.json (default: the folder's)");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback(
       [options, &action] { action = [options] { return evaluate_model(*options); }; });

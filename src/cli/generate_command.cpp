@@ -11,7 +11,7 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct GenerateArguments {
   std::string target;
   std::string prompt;
   std::string precision = "fp32";
@@ -20,7 +20,7 @@ struct Options {
   GenerateOptions sampling;
 };
 
-int generate_text(Options options) {
+int generate_text(GenerateArguments options) {
   auto loaded = with_located_model(options.target, [&](const ModelLocation& location) {
     return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
   });
@@ -56,7 +56,7 @@ int generate_text(Options options) {
 }  // namespace
 
 void add_generate_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateArguments>();
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required();
@@ -83,7 +83,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(device_name())
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer,
-                      "A sentencepiece model (default: tokenizer.model of the folder)");
+                      "A sentencepiece model or a tokenizer.json (default: the folder's)");
   command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
 }
 

@@ -79,11 +79,11 @@ int take_part(const Launch& launch, const std::function<int()>& lead) {
     g_joined = nullptr;
     return code;
   } catch (const StopRequested& stop) {
-    give_up(128 + stop.signal, str("stopped by signal ", stop.signal));
+    give_up(stop.exit_code(), stop.message());
     throw;
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
-    give_up(exit_code(failure.kind), failure.message);
+    give_up(failure.exit_code, failure.message);
     throw;
   }
 }

@@ -1,6 +1,6 @@
-// The length of rows over a run, drawn in characters: a line a length, the longest on top, from the
-// run's beginning on the left to its end on the right; the darker, the more of the batches there
-// have this length.
+// Draws the length of rows over a run in characters. Each length has a line, the longest on top,
+// from the run's beginning on the left to its end on the right. The darker a character, the more of
+// the batches there have this length.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@
 
 namespace lmtrain {
 
-// `shares` is [column][index into lengths], each column adding up to 1 (train/plan.h). `blocks`:
+// Returns the picture, some lines of text. `shares` is [column][index into lengths], and each
+// column adds up to 1 (length_shares of train/plan.h). `lengths` ascend. If `blocks`, it is drawn
 // with Unicode's blocks, else in ASCII.
 std::string length_picture(const std::vector<std::vector<double>>& shares,
                            const std::vector<int64_t>& lengths, bool blocks);
 
-// Characters in a line of standard output: the terminal's, within reason; 80 when it is none.
+// Returns the characters in a line of standard output: those of the terminal, from 40 to 160; 80
+// when it is none.
 int64_t output_columns();
 bool output_is_terminal();
 

@@ -53,8 +53,8 @@ int run_action(const Action& action) {
     log_error(lost.what());
     return lost.exit_code();
   } catch (const StopRequested& stop) {
-    log_error(str("stopped by signal ", stop.signal));
-    return 128 + stop.signal;
+    log_error(stop.message());
+    return stop.exit_code();
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     return report(failure.kind, failure.message);

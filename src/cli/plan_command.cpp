@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/terminal/log.h"
+#include "base/terminal/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/length_picture.h"
-#include "cli/table.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "run/run_warnings.h"
@@ -22,10 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct PlanArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::string run_dir;
+  int processes = 1;
   bool json = false;
 };
 
@@ -232,7 +233,7 @@ std::string to_text(const Shown& shown) {
                         output_is_terminal());
 }
 
-int show_plan(const Options& options) {
+int show_plan(const PlanArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   make_paths_absolute(config);
   std::vector<std::string> warnings = check_given_model(config);
@@ -249,19 +250,21 @@ int show_plan(const Options& options) {
                           .data_seed = config.data_seed(),
                           .batch_tokens = config.batch.tokens,
                           .run = run_length(config.train)});
-  const RunPlan plan = plan_run(config, data, order);
-  for (std::string& warning : run_warnings(config, order, data.eval_shard.has_value()))
+  const RunPlan plan = plan_run(config, data, order, options.processes);
+  std::optional<int64_t> eval_targets;
+  if (data.eval_shard) {
+    eval_targets = evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
+                                      *config.eval.tokens);
+  }
+  for (std::string& warning : run_warnings(config, order, eval_targets))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
   const CheckpointRoom room = checkpoint_room(config, plan, run);
-  const std::vector<std::string> obstacles = start_obstacles(config, data, run);
-  const int64_t eval_targets =
-      data.eval_shard ? evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
-                                           *config.eval.tokens)
-                      : 0;
-  const Shown shown = {config, data, order, plan, room, obstacles, eval_targets, warnings};
+  const std::vector<std::string> obstacles = start_obstacles(config, data, run, options.processes);
+  const Shown shown = {config,  data, order, plan, room, obstacles, eval_targets.value_or(0),
+                       warnings};
   if (options.json) {
     std::cout << to_json(shown).dump() << std::endl;
   } else {
@@ -273,12 +276,16 @@ int show_plan(const Options& options) {
 }  // namespace
 
 void add_plan_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand(
       "plan", "What a run would do: lengths, steps, rates, memory; trains nothing");
   add_config_options(*command, options->config, options->overrides);
   command->add_option("--run-dir", options->run_dir,
                       "The folder that the run would have (default: runs/NAME)");
+  command
+      ->add_option("--processes", options->processes,
+                   "Plan the memory of one of so many processes (default: 1)")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options, &action] { action = [options] { return show_plan(*options); }; });
 }

@@ -11,12 +11,12 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct PrepareArguments {
   std::string config;
   std::vector<std::string> overrides;
 };
 
-int prepare(const Options& options) {
+int prepare(const PrepareArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   make_paths_absolute(config);
   for (const std::string& warning : check_given_model(config)) log_warning(warning);
@@ -36,7 +36,7 @@ int prepare(const Options& options) {
 }  // namespace
 
 void add_prepare_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PrepareArguments>();
   CLI::App* command =
       app.add_subcommand("prepare", "Train the tokenizer and write the token shards, nothing else");
   add_config_options(*command, options->config, options->overrides);

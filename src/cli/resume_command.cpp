@@ -11,7 +11,7 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct ResumeArguments {
   std::string run_dir;
   std::vector<std::string> overrides;
   std::optional<int64_t> from;
@@ -19,7 +19,7 @@ struct Options {
   bool json = false;
 };
 
-int resume(const Options& options) {
+int resume(const ResumeArguments& options) {
   const RunFolder run = run_of_argument(options.run_dir);
   if (!options.branch_dir.empty()) {
     return branch_run(
@@ -37,7 +37,7 @@ int resume(const Options& options) {
 }  // namespace
 
 void add_resume_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ResumeArguments>();
   CLI::App* command =
       app.add_subcommand("resume", "Go on with a run from its newest valid checkpoint");
   command->add_option("run", options->run_dir, "The run folder")->required();

@@ -1,4 +1,4 @@
-// From what a person names to the run that is meant.
+// Finds the run that a person names on the command line.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace lmtrain {
 
-// The run in the folder `typed`, by its absolute path. Error(kUsage) when there is none, with the
-// command that was probably meant: of something inside a run the one that resumes it, of a model
-// the one that takes its weights.
+// Returns the run in the folder `typed`, by its absolute path. Throws Error(kUsage) when there is
+// none, with the command that was probably meant: for something inside a run the one that resumes
+// it, for a model the one that takes its weights.
 RunFolder run_of_argument(const std::string& typed);
 
 }  // namespace lmtrain

@@ -12,6 +12,7 @@
 #include "base/terminal/log.h"
 #include "base/terminal/log_rank.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
@@ -60,6 +61,27 @@ void warn_of_rate(const Config& before, const Config& after, const RestartableRu
   if (rise) log_warning(*rise);
 }
 
+// Where a run was made shorter than what it has done.
+void warn_of_end(const std::vector<SettingChange>& changes, const Config& config,
+                 const RestartableRun& training) {
+  const Trainer* trainer = training.trainer();
+  const bool new_length = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+    return change.key == "train.steps" || change.key == "train.tokens" ||
+           change.key == "train.epochs";
+  });
+  if (trainer == nullptr || !new_length) return;
+  const TrainingState& state = trainer->state();
+  const RunClock clock =
+      run_clock(config, trainer->order())
+          .after(static_cast<double>(state.step), static_cast<double>(state.tokens));
+  if (clock.done() <= clock.total) return;
+  log_warning(str("the run has made ", state.step, " steps of ",
+                  format_count(static_cast<double>(state.tokens)),
+                  " tokens, which is more than it is to have from here on: it ends where it is, "
+                  "at the rate that it has there, without the end of its schedule; to end it with "
+                  "a decay: lmtrain resume RUN --from STEP --run-dir NEW"));
+}
+
 void log_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) log_warning(warning);
 }
@@ -72,8 +94,11 @@ int with_the_run_there(const RunFolder& run, const Work& work) {
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     if (failure.kind != ErrorKind::kIo) throw;
-    throw Error(ErrorKind::kIo, str(failure.message, "; then go on with: lmtrain resume ",
-                                    shell_quoted(run.path().string())));
+    const std::string message = str(failure.message, "; then go on with: lmtrain resume ",
+                                    shell_quoted(run.path().string()));
+    if (dynamic_cast<const ProcessLost*>(&error) != nullptr)
+      throw ProcessLost(failure.exit_code, message);
+    throw Error(ErrorKind::kIo, message);
   }
 }
 
@@ -147,10 +172,19 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});
   processes.meet(kPrepared);
-  require_alike(processes, data.fingerprint,
-                device_description(at::kCPU, static_cast<int>(*config.threads)));
-  prepare_memory(config);
+  require_alike(
+      processes, data.fingerprint,
+      device_description(resolve_device(config.device), static_cast<int>(*config.threads)));
+  prepare_memory(config, processes.count());
   return data;
+}
+
+// A run's config.json, which is UTF-8, holds the path of its folder.
+void require_utf8(const std::filesystem::path& run) {
+  if (is_utf8(run.string())) return;
+  throw Error(ErrorKind::kUsage,
+              str("the path of the run, ", run.string(),
+                  ", is not UTF-8, and config.json cannot hold it; rename the folder"));
 }
 
 }  // namespace
@@ -170,9 +204,10 @@ PreparedData prepare_as_told(Config& config) {
     const WarningsMuted muted;
     data = prepare();
   }
-  require_alike(processes, data.fingerprint,
-                device_description(at::kCPU, static_cast<int>(*config.threads)));
-  prepare_memory(config);
+  require_alike(
+      processes, data.fingerprint,
+      device_description(resolve_device(config.device), static_cast<int>(*config.threads)));
+  prepare_memory(config, processes.count());
   return data;
 }
 
@@ -211,6 +246,7 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 }
 
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
+  require_utf8(folder.path());
   const RunLock lock = lock_run(folder);
   auto [before, sealed, identity] = read_run_config(folder);
   const bool has_id = !identity.id.empty();
@@ -235,6 +271,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_rate(before, config, training);
+  warn_of_end(changes, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
   if (!sealed || moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
@@ -242,6 +279,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
 
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json) {
+  require_utf8(branch.run_dir);
   require_new_run(RunFolder(branch.run_dir));
   const RunConfig origin = read_run_config(folder);
   const RunFolder from(folder.path(), origin.identity);

@@ -1,5 +1,5 @@
-// The steps that train and resume share: from a config and a run folder to a run that is ready to
-// train, and the training itself.
+// Does the steps that train and resume share: makes a run that is ready to train from a config and
+// a run folder, and trains it.
 #pragma once
 
 #include <optional>
@@ -12,36 +12,44 @@
 
 namespace lmtrain {
 
-// Resolves the config on this machine, prepares the data and builds the run from where it stands.
+// Resolves `config` on this machine, prepares the data and builds the run from where it stands in
+// its folder, which must be locked. With several processes only the first calls it, and the others
+// get the config and prepare with it.
 RestartableRun make_run(Config& config, const RunFolder& run);
-// The same for a run that begins, where what it is given must fit together; gives `run` its
-// identity. The folder is not looked into. Error(kIo) when there is no room for a checkpoint, a
-// warning when there is none for all of them.
+// Does the same for a run that begins, and gives `run` its identity. The folder is not looked into,
+// and need not be locked. Checks the weights of init_from (run/given_model.h) first. Throws
+// Error(kIo) when there is no room for one checkpoint, and warns when there is none for all of
+// them.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
-// The part of the two functions above that the other processes do, where there are several: takes
-// the run's config from it, resolves what depends on this process, and prepares or finds the data.
+// Does the part of the two functions above that falls to the other processes, where there are
+// several. `config` is the one that the first has told them; what depends on the process is
+// resolved in it, and the data are prepared, or found where another process of this machine has
+// done so.
 PreparedData prepare_as_told(Config& config);
 
 // Takes the lock of the run folder, which is made if it is missing; from then on the log is also
 // kept there.
 RunLock lock_run(const RunFolder& run);
 
-// Trains with the config already written to the run folder. The final status goes to stdout if
-// `json`, or where that is no terminal. The exit code. An Error(kIo) says with which command the
-// run goes on once its cause is removed.
+// Trains and returns the exit code. The folder must be locked and hold the config. The final status
+// goes to stdout if `json`, or where stdout is no terminal. An Error(kIo) says with which command
+// the run goes on once its cause is removed.
 int train_run(const RunFolder& run, RestartableRun& training, bool json);
 
-// Goes on with the run in `folder`; `overrides` as typed after --set become part of its config.
+// Locks the run in `folder`, goes on with it and returns the exit code. `overrides`, as typed after
+// --set, become part of its config.
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json);
 
-// Where a branch begins; without a step at the newest valid checkpoint.
+// Tells at which step a branch begins, and in which new folder; without a step it begins at the
+// newest valid checkpoint.
 struct Branch {
   std::optional<int64_t> step;
   std::filesystem::path run_dir;
 };
-// Begins a new run from a checkpoint of the run in `folder`, which is only read. Where the process
-// that trains that run removes the newest while it is copied, the newest one then is taken.
+// Begins a new run from a checkpoint of the run in `folder`, which is only read, trains it and
+// returns the exit code. Where the process that trains that run removes the newest checkpoint while
+// it is copied, the one that is then the newest is taken. Throws the errors of require_new_run.
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json);
 

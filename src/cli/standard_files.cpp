@@ -3,7 +3,6 @@
 // is printed to descriptor 2 would then be written into a checkpoint.
 //
 // This runs before main() and before the libraries are initialised, as these may open files too.
-// The descriptors last through the second start of short_spin.cpp.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -16,7 +16,7 @@
 namespace lmtrain {
 namespace {
 
-struct Options {
+struct TrainArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::string run_dir;
@@ -39,7 +39,7 @@ void warn_of_overlooked(const Config& given, const RunFolder& run,
       "; to change one: lmtrain resume ", shell_quoted(run.path().string()), " --set KEY=VALUE"));
 }
 
-int train(const Options& options) {
+int train(const TrainArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
@@ -70,7 +70,7 @@ int train(const Options& options) {
 }  // namespace
 
 void add_train_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train the model that a config describes");
   add_config_options(*command, options->config, options->overrides);
   command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)");

@@ -1,4 +1,4 @@
-// Checks of option values whose message says what is allowed; CLI11's own print the limits of
+// Checks option values, with messages that say what is allowed; those of CLI11 print the limits of
 // double.
 #pragma once
 
@@ -15,9 +15,11 @@
 #include "base/text.h"
 #include "config/enums.h"
 #include "config/settings.h"
+#include "config/units.h"
 
 namespace lmtrain {
 
+// Makes a validator that refuses text for which `holds` is false; its message says to give `what`.
 inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
   return CLI::Validator(
       [what, holds](std::string& text) {
@@ -26,7 +28,7 @@ inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::
       "");
 }
 
-// The whole of `text` as a number; NaN when it is none.
+// Returns the whole of `text` as a number; NaN when it is none.
 inline double number_of(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -58,8 +60,13 @@ inline CLI::Validator fraction() {
     return number_of(text) >= 0 && number_of(text) <= 1;
   });
 }
-// The precisions of evaluation and sampling: in fp8 a result would depend on what else is in its
-// batch.
+// Allows an amount of memory above 0.
+inline CLI::Validator bytes_above_zero() {
+  return allowed("bytes above 0, such as 512MB or 2GiB",
+                 [](const std::string& text) { return parse_bytes(text).value_or(0) > 0; });
+}
+// Allows the precisions of evaluation and sampling; in fp8 a result would depend on what else is in
+// its batch.
 inline CLI::Validator precision_of_weights() {
   return CLI::Validator(
       [](std::string& text) {
@@ -74,7 +81,7 @@ inline CLI::Validator precision_of_weights() {
       },
       "");
 }
-// Token ids are not evaluated: `eval` makes them itself, with the tokenizer of the model.
+// Allows the formats of text; `eval` makes token ids itself, with the tokenizer of the model.
 inline CLI::Validator format_of_text() {
   return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
                  [](const std::string& text) {

@@ -180,8 +180,16 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "is 0; give one of them"));
   const TokenizerTrainConfig& train = config.tokenizer.train;
   if (config.tokenizer.model || reader.bad("tokenizer.model")) return;
-  constexpr int64_t kBytePieces = 256 + 3;  // and <unk>, <s>, </s>
-  rules.require(!train.byte_fallback || train.vocab_size > kBytePieces,
+  constexpr int64_t kBytePieces = 256 + 3;     // and <unk>, <s>, </s>
+  constexpr int64_t kByteBpeTokens = 256 + 2;  // and BOS, EOS
+  const bool is_byte_bpe = train.type == TokenizerType::kByteBpe;
+  rules.require(!is_byte_bpe || train.vocab_size >= kByteBpeTokens,
+                {"tokenizer.train.vocab_size", "tokenizer.train.type"},
+                str("tokenizer.train.vocab_size ", train.vocab_size,
+                    " is less than the 256 bytes and 2 special tokens of byte_bpe; allowed: at "
+                    "least ",
+                    kByteBpeTokens));
+  rules.require(is_byte_bpe || !train.byte_fallback || train.vocab_size > kBytePieces,
                 {"tokenizer.train.vocab_size", "tokenizer.train.byte_fallback"},
                 str("tokenizer.train.vocab_size ", train.vocab_size,
                     " leaves no room beside the 256 bytes of byte_fallback and 3 control pieces; "

@@ -1,5 +1,6 @@
-// Rules across settings, checked once each setting by itself is right. Each broken rule is one line
-// that names the keys and, as its origin, the first of them that was given.
+// These functions check rules across settings, after each setting was read and checked by itself. A
+// rule about a setting that was bad is left out. Each broken rule becomes one problem: a line that
+// names the keys and, as its origin, the first of them that was given.
 #pragma once
 
 #include <string>
@@ -8,10 +9,11 @@
 
 namespace lmtrain {
 
-// Rules of a whole configuration, the model's among them. Problems go into `reader`.
+// Checks a whole configuration, the model included. Problems go into `reader`, which must have read
+// it.
 void check_config(const Config& config, SettingReader& reader);
-// The rules of the model alone. `prefix` stands before its keys, "model." or empty, in the problems
-// that go into `reader`.
+// Checks the model alone. `prefix` stands before its keys in the table and in the problems:
+// "model.", or empty for transformers' config.json.
 void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader);
 
 }  // namespace lmtrain

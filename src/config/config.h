@@ -1,6 +1,7 @@
-// Every setting of a run, as plain data. The field's meaning, default and range are stated once, in
-// config/settings.cpp, from which the parser, `config schema`, `config explain` and docs/config.md
-// come. The names are those of the JSON file.
+// Config holds every setting of a run, as plain data. The meaning and range of each are stated
+// once, in the table of settings (config/settings.h), from which the parser, `config schema`,
+// `config explain` and docs/config.md come. Defaults are those of the structs here, and names are
+// those of the JSON file.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace lmtrain {
 
-// A stretch of a run: "500 steps", "10M" tokens, "2%" of the run, "90s", "2 epochs". What a bare
-// number means is up to the key.
+// A TrainingDuration is the length of a part of a run: "500 steps", "10M" tokens, "2%" of the run
+// (value 2), "90s", "2 epochs". Each key has its own unit for a bare number (Setting::bare_unit).
 struct TrainingDuration {
   enum class Unit { kSteps, kTokens, kPercent, kSeconds, kEpochs };
   double value = 0;
@@ -32,9 +33,10 @@ struct TokenizerTrainConfig {
 };
 
 struct TokenizerConfig {
-  std::optional<std::string> model;  // path of a sentencepiece .model; none: train one
+  // The path of a sentencepiece .model or of a tokenizer.json; none: train one.
+  std::optional<std::string> model;
   TokenizerTrainConfig train;
-  bool allow_mismatch = false;  // with init_from: a tokenizer that is not that of the weights
+  bool allow_mismatch = false;  // with init_from: the tokenizer may differ from that of the weights
   bool add_bos = true;
   bool add_eos = true;
   bool operator==(const TokenizerConfig&) const = default;
@@ -52,6 +54,7 @@ struct DataConfig {
   double eval_fraction = 0.01;
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
+  int64_t max_document = int64_t{1} << 30;  // bytes of text
   std::string cache_dir = "cache";
   bool shuffle = true;
   std::optional<int64_t> seed;
@@ -77,7 +80,7 @@ struct SequenceConfig {
   bool operator==(const SequenceConfig&) const = default;
 };
 
-// transformers' rope_scaling (rope_parameters in transformers 5) of type llama3 or default.
+// This is transformers' rope_scaling (rope_parameters in transformers 5) of type llama3 or default.
 struct RopeScalingConfig {
   RopeType rope_type = RopeType::kDefault;
   double factor = 8.0;
@@ -87,7 +90,7 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings of transformers' LlamaConfig.
+// Names and meanings are those of transformers' LlamaConfig.
 struct ModelConfig {
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
@@ -108,8 +111,8 @@ struct ModelConfig {
 };
 
 struct BatchConfig {
-  int64_t tokens = 65536;               // positions an optimizer step: rows x length
-  std::optional<int64_t> micro_tokens;  // positions a micro-batch; none: auto
+  int64_t tokens = 65536;               // positions in an optimizer step: rows x length
+  std::optional<int64_t> micro_tokens;  // positions in a micro-batch; none: auto
   bool operator==(const BatchConfig&) const = default;
 };
 
@@ -126,8 +129,8 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::vector<double> betas_end;        // at the end of the run; none: as at its begin
-  double weight_decay_end_ratio = 1.0;  // to weight_decay
+  std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
+  double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
   EndShape end_shape = EndShape::kLinear;
   double momentum = 0.95;                                                  // muon
   bool nesterov = true;                                                    // muon
@@ -164,7 +167,7 @@ struct ClipConfig {
   bool operator==(const ClipConfig&) const = default;
 };
 
-// Exactly one of steps, tokens, epochs holds a value.
+// Exactly one of steps, tokens and epochs has a value once the config is parsed.
 struct TrainConfig {
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens = 20'000'000;
@@ -193,7 +196,7 @@ struct RestartConfig {
 
 struct EvalConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
-  std::optional<int64_t> tokens;  // of an evaluation; none: auto
+  std::optional<int64_t> tokens;  // targets in an evaluation; none: auto
   bool operator==(const EvalConfig&) const = default;
 };
 
@@ -208,8 +211,8 @@ struct CheckpointConfig {
 
 struct ParallelConfig {
   ParallelSum sum = ParallelSum::kFast;
-  int64_t parts = 8;  // exact: micro-batches a step, the leaves of the tree of sums
-  ParallelShard shard = ParallelShard::kNone;
+  int64_t parts = 8;  // for sum exact: micro-batches in a step, the leaves of the tree of sums
+  ParallelShard shard = ParallelShard::kOptimizer;
   double timeout = 600;  // seconds
   bool operator==(const ParallelConfig&) const = default;
 };
@@ -220,13 +223,14 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
-// Where the keys that were given stand, for messages that name file and line. It is no part of the
-// configuration: two that differ in it alone are equal.
+// ConfigOrigins says in which file and line each given key is, for messages. It is no part of the
+// configuration: two configs that differ in it alone are equal.
 struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   bool given(const std::string& key) const { return by_key.contains(key); }
-  // The origin of the key, else of the nearest section around it; empty when nothing is known.
+  // Returns the origin of the key, else that of the nearest section around it; empty when nothing
+  // is known.
   std::string origin(std::string key) const;
   bool operator==(const ConfigOrigins&) const { return true; }
 };

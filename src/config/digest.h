@@ -1,10 +1,10 @@
-// The checksum inside the config.json of a run: its key "digest" holds a hash of all other keys and
+// The config.json of a run holds its own checksum: the key "digest" is a hash of all other keys and
 // values. The file and its checksum are one file, so they are replaced together, and every reader
 // of JSON still reads it.
 //
-// The hash is MurmurHash3 (128 bits) of the document without "digest", keys sorted, as nlohmann's
-// dump() writes it without whitespace. So another order of keys, other whitespace and comments
-// change nothing, and every other change shows.
+// The document without "digest" is written with sorted keys and no whitespace, by nlohmann's
+// dump(). Its digest is Hasher().add(that text).digest().hex() (base/hash.h). So another order of
+// keys, other whitespace and comments change nothing, and every other change shows.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,14 +15,14 @@ namespace lmtrain {
 
 inline constexpr const char* kDigestKey = "digest";
 
-// `config` as indented text that ends with its digest.
+// Returns `config`, an object, as indented text with its digest as the last key.
 std::string sealed_text(nlohmann::ordered_json config);
 
-// The document with its digest; a discarded value where the text is no JSON, or is nested deeper
-// than configs may be. Comments are passed over.
+// Parses the document, its digest included, and does not check the digest. Returns a discarded
+// value where the text is no JSON, or is nested deeper than 64 levels. Comments are allowed.
 nlohmann::json sealed_json(std::string_view text);
 
-// kNone: JSON without a digest, or no JSON object at all.
+// kGood: the digest fits. kBroken: it does not. kNone: the text has none, or is no JSON object.
 enum class Seal { kNone, kGood, kBroken };
 Seal seal_of(std::string_view text);
 

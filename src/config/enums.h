@@ -1,6 +1,6 @@
-// The settings that take one of a few values, as enums, and the names of those values: in the file,
-// in messages and in what is printed. They stand here alone, in the order in which they are listed;
-// the table of settings takes them from here (settings.h).
+// Some settings take one of a few values. Each has an enum here, and its values have their names:
+// in the file, in messages and in output. The names are written here alone, in the order in which
+// they are listed; the table of settings takes them from here (settings.h).
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct EnumName {
   std::string_view name;
 };
 
-// `precision`; auto is made concrete when the run begins, as that of `compile` is.
+// `precision`; when a run begins, auto is replaced by one of the others, as it is for `compile`.
 enum class PrecisionSetting { kAuto, kFp32, kBf16, kFp16, kFp8 };
 constexpr auto enum_names(PrecisionSetting) {
   using enum PrecisionSetting;
@@ -36,10 +36,11 @@ constexpr auto enum_names(CompileMode) {
 }
 
 // `tokenizer.train.type`.
-enum class TokenizerType { kBpe, kUnigram };
+enum class TokenizerType { kBpe, kUnigram, kByteBpe };
 constexpr auto enum_names(TokenizerType) {
   using enum TokenizerType;
-  return std::to_array<EnumName<TokenizerType>>({{kBpe, "bpe"}, {kUnigram, "unigram"}});
+  return std::to_array<EnumName<TokenizerType>>(
+      {{kBpe, "bpe"}, {kUnigram, "unigram"}, {kByteBpe, "byte_bpe"}});
 }
 
 // `data.format`.
@@ -181,7 +182,7 @@ constexpr auto enum_names(ParallelSum) {
   return std::to_array<EnumName<ParallelSum>>({{kFast, "fast"}, {kExact, "exact"}});
 }
 
-// `parallel.shard`; more than one process has kNone alone.
+// `parallel.shard`; kParameters is refused so far.
 enum class ParallelShard { kNone, kOptimizer, kParameters };
 constexpr auto enum_names(ParallelShard) {
   using enum ParallelShard;
@@ -194,7 +195,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires {
   enum_names(Enum{});
 };
 
-// The value as the file states it.
+// Returns the name that the file has for the value.
 template <NamedEnum Enum>
 std::string name_of(Enum value) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {
@@ -203,7 +204,7 @@ std::string name_of(Enum value) {
   throw Error(ErrorKind::kInternal, "a setting has a value without a name");
 }
 
-// The value of this name; none where no value has it.
+// Returns the value with this name; none where there is no such value.
 template <NamedEnum Enum>
 std::optional<Enum> value_named(std::string_view name) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {

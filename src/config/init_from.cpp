@@ -13,15 +13,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Says what a folder without tokenizer.model has instead, and what to do.
+// Says what a folder without a tokenizer that is read has instead, and what to do.
 std::string why_no_tokenizer(const fs::path& folder) {
-  std::string found = "no tokenizer";
-  for (const char* name : {"tokenizer.json", "vocab.json"}) {
-    if (!is_there(folder / name)) continue;
-    found = std::string(name) + ", which is not read yet";
-    break;
-  }
-  return "has no tokenizer.model, the sentencepiece model of its weights (it has " + found +
+  const std::string found = is_there(folder / "vocab.json")
+                                ? "vocab.json, which is not read: AutoTokenizer of transformers "
+                                  "saves a tokenizer.json in its place"
+                                : "no tokenizer";
+  return "has no tokenizer.model and no tokenizer.json of its weights (it has " + found +
          "); a new tokenizer would give other ids, which mean nothing to these weights; give "
          "tokenizer.model the path of theirs, or set tokenizer.allow_mismatch to true to train a "
          "new one all the same";
@@ -43,6 +41,13 @@ void check_tokenizer(const Config& config, const InitFromFolder& folder, Setting
 }
 
 }  // namespace
+
+std::optional<fs::path> tokenizer_in(const fs::path& folder) {
+  for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
+    if (is_there(folder / name)) return folder / name;
+  }
+  return std::nullopt;
+}
 
 InitFromFolder open_init_from(const JsonNode& root, const CheckpointOfRun& checkpoint_of_run) {
   InitFromFolder result;
@@ -79,8 +84,7 @@ InitFromFolder open_init_from(const JsonNode& root, const CheckpointOfRun& check
   } catch (const Error& error) {
     result.problems.emplace_back(error.what());
   }
-  const fs::path tokenizer = folder / "tokenizer.model";
-  if (is_there(tokenizer)) result.tokenizer_model = tokenizer.string();
+  if (const auto tokenizer = tokenizer_in(folder)) result.tokenizer_model = tokenizer->string();
   return result;
 }
 

@@ -29,7 +29,9 @@ void add_output_settings(SettingTable& t, Config& c) {
       .null_is("none");
   t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
   t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
-        "When a save fails, the disk full for example.");
+        "When a save fails, the disk full for example. continue: the run goes on, and keeps the "
+        "lines "
+        "of its logs in memory until they can be written.");
   t.section("log", "What a run says.");
   t.add("log.every", &c.log.every, "How often a line of progress; 0: never.")
       .in_units(all, Unit::kSteps);

@@ -14,7 +14,8 @@ void add_parallel_settings(SettingTable& t, ParallelConfig& c) {
       .range(1, 1 << 16)
       .used_if("parallel.sum", {ParallelSum::kExact});
   t.add("parallel.shard", &c.shard,
-        "What each process keeps a part of alone. More than one process takes none only, so far.");
+        "What each of several processes keeps a part of alone. none: nothing; optimizer: the "
+        "optimizer's state, whose tensors it updates for all; parameters is not there yet.");
   t.add("parallel.timeout", &c.timeout,
         "A process that has ended, hangs or cannot be reached ends all others within this time.")
       .as(SettingKind::kDuration)

@@ -1,6 +1,7 @@
-// From a tree of JSON into the structs, by the table of settings. Every problem becomes one line
-// and reading goes on, so that all errors of a file come at once; a setting with a problem keeps
-// its old value and is remembered as bad, so that checks across settings leave it out.
+// A SettingReader reads a tree of JSON into the structs, by the table of settings. Every problem
+// becomes one line and reading goes on, so that all errors of a file come at once. A setting with a
+// problem keeps the value it had and is remembered as bad, so that checks across settings leave it
+// out.
 #pragma once
 
 #include <set>
@@ -17,15 +18,18 @@ class SettingReader {
   enum class UnknownKeys { kError, kIgnore };
   explicit SettingReader(UnknownKeys unknown) : unknown_(unknown) {}
 
-  // Reads the whole tree. `section` is the dotted prefix of the table's keys below `object`,
-  // `pointer` the JSON pointer.
+  // Reads `object` and all below it into the slots of `table`. `section` is the dotted prefix that
+  // the table's keys have there, and `pointer` is the JSON pointer of `object`; both are empty at
+  // the root.
   void read_section(const JsonNode& object, const SettingTable& table, const std::string& section,
                     const std::string& pointer);
 
-  // "where: pointer: what".
+  // Adds the problem "where: pointer: what". It marks no key as bad.
   void problem(const std::string& where, const std::string& pointer, const std::string& what);
+  // Returns whether the setting with this dotted key had a problem.
   bool bad(const std::string& key) const { return bad_.contains(key); }
-  // For a problem with a key that another part of the config has.
+  // A check across settings calls this for a key that it has reported, so that later checks leave
+  // the key out.
   void mark_bad(const std::string& key) { bad_.insert(key); }
 
   const ConfigOrigins& origins() const { return origins_; }
@@ -46,7 +50,7 @@ class SettingReader {
   void read_rope_scaling(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_rope_parameters(const JsonNode& node, const SettingTable& table,
                             const std::string& section, const std::string& pointer);
-  // An object inside a setting, with a table of its own.
+  // Reads an object inside a setting, by a table of its own.
   void read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
                  const std::string& pointer);
 
@@ -55,7 +59,8 @@ class SettingReader {
   bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
   void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
                    const std::string& pointer);
-  // `meant`: what was probably meant, each as JSON.
+  // Adds a problem and marks the setting as bad. `meant` holds what was probably meant, each as
+  // JSON.
   void wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
              const std::string& what, const std::vector<std::string>& meant = {});
 
@@ -65,7 +70,8 @@ class SettingReader {
   ConfigOrigins origins_;
 };
 
-// ${VAR} replaced; nothing, with `problem` set, when one is unset or not closed.
+// Returns the text with each ${VAR} replaced. Returns nothing and sets `problem` when a variable is
+// unset or not UTF-8, or a "${" has no "}".
 std::optional<std::string> expand_variables(const std::string& text, std::string* problem);
 
 }  // namespace lmtrain

@@ -1,6 +1,8 @@
 // How a setting is built, described and found; the settings themselves are in settings.cpp.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -299,7 +301,8 @@ std::string why_unused(const Setting& setting, const SettingTable& table) {
   const Setting* other = table.find(setting.used_key);
   const std::string value = value_text(*other);
   const auto& used = setting.used_values;
-  if (std::find(used.begin(), used.end(), value) != used.end()) return {};
+  // A setting that depends on one without effect has none either.
+  if (std::find(used.begin(), used.end(), value) != used.end()) return why_unused(*other, table);
   return used == std::vector<std::string>{"null"} ? setting.used_key + " is given"
                                                   : setting.used_key + " is " + value;
 }
@@ -351,8 +354,11 @@ std::string nearest_choice(const std::string& word, const std::vector<std::strin
 
 bool is_device_name(const std::string& text) {
   if (text == "auto" || text == "cpu" || text == "cuda") return true;
-  return text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
-         std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!text.starts_with("cuda:")) return false;
+  // libtorch holds the index in eight bits.
+  int index = 0;
+  const auto [end, error] = std::from_chars(text.data() + 5, text.data() + text.size(), index);
+  return error == std::errc() && index >= 0 && index <= INT8_MAX && text == str("cuda:", index);
 }
 
 std::string pointer_of(const std::string& key) {

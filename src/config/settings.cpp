@@ -84,6 +84,13 @@ void add_data(SettingTable& t, DataConfig& c) {
   t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
       .used_if("data.format",
                {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
+  t.add("data.max_document", &c.max_document,
+        "Bytes of text that one document may have, or one line of JSON lines; a larger one is an "
+        "error that names its file. A small compressed file may hold a very large document.")
+      .as(Kind::kBytes)
+      .range(1, 0x1p53)
+      .used_if("data.format", {DataFormat::kAuto, DataFormat::kText, DataFormat::kLines,
+                               DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
   t.add("data.cache_dir", &c.cache_dir,
         "Folder of token shards, keyed by a fingerprint of content, tokenizer and settings.")
       .as(Kind::kPath);
@@ -263,7 +270,8 @@ void add_run_length(SettingTable& t, TrainConfig& c) {
       .null_is("not the measure");
   t.add("train.epochs", &c.epochs, "Passes over the data.").above(0).null_is("not the measure");
   t.add("train.max_time", &c.max_time,
-        "Training seconds of this process after which it saves and exits 75.")
+        "Seconds of this process after which it saves and exits 75; they begin when the text is "
+        "prepared, and planning the batches counts.")
       .as(Kind::kDuration)
       .above(0)
       .null_is("no limit");

@@ -1,9 +1,9 @@
-// The table of settings: every key of the run configuration once, with its field in Config,
+// The table of settings has every key of the run configuration once, with its field in Config,
 // meaning, default and range.
 //
-// `config_settings(config)` binds the table to one Config: read through it to parse, print, explain
-// and describe. The default of a setting is what a default-constructed struct holds. Everything
-// that knows settings by name starts here.
+// `config_settings(config)` binds the table to one Config, which is then parsed, printed and
+// explained through it. The default of a setting is the value in a default-constructed struct. All
+// code that knows settings by name uses this table.
 #pragma once
 
 #include <initializer_list>
@@ -19,7 +19,7 @@
 
 namespace lmtrain {
 
-// Where one value of an enum lives, whichever enum it is: read and written by name.
+// A ChoiceSlot points to a variable of some enum, and reads and writes it by the name of its value.
 class ChoiceSlot {
  public:
   template <NamedEnum Enum>
@@ -38,7 +38,7 @@ class ChoiceSlot {
         }) {}
 
   std::string name() const { return name_(slot_); }
-  // False, with the value as it was, for a name that is none of names().
+  // Returns false and leaves the value as it was for a name that is not among names().
   bool assign(const std::string& name) const { return assign_(slot_, name); }
   std::vector<std::string> names() const { return names_(); }
 
@@ -49,7 +49,8 @@ class ChoiceSlot {
   std::vector<std::string> (*names_)();
 };
 
-// Where the value lives. monostate: a key that is known but keeps no value of its own.
+// The slot points to the variable that holds the setting's value. monostate: a key that is known
+// but has no value of its own.
 using SettingSlot =
     std::variant<std::monostate, bool*, int64_t*, double*, std::string*, ChoiceSlot,
                  TrainingDuration*, std::vector<double>*, std::vector<int64_t>*,
@@ -97,10 +98,10 @@ struct Setting {
   std::string meaning;
 
   SettingRange bounds;
-  std::vector<std::string> choices;  // of kChoice, from the slot, and of kAccepted
+  std::vector<std::string> choices;  // for kChoice, from the slot, and for kAccepted
   bool nullable = false;
   std::string null_name;     // how null is written, "auto"; empty: null
-  std::string null_meaning;  // what null stands for
+  std::string null_meaning;  // the meaning of null, in words
   std::string default_note;  // a default that the struct cannot state
   std::vector<TrainingDuration::Unit> units;
   TrainingDuration::Unit bare_unit = TrainingDuration::Unit::kSteps;
@@ -109,8 +110,8 @@ struct Setting {
   std::vector<std::string> used_values;  // ... is one of these, as text
   std::string source;                    // the paper or program that the setting is from
 
-  // For the table: each sets one property and returns the setting. Ranges hold for numbers and for
-  // the elements of lists.
+  // The table is built by these: each sets one property and returns the setting. Ranges hold for
+  // numbers and for the elements of lists.
   Setting& as(SettingKind new_kind);
   Setting& range(double low, double high);
   Setting& at_least(double low);
@@ -140,13 +141,15 @@ struct SettingSection {
 
 class SettingTable {
  public:
-  // The kind, and the choices of an enum, follow from the slot; as() narrows the kind.
+  // The kind, and the choices of an enum, follow from the slot; as() narrows the kind. The
+  // reference is valid until the next add().
   Setting& add(const std::string& key, SettingSlot slot, const std::string& meaning);
+  // Adds a section: an object of the file that holds settings.
   void section(const std::string& key, const std::string& meaning);
 
   const std::vector<Setting>& settings() const { return settings_; }
   const std::vector<SettingSection>& sections() const { return sections_; }
-  const Setting* find(const std::string& key) const;
+  const Setting* find(const std::string& key) const;  // null where there is none
   bool is_section(const std::string& key) const;
 
  private:
@@ -154,42 +157,43 @@ class SettingTable {
   std::vector<SettingSection> sections_;
 };
 
-// Tables bound to an object, which must outlive them.
+// These return tables bound to an object, which must outlive them; reading by the table changes it.
 SettingTable config_settings(Config& config);
 SettingTable source_settings(DataSourceConfig& source);
 SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
+// These add the settings of a part of the config; each is in a file of its own, such as
 // tokenizer_settings.cpp.
 void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);
-// `prefix`: "model." or empty (transformers' config.json). model_settings.cpp.
+// `prefix` is "model.", or empty for the table of transformers' config.json.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
-// eval, checkpoint, log. output_settings.cpp.
+// Adds eval, checkpoint and log.
 void add_output_settings(SettingTable& table, Config& config);
-// parallel_settings.cpp.
 void add_parallel_settings(SettingTable& table, ParallelConfig& parallel);
 
-// betas of an optimizer, when none are given.
+// Returns the betas of an optimizer when none are given; their number is the one that it takes.
 std::vector<double> default_betas(OptimizerType type);
 
-// The values that the setting takes, in words: "a number above 0", "bucket | pad | pack | concat".
+// Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |
+// concat".
 std::string describe_allowed(const Setting& setting);
-// The value now in the slot, as the file would state it.
+// Returns the value that is in the slot now, as the file would have it.
 nlohmann::ordered_json setting_value(const Setting& setting);
-// The same as text for conditions and messages: adamw, null, 3.
+// Returns the same value as text for conditions and messages: adamw, null, 3.
 std::string value_text(const Setting& setting);
-// Why the setting has no effect in this configuration, "optimizer.type is adamw"; empty when it
-// has.
+// Returns why the setting has no effect with the values now in `table`, "optimizer.type is adamw";
+// empty when it has an effect.
 std::string why_unused(const Setting& setting, const SettingTable& table);
-// The known key a person probably meant, dotted; empty when there is none. `section`: where the
-// unknown key stands.
+// Returns the known key that a person probably meant, dotted; empty when there is none. `unknown`
+// is the last part of what was typed, and `section` the dotted section it is in.
 std::string nearest_key(const std::string& unknown, const std::string& section,
                         const SettingTable& table);
-// The choice a person probably meant, by another program's name for it ("float16" is "fp16") or by
-// its spelling; empty when there is none.
+// Returns the choice that a person probably meant, by another program's name for it ("float16" is
+// "fp16") or by its spelling; empty when there is none.
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
-// auto, cpu, cuda, or cuda:N of at most three digits.
+// Returns whether the text is auto, cpu, cuda, or cuda:N with at most three digits.
 bool is_device_name(const std::string& text);
-// "optimizer.lr" -> "/optimizer/lr".
+// Returns the JSON pointer of a dotted key: "/optimizer/lr" for "optimizer.lr".
 std::string pointer_of(const std::string& key);
 
 }  // namespace lmtrain

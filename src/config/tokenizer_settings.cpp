@@ -5,9 +5,10 @@ namespace lmtrain {
 
 void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
   t.section("tokenizer", "How text becomes ids.");
-  t.add("tokenizer.model", &c.model, "Path of a sentencepiece .model.")
+  t.add("tokenizer.model", &c.model,
+        "Path of a sentencepiece .model, or of a Hugging Face tokenizer.json of byte-level BPE.")
       .as(SettingKind::kPath)
-      .null_is("train one (with init_from: the tokenizer.model in its folder)");
+      .null_is("train one (with init_from: the tokenizer.model or tokenizer.json in its folder)");
   t.add("tokenizer.allow_mismatch", &c.allow_mismatch,
         "With init_from: true accepts a tokenizer that is not that of the weights, a new one or "
         "another. Its ids mean nothing to the given embedding and head.");
@@ -15,12 +16,16 @@ void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
   t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
       .range(32, 4'000'000)
       .used_if("tokenizer.model", {"null"});
-  t.add("tokenizer.train.type", &c.train.type, "Algorithm of sentencepiece.")
+  t.add("tokenizer.train.type", &c.train.type,
+        "bpe and unigram give a sentencepiece model; byte_bpe gives a Hugging Face tokenizer.json "
+        "of "
+        "byte-level BPE, cut like Llama 3's.")
       .used_if("tokenizer.model", {"null"})
-      .from("Kudo & Richardson 2018");
+      .from("Kudo & Richardson 2018; byte_bpe: Radford et al. 2019");
   t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,
-        "256 byte pieces, so that every text survives encoding and decoding.")
-      .used_if("tokenizer.model", {"null"});
+        "256 byte pieces, so that every text survives encoding and decoding; byte_bpe always has "
+        "them.")
+      .used_if("tokenizer.train.type", {TokenizerType::kBpe, TokenizerType::kUnigram});
   t.add("tokenizer.train.sample", &c.train.sample, "Bytes of text to learn from.")
       .as(SettingKind::kBytes)
       .range(1, 0x1p53)

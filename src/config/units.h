@@ -1,8 +1,9 @@
-// Amounts with units as they stand in a config: "500 steps", "10B" and "64Ki" tokens, "100MB",
-// "2%", "90s" "30min" "2h".
+// A config may give amounts with units: "500 steps", "10B" and "64Ki" tokens, "100MB", "2%", "90s"
+// "30min" "2h".
 //
-// Parsing returns nothing for text that is not such an amount; writing gives the shortest text that
-// parses back to the same value.
+// The parsers return nothing for text that is no such amount; an amount is never negative. The
+// writers return text that parses back to the same value, with a whole number where one unit gives
+// it.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +16,38 @@
 
 namespace lmtrain {
 
-// Whole tokens: "10B", "64Ki", "1.5M", "1000", each with or without " tokens".
+// Parses a whole number of tokens up to 2^53: "10B", "64Ki", "1.5M", "1000", each with or without
+// " tokens".
 std::optional<int64_t> parse_tokens(std::string_view text);
-// Whole bytes: "100MB" (powers of 1000), "1GiB" (powers of 1024), "512B".
+// Parses a whole number of bytes up to 2^53: "100MB" (powers of 1000), "1GiB" (powers of 1024),
+// "512B".
 std::optional<int64_t> parse_bytes(std::string_view text);
-// Seconds: "90s", "30min", "2h".
+// Parses "90s", "30min" or "2h"; returns seconds.
 std::optional<double> parse_duration(std::string_view text);
-// Any of the above but bytes, or "500 steps", "2%", "1.5 epochs". Tokens need their suffix or the
-// word, as a bare number's unit is the key's affair.
+// Parses all of the above but bytes, and "500 steps", "2%", "1.5 epochs". Steps are whole, and a
+// percentage is at most 100. Text without a unit is no such amount, since each key has its own unit
+// for a bare number.
 std::optional<TrainingDuration> parse_training_duration(std::string_view text);
 
-// The amounts that text which is none was probably meant to be, each as it should be written: for
-// "10m" in a duration of tokens or time "10M" and "10min". Empty: nothing is near.
+// For text that is no amount these return what was probably meant, each as it should be written:
+// "10M" and "10min" for "10m" where tokens and times are allowed. Empty: nothing is near.
 std::vector<std::string> similar_tokens(std::string_view text);
 std::vector<std::string> similar_bytes(std::string_view text);
 std::vector<std::string> similar_durations(std::string_view text);
 std::vector<std::string> similar_training_durations(
     std::string_view text, const std::vector<TrainingDuration::Unit>& units);
 
-// Regular expressions (ECMA 262) of what the parsers take, for the JSON Schema.
+// These return regular expressions (ECMA 262) for the JSON Schema. They match what the parsers take
+// and a little more: values have no limits.
 std::string tokens_pattern();
 std::string bytes_pattern();
 std::string duration_pattern();
 std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>& units);
 
-// "90s", "30min", "2h": in the largest unit of which the duration is a whole number, else in
+// Returns "90s", "30min" or "2h": the largest unit of which the duration is a whole number, else
 // seconds.
 std::string write_duration(double seconds);
-// "500 steps", "10M", "2%", "90s", "2 epochs".
+// Returns "500 steps", "10M", "2%", "90s" or "2 epochs".
 std::string write_training_duration(const TrainingDuration& duration);
 
 }  // namespace lmtrain

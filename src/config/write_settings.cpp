@@ -143,9 +143,9 @@ void make_absolute(std::string& path) {
   }
   path = std::filesystem::absolute(relative).string();
   if (!is_utf8(path)) {
-    throw Error(ErrorKind::kConfig,
-                "the path " + relative.string() +
-                    " cannot be kept in config.json: the current folder's name is not UTF-8");
+    throw Error(ErrorKind::kConfig, "the path " + relative.string() +
+                                        " cannot be kept in config.json: " + path +
+                                        " is not UTF-8; rename the folder");
   }
 }
 

@@ -40,6 +40,14 @@ void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
   shard.write_missing_block_sums();
 }
 
+// The bytes of all files that decide the ids and the special tokens.
+std::string content_hash(const std::vector<TokenizerFile>& files) {
+  if (files.size() == 1) return hash128(files.front().bytes).hex();
+  Hasher hasher;
+  for (const TokenizerFile& file : files) hasher.add(file.name).add(file.bytes);
+  return hasher.digest().hex();
+}
+
 // The value that `read` finds in the cache; nothing, with a warning, when what is there is broken
 // or a file of it is missing. Error(kIo) when the file system refuses: what it holds may be whole.
 template <class Value, class Read>
@@ -123,8 +131,8 @@ FileLock Cache::lock(const std::string& kind, const std::string& key) const {
   return lock;
 }
 
-fs::path Cache::tokenizer_path(const std::string& key) const {
-  return folder_ / "tokenizers" / key / "tokenizer.model";
+fs::path Cache::tokenizer_path(const std::string& key, std::string_view name) const {
+  return folder_ / "tokenizers" / key / name;
 }
 fs::path Cache::shards_folder(const std::string& fingerprint) const {
   return folder_ / "shards" / fingerprint;
@@ -136,25 +144,25 @@ fs::path Cache::files_path(const std::string& key) const {
   return folder_ / "index" / (key + ".files");
 }
 
-std::optional<Tokenizer> Cache::find_tokenizer(const std::string& key) const {
-  const fs::path path = tokenizer_path(key);
+std::optional<Tokenizer> Cache::find_tokenizer(const fs::path& path) const {
   return read_entry<Tokenizer>(path, [&] {
     const Json info = read_json(path.parent_path() / "info.json");
-    std::string model = read_file(path);
-    if (hash128(model).hex() != info.at("hash").get<std::string>()) {
+    std::vector<TokenizerFile> files = Tokenizer::read_files(path);
+    if (content_hash(files) != info.at("hash").get<std::string>()) {
       throw Error(ErrorKind::kData, "its content does not agree with its info.json");
     }
-    return Tokenizer(std::move(model), path.string());
+    return Tokenizer(std::move(files), path.string());
   });
 }
 
-void Cache::store_tokenizer(const std::string& key, const Tokenizer& tokenizer) const {
-  const fs::path path = tokenizer_path(key);
+void Cache::store_tokenizer(const fs::path& path, const Tokenizer& tokenizer) const {
+  const std::vector<TokenizerFile>& files = tokenizer.files();
   lmtrain::create_directories(path.parent_path());
   write_json(path.parent_path() / "info.json",
-             Json{{"hash", hash128(tokenizer.model_bytes()).hex()},
-                  {"vocab_size", tokenizer.vocab_size()}});
-  write_file_atomic(path, tokenizer.model_bytes());
+             Json{{"hash", content_hash(files)}, {"vocab_size", tokenizer.vocab_size()}});
+  // The first file is written last: where it is, the others are too.
+  for (auto file = files.rbegin(); file != files.rend(); ++file)
+    write_file_atomic(path.parent_path() / file->name, file->bytes);
 }
 
 std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) const {
@@ -214,7 +222,8 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     const Json index = read_json(path);
     const fs::path model = index.at("tokenizer").get<std::string>();
     require_there(model);
-    if (hash128(read_file(model)).hex() != index.at("tokenizer_hash").get<std::string>()) {
+    if (content_hash(Tokenizer::read_files(model)) !=
+        index.at("tokenizer_hash").get<std::string>()) {
       throw Error(ErrorKind::kData, str(model.string(), " has changed"));
     }
     std::optional<PreparedData> data = find_shards(index.at("fingerprint").get<std::string>());
@@ -245,7 +254,7 @@ void Cache::store_index(const std::string& key, const std::vector<DocumentFile>&
   write_json(index_path(key),
              Json{{"fingerprint", data.fingerprint},
                   {"tokenizer", data.tokenizer_model.native()},
-                  {"tokenizer_hash", hash128(read_file(data.tokenizer_model)).hex()},
+                  {"tokenizer_hash", content_hash(Tokenizer::read_files(data.tokenizer_model))},
                   {"sources", std::move(sources)},
                   {"train_formats", formats_as_json(data.train_formats)},
                   {"eval_formats", formats_as_json(data.eval_formats)},

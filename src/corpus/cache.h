@@ -1,20 +1,20 @@
-// data.cache_dir: what was prepared before. Entries are published by rename and checked when read
-// (JSON by a checksum of its own); a missing or broken one is as good as none. docs/data.md
-// describes the layout.
+// The cache of data.cache_dir keeps what was prepared before. Entries are published by rename, and
+// their JSON files carry a checksum that is compared when they are read; a missing or broken entry
+// is made anew. docs/data.md describes the layout.
 //
-//   tokenizers/KEY/       KEY: content and settings that its training depends on
-//   shards/KEY/           KEY: the fingerprint of the data; shards with the checksums of their
-//   blocks index/KEY.json        KEY: paths, sizes, mtimes, settings; leads to tokenizer and
-//   fingerprint,
-//                         so that no text is read again
-//   index/KEY.files       of the same KEY: which documents are of which file (document_files.h)
-//   index/KEY.journal     of the same KEY: how far an interrupted preparation came
-//   locks/                one lock file per entry being made
+//   tokenizers/KEY/       KEY hashes the content and settings that the training depends on
+//   shards/KEY/           KEY is the fingerprint of the data; shards and checksums of their blocks
+//   index/KEY.json        KEY hashes paths, sizes, mtimes and settings; the entry names tokenizer
+//                         and fingerprint, so that no text is read again
+//   index/KEY.files       same KEY; table of the file of each document (document_files.h)
+//   index/KEY.journal     same KEY; progress of an interrupted preparation
+//   locks/                one lock file per entry that is being made
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files/file.h"
@@ -26,30 +26,40 @@ namespace lmtrain {
 
 class Cache {
  public:
-  // Part of the KEY of the index; raised whenever the fields of its entries change.
+  // This version is part of the KEY of the index; it is raised whenever the fields of the entries
+  // change.
   static constexpr uint64_t kIndexVersion = 3;
 
+  // Creates the folders of the cache where they are missing.
   explicit Cache(std::filesystem::path folder);
 
-  // Waits, with a note, while another process makes the same entry.
+  // Locks an entry that is to be made; `kind` is "index", "shards" or "tokenizer". While another
+  // process holds the lock it logs a note and waits; it throws StopRequested on a signal.
   FileLock lock(const std::string& kind, const std::string& key) const;
 
-  std::filesystem::path tokenizer_path(const std::string& key) const;
-  std::optional<Tokenizer> find_tokenizer(const std::string& key) const;
-  void store_tokenizer(const std::string& key, const Tokenizer& tokenizer) const;
+  // Returns where a tokenizer is kept; `name` is that of its first file (Tokenizer::files()).
+  std::filesystem::path tokenizer_path(const std::string& key, std::string_view name) const;
+  // The find functions return nothing where the entry is missing, and, after a warning, where it is
+  // broken or a file of it is missing. They throw Error(kIo) where the file system refuses to read
+  // it.
+  std::optional<Tokenizer> find_tokenizer(const std::filesystem::path& path) const;
+  void store_tokenizer(const std::filesystem::path& path, const Tokenizer& tokenizer) const;
 
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
-  // The counts and shards of a fingerprint; tokenizer_model is left to the caller.
+  // Returns the counts and shard paths of a fingerprint; tokenizer_model, sources, formats and the
+  // other fields stay empty.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   void store_shards_info(const PreparedData& data) const;
-  // Removes what a preparation left beside the finished shards; not where their folder is a link.
+  // Removes everything but the finished shards from their folder; does nothing where the folder is
+  // a link.
   void clean_shards(const std::string& fingerprint) const;
 
   std::filesystem::path journal_path(const std::string& key) const;
 
-  // Notes the files and documents by format.
+  // Returns the prepared data, and logs how many files and documents it has in each format.
   std::optional<PreparedData> find_index(const std::string& key) const;
-  // Stores the entry and the table of files, and names the latter in `data`.
+  // Stores the entry and the table of files, and sets `data.document_files` to the path of the
+  // table.
   void store_index(const std::string& key, const std::vector<DocumentFile>& files,
                    PreparedData& data) const;
 

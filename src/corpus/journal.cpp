@@ -1,8 +1,8 @@
 #include "corpus/journal.h"
 
+#include <algorithm>
 #include <bit>
-#include <map>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/examine.h"
@@ -10,6 +10,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "formats/checked_json.h"
+#include "formats/json_fields.h"
 
 namespace lmtrain {
 namespace {
@@ -22,183 +23,143 @@ constexpr int kVersion = 3;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
-Json to_json(const Hash128& hash) { return {hash.low, hash.high}; }
-void read(const Json& json, Hash128& hash) {
-  json.at(0).get_to(hash.low);
-  json.at(1).get_to(hash.high);
+using Fields = JsonFields<Json>;
+using OverlapEntry = std::pair<uint64_t, OverlapFinder::Entry>;
+
+}  // namespace
+
+static void list_fields(Fields& json, Hash128& hash) {
+  json.element(hash.low);
+  json.element(hash.high);
 }
 
-Json to_json(const FileSum& sum) { return {sum.size, sum.crc}; }
-void read(const Json& json, FileSum& sum) {
-  json.at(0).get_to(sum.size);
-  json.at(1).get_to(sum.crc);
+static void list_fields(Fields& json, FileSum& sum) {
+  json.element(sum.size);
+  json.element(sum.crc);
 }
 
-Json to_json(const FormatCounts& formats) {
-  Json json = Json::object();
-  for (const auto& [format, count] : formats) json[format] = {count.files, count.documents};
-  return json;
-}
-void read(const Json& json, FormatCounts& formats) {
-  for (const auto& [format, count] : json.items())
-    formats[format] = {count.at(0).get<int64_t>(), count.at(1).get<int64_t>()};
+static void list_fields(Fields& json, DocumentLocation& location) {
+  json.element(location.file);
+  json.element(location.position);
 }
 
-Json to_json(const CorpusScan& scan) {
-  const CorpusCounts& counts = scan.counts;
-  return {{"next_file", scan.next_file},
-          {"content", to_json(scan.content)},
-          {"documents", counts.documents},
-          {"bytes", counts.bytes},
-          {"empty_documents", counts.empty_documents},
-          {"invalid_documents", counts.invalid_documents},
-          {"nul_documents", counts.nul_documents},
-          {"blank_lines", counts.skipped.blank_lines},
-          {"nulls", counts.skipped.nulls},
-          {"formats", to_json(counts.formats)}};
+static void list_fields(Fields& json, FormatCount& count) {
+  json.element(count.files);
+  json.element(count.documents);
 }
-void read(const Json& json, CorpusScan& scan) {
+
+static void list_fields(Fields& json, CorpusScan& scan) {
   CorpusCounts& counts = scan.counts;
-  json.at("next_file").get_to(scan.next_file);
-  read(json.at("content"), scan.content);
-  json.at("documents").get_to(counts.documents);
-  json.at("bytes").get_to(counts.bytes);
-  json.at("empty_documents").get_to(counts.empty_documents);
-  json.at("invalid_documents").get_to(counts.invalid_documents);
-  json.at("nul_documents").get_to(counts.nul_documents);
-  json.at("blank_lines").get_to(counts.skipped.blank_lines);
-  json.at("nulls").get_to(counts.skipped.nulls);
-  read(json.at("formats"), counts.formats);
+  json.field("next_file", scan.next_file);
+  json.field("content", scan.content);
+  json.field("documents", counts.documents);
+  json.field("bytes", counts.bytes);
+  json.field("empty_documents", counts.empty_documents);
+  json.field("invalid_documents", counts.invalid_documents);
+  json.field("nul_documents", counts.nul_documents);
+  json.field("blank_lines", counts.skipped.blank_lines);
+  json.field("nulls", counts.skipped.nulls);
+  json.field("formats", counts.formats);
 }
 
 // Only what is not zero: range, bytes, range, bytes, ...
-Json to_json(const Sample& sample) {
-  Json pairs = Json::array();
-  for (size_t i = 0; i < sample.bytes().size(); ++i) {
-    if (sample.bytes()[i] == 0) continue;
-    pairs.push_back(i);
-    pairs.push_back(sample.bytes()[i]);
+static void list_fields(Fields& json, Sample& sample) {
+  std::vector<uint64_t> bytes = sample.bytes();
+  std::vector<uint64_t> pairs;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != 0) pairs.insert(pairs.end(), {i, bytes[i]});
   }
-  return pairs;
-}
-void read(const Json& json, Sample& sample) {
-  std::vector<uint64_t> bytes(sample.bytes().size());
-  for (size_t i = 0; i + 1 < json.size(); i += 2)
-    bytes.at(json[i].get<size_t>()) = json[i + 1].get<uint64_t>();
+  json.whole(pairs);
+  std::fill(bytes.begin(), bytes.end(), 0);
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) bytes.at(pairs[i]) = pairs[i + 1];
   sample.restore(std::move(bytes));
 }
 
-Json to_json(const SourceShapes& sources) {
-  Json shapes = Json::array();
-  for (const SourceShape& shape : sources.shapes()) {
-    shapes.push_back(
-        {shape.documents, shape.size, shape.largest, shape.smallest_hash, shape.largest_hash});
+static void list_fields(Fields& json, SourceShape& shape) {
+  json.element(shape.documents);
+  json.element(shape.size);
+  json.element(shape.largest);
+  json.element(shape.smallest_hash);
+  json.element(shape.largest_hash);
+}
+
+static void list_fields(Fields& json, SourceShapes& sources) {
+  std::vector<SourceShape> shapes = sources.shapes();
+  Hash128 order = sources.order();
+  int32_t last = sources.last_source();
+  json.field("shapes", shapes);
+  json.field("order", order);
+  json.field("last", last);
+  sources.restore(std::move(shapes), order, last);
+}
+
+static void list_fields(Fields& json, OverlapEntry& entry) {
+  json.element(entry.first);
+  json.element(entry.second.documents);
+  json.element(entry.second.bytes);
+  json.element(entry.second.is_found);
+}
+
+static void list_fields(Fields& json, OverlapFinder& overlap) {
+  std::vector<OverlapEntry> entries(overlap.entries().begin(), overlap.entries().end());
+  json.whole(entries);
+  overlap.restore({entries.begin(), entries.end()});
+}
+
+static void list_fields(Fields& json, HoldOutRule& rule) {
+  auto fraction_bits = std::bit_cast<uint64_t>(rule.fraction);
+  json.element(rule.block);
+  json.element(fraction_bits);
+  json.element(rule.chosen);
+  rule.fraction = std::bit_cast<double>(fraction_bits);
+}
+
+static void list_fields(Fields& json, HoldOut& held_out) {
+  std::vector<size_t> rules_of_sources = held_out.rules_of_sources();
+  std::vector<HoldOutRule> rules = held_out.rules();
+  json.field("rules_of_sources", rules_of_sources);
+  json.field("rules", rules);
+  held_out.restore(std::move(rules_of_sources), std::move(rules));
+}
+
+static void list_fields(Fields& json, ShardProgress& shard) {
+  json.field("documents", shard.num_documents);
+  json.field("tokens", shard.num_tokens);
+  json.field("tokens_crc", shard.tokens_crc);
+  json.field("tokens_file", shard.tokens);
+  json.field("index_file", shard.index);
+}
+
+static void list_fields(Fields& json, FileTally& files) {
+  std::vector<int64_t> first_documents = files.first_documents();
+  json.whole(first_documents);
+  files.restore(std::move(first_documents));
+}
+
+static void list_fields(Fields& json, TokensProgress& tokens) {
+  json.field("fingerprint", tokens.fingerprint);
+  json.field("in_eval", tokens.in_eval);
+  json.field("next", tokens.next);
+  json.field("content", tokens.content);
+  json.field("train", tokens.train);
+  json.field("train_bytes", tokens.train_bytes);
+  json.field("eval_bytes", tokens.eval_bytes);
+  json.field("files", tokens.files);
+  if (json.has("eval", tokens.eval)) {
+    json.field("eval", tokens.eval->shard);
+    json.field("eval_hashes", tokens.eval->hashes);
   }
-  return {{"shapes", std::move(shapes)},
-          {"order", to_json(sources.order())},
-          {"last", sources.last_source()}};
-}
-void read(const Json& json, SourceShapes& sources) {
-  std::vector<SourceShape> shapes;
-  for (const Json& shape : json.at("shapes")) {
-    shapes.push_back({shape.at(0).get<int64_t>(), shape.at(1).get<uint64_t>(),
-                      shape.at(2).get<uint64_t>(), shape.at(3).get<uint64_t>(),
-                      shape.at(4).get<uint64_t>()});
-  }
-  Hash128 order;
-  read(json.at("order"), order);
-  sources.restore(std::move(shapes), order, json.at("last").get<int32_t>());
 }
 
-Json to_json(const OverlapFinder& overlap) {
-  Json entries = Json::array();
-  for (const auto& [hash, entry] : overlap.entries())
-    entries.push_back({hash, entry.documents, entry.bytes, entry.is_found});
-  return entries;
+static void list_fields(Fields& json, PreparationState& state) {
+  json.field("train", state.train);
+  json.field("eval", state.eval);
+  json.field("sample", state.sample);
+  json.field("sources", state.sources);
+  json.field("overlap", state.overlap);
+  json.optional_field("held_out", state.held_out);
+  json.optional_field("tokens", state.tokens);
 }
-void read(const Json& json, OverlapFinder& overlap) {
-  std::map<uint64_t, OverlapFinder::Entry> entries;
-  for (const Json& entry : json) {
-    entries[entry.at(0).get<uint64_t>()] = {entry.at(1).get<int64_t>(), entry.at(2).get<int64_t>(),
-                                            entry.at(3).get<bool>()};
-  }
-  overlap.restore(std::move(entries));
-}
-
-// The fraction as its bits.
-Json to_json(const HoldOut& held_out) {
-  Json rules = Json::array();
-  for (const HoldOutRule& rule : held_out.rules())
-    rules.push_back({rule.block, std::bit_cast<uint64_t>(rule.fraction), rule.chosen});
-  return {{"rules_of_sources", held_out.rules_of_sources()}, {"rules", std::move(rules)}};
-}
-void read(const Json& json, HoldOut& held_out) {
-  std::vector<HoldOutRule> rules;
-  for (const Json& rule : json.at("rules")) {
-    rules.push_back({rule.at(0).get<uint64_t>(), std::bit_cast<double>(rule.at(1).get<uint64_t>()),
-                     rule.at(2).get<std::vector<uint64_t>>()});
-  }
-  held_out.restore(json.at("rules_of_sources").get<std::vector<size_t>>(), std::move(rules));
-}
-
-Json to_json(const ShardProgress& shard) {
-  return {{"documents", shard.num_documents},
-          {"tokens", shard.num_tokens},
-          {"tokens_crc", shard.tokens_crc},
-          {"tokens_file", to_json(shard.tokens)},
-          {"index_file", to_json(shard.index)}};
-}
-void read(const Json& json, ShardProgress& shard) {
-  json.at("documents").get_to(shard.num_documents);
-  json.at("tokens").get_to(shard.num_tokens);
-  json.at("tokens_crc").get_to(shard.tokens_crc);
-  read(json.at("tokens_file"), shard.tokens);
-  read(json.at("index_file"), shard.index);
-}
-
-Json to_json(const TokensProgress& tokens) {
-  Json json{{"fingerprint", tokens.fingerprint},
-            {"in_eval", tokens.in_eval},
-            {"next", {tokens.next.file, tokens.next.position}},
-            {"content", to_json(tokens.content)},
-            {"train", to_json(tokens.train)},
-            {"train_bytes", tokens.train_bytes},
-            {"eval_bytes", tokens.eval_bytes},
-            {"files", tokens.files.first_documents()}};
-  if (tokens.eval) {
-    json["eval"] = to_json(tokens.eval->shard);
-    json["eval_hashes"] = to_json(tokens.eval->hashes);
-  }
-  return json;
-}
-void read(const Json& json, TokensProgress& tokens) {
-  json.at("fingerprint").get_to(tokens.fingerprint);
-  json.at("in_eval").get_to(tokens.in_eval);
-  json.at("next").at(0).get_to(tokens.next.file);
-  json.at("next").at(1).get_to(tokens.next.position);
-  read(json.at("content"), tokens.content);
-  read(json.at("train"), tokens.train);
-  json.at("train_bytes").get_to(tokens.train_bytes);
-  json.at("eval_bytes").get_to(tokens.eval_bytes);
-  tokens.files.restore(json.at("files").get<std::vector<int64_t>>());
-  if (!json.contains("eval")) return;
-  read(json.at("eval"), tokens.eval.emplace().shard);
-  read(json.at("eval_hashes"), tokens.eval->hashes);
-}
-
-void read(const Json& json, PreparationState& state) {
-  if (json.at("version").get<int>() != kVersion)
-    throw Error(ErrorKind::kData, "it is of another version");
-  read(json.at("train"), state.train);
-  read(json.at("eval"), state.eval);
-  read(json.at("sample"), state.sample);
-  read(json.at("sources"), state.sources);
-  read(json.at("overlap"), state.overlap);
-  if (json.contains("held_out")) read(json.at("held_out"), state.held_out.emplace());
-  if (json.contains("tokens")) read(json.at("tokens"), state.tokens.emplace());
-}
-
-}  // namespace
 
 Journal::Journal(std::filesystem::path path, const PrepareOptions& options)
     : path_(std::move(path)), options_(options) {}
@@ -207,8 +168,11 @@ bool Journal::load(PreparationState& state) const {
   if (!is_there(path_)) return false;
   std::string problem;
   try {
+    const Json json = read_checked_json(path_, kLargest);
+    if (json.at("version").get<int>() != kVersion)
+      throw Error(ErrorKind::kData, "it is of another version");
     PreparationState loaded = state;
-    read(read_checked_json(path_, kLargest), loaded);
+    Fields::read(json, loaded);
     state = std::move(loaded);
     return true;
   } catch (const Error& error) {
@@ -222,14 +186,9 @@ bool Journal::load(PreparationState& state) const {
 }
 
 void Journal::save(const PreparationState& state) {
-  Json json{{"version", kVersion},
-            {"train", to_json(state.train)},
-            {"eval", to_json(state.eval)},
-            {"sample", to_json(state.sample)},
-            {"sources", to_json(state.sources)},
-            {"overlap", to_json(state.overlap)}};
-  if (state.held_out) json["held_out"] = to_json(*state.held_out);
-  if (state.tokens) json["tokens"] = to_json(*state.tokens);
+  Json json = Json::object();
+  json["version"] = kVersion;
+  Fields::write(json, state);
   write_file_atomic(path_, checked_json_text(std::move(json), /*indent=*/-1));
   options_.after_save();
   saved_ = Clock::now();

@@ -1,7 +1,10 @@
-// How far a preparation came, so that after a kill at any instant the next start goes on from
-// there: the scan of the text at the file, tokenization at the document. One file in the cache per
-// request, with a checksum of its own, replaced as a whole; what it speaks of was synced before. It
-// is saved every few seconds, so a short preparation leaves none. One thread.
+// The journal stores how far a preparation came, so that after a kill at any instant the next start
+// goes on from there: in the scan of the text from the next file, in tokenization from the next
+// document.
+//
+// It is one file in the cache per request, has a checksum of its own, and is replaced as a whole;
+// the shards that it refers to were synced before. It is saved every few seconds, so a short
+// preparation leaves none. Only one thread may use it.
 #pragma once
 
 #include <chrono>
@@ -21,23 +24,23 @@ namespace lmtrain {
 
 struct TokensProgress {
   std::string fingerprint;
-  bool in_eval = false;                 // in the text of data.eval; that of data.train is done
+  bool in_eval = false;                 // data.train is done, and data.eval is being tokenized
   DocumentLocation next;                // the first document not yet in the shards
-  Hash128 content = Hasher().digest();  // of the documents before it
+  Hash128 content = Hasher().digest();  // hash of the documents before `next`
   ShardProgress train;
   int64_t train_bytes = 0;
   std::optional<HashOrderedProgress> eval;
   int64_t eval_bytes = 0;
-  FileTally files;  // of the train shard
+  FileTally files;  // the files of the train shard's documents
 };
 
 struct PreparationState {
-  CorpusScan eval;  // this one is scanned first
+  CorpusScan eval;  // data.eval is scanned first
   CorpusScan train;
   SourceShapes sources;
   Sample sample;
   OverlapFinder overlap;
-  std::optional<HoldOut> held_out;  // once it is decided
+  std::optional<HoldOut> held_out;  // set once the split is decided
   std::optional<TokensProgress> tokens;
 };
 
@@ -45,10 +48,12 @@ class Journal {
  public:
   Journal(std::filesystem::path path, const PrepareOptions& options);
 
-  // False, with a warning where it is broken, when there is nothing to go on from.
+  // Reads the saved state into `state`. Returns false and leaves `state` unchanged where there is
+  // no journal or, with a warning, where it is broken. Throws Error(kIo) where it cannot be read.
   bool load(PreparationState& state) const;
-  // `save_every` has passed since the journal was made or saved.
+  // Returns whether `save_every` has passed since the journal was made or saved.
   bool due() const { return Clock::now() - saved_ >= options_.save_every; }
+  // Replaces the saved state, calls `after_save` of the options, and restarts the time of due().
   void save(const PreparationState& state);
   void remove() const;
 

@@ -83,7 +83,7 @@ std::string index_key(const PreparationRequest& request) {
   hasher.add(uint64_t{request.tokenizer.add_bos}).add(uint64_t{request.tokenizer.add_eos});
   hasher.add(request.given_tokenizer_path.native());
   if (request.given_tokenizer) {
-    hasher.add(request.given_tokenizer->model_bytes());
+    for (const TokenizerFile& file : request.given_tokenizer->files()) hasher.add(file.bytes);
   } else {
     add_tokenizer_settings(hasher, request.tokenizer.train);
   }
@@ -180,32 +180,34 @@ void Preparation::choose_held_out() {
 Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   if (request_.given_tokenizer) {
     path = request_.given_tokenizer_path;
-    return Tokenizer(request_.given_tokenizer->model_bytes(), path.string());
+    return *request_.given_tokenizer;
   }
   Hasher hasher;
   hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
   add_fraction(hasher, request_.eval_fraction);
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   add_tokenizer_settings(hasher, request_.tokenizer.train);
+  const bool gives_json = request_.tokenizer.train.type == TokenizerType::kByteBpe;
+  if (gives_json) hasher.add(uint64_t{request_.tokenizer.add_bos});  // its post-processor has it
   const std::string key = hasher.digest().hex();
-  path = cache_.tokenizer_path(key);
+  path = cache_.tokenizer_path(
+      key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
   const FileLock lock = cache_.lock("tokenizer", key);
-  if (std::optional<Tokenizer> found = cache_.find_tokenizer(key)) return std::move(*found);
+  if (std::optional<Tokenizer> found = cache_.find_tokenizer(path)) return std::move(*found);
   const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
-  cache_.store_tokenizer(key, trained);
+  cache_.store_tokenizer(path, trained);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
                format_duration(elapsed.count())));
   return trained;
 }
 
-std::string Preparation::train_on_sample() const {
-  const TokenizerTrainConfig& settings = request_.tokenizer.train;
+std::vector<TokenizerFile> Preparation::train_on_sample() const {
+  uint64_t left = static_cast<uint64_t>(request_.tokenizer.train.sample);
   Sample sample = state_.sample;
-  sample.choose(static_cast<uint64_t>(settings.sample));
-  uint64_t left = static_cast<uint64_t>(settings.sample);
-  return train_tokenizer(settings, [&](const TextSink& add) {
+  sample.choose(left);
+  return train_tokenizer(request_.tokenizer, [&](const TextSink& add) {
     Hasher content;
     {
       ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
@@ -235,7 +237,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
       .add(state_.eval.content.high);
   add_fraction(hasher, request_.eval_fraction);
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
-  hasher.add(tokenizer.model_bytes());
+  for (const TokenizerFile& file : tokenizer.files()) hasher.add(file.bytes);
   hasher.add(uint64_t{request_.tokenizer.add_bos}).add(uint64_t{request_.tokenizer.add_eos});
   return hasher.digest().hex();
 }

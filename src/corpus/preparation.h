@@ -1,6 +1,6 @@
-// The passes over the text for one request: count it, choose what is held out, train a tokenizer
-// where none is given, tokenize. What a pass found is in the journal, and in the cache when it is
-// done.
+// A Preparation makes the passes over the text for one request. These passes count the text, choose
+// what is held out, train a tokenizer where none is given, and tokenize. The journal keeps what a
+// pass has found so far, and the cache what a finished preparation has made.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,8 @@
 
 namespace lmtrain {
 
-// All that decides the result, with the files found but not read.
+// A request holds everything that decides the result; its files are listed, but not read yet, and
+// the format of each is decided (decide_formats) before Preparation::run().
 struct PreparationRequest {
   TokenizerConfig tokenizer;
   std::optional<Tokenizer> given_tokenizer;
@@ -28,8 +29,8 @@ struct PreparationRequest {
   double eval_fraction = 0;  // 0 when `eval` is given
 };
 
-// A key of the request that needs no text to be read: a hash of its settings and of the path, size
-// and time of each file.
+// Returns the key of the index for the request: a hash of its settings and of the path, size and
+// modification time of each file. No text is read.
 std::string index_key(const PreparationRequest& request);
 
 class Preparation {
@@ -37,10 +38,10 @@ class Preparation {
   // `request`, `cache` and `journal` must outlive the preparation.
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
-  // Makes all passes that the cache does not spare. Error(kData) for text that is empty or changes
-  // meanwhile; throws StopRequested on a signal. Call it once.
+  // Makes the passes whose results are not in the cache. Throws Error(kData) for text that is empty
+  // or changes meanwhile, and StopRequested on a signal. Call it once.
   PreparedData run();
-  // After run(): the files whose documents are in the train shard.
+  // Returns, after run(), the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }
 
  private:
@@ -48,13 +49,13 @@ class Preparation {
   void scan();
   void choose_held_out();
   Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
-  std::string train_on_sample() const;
+  std::vector<TokenizerFile> train_on_sample() const;
   std::string fingerprint(const Tokenizer& tokenizer) const;
   PreparedData write_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
   ShardPair open_shards(const std::filesystem::path& folder, const Tokenizer& tokenizer,
                         const std::string& fingerprint);
   void encode(const Tokenizer& tokenizer, ShardPair& shards);
-  // The same tally as encode() makes, for shards that are there already.
+  // Counts the files' documents like encode(), for shards that are there already.
   FileTally count_documents() const;
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 

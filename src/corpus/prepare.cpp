@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
                    const std::string& pointer, Role role) {
-  return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field};
+  return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field,
+          static_cast<uint64_t>(data.max_document)};
 }
 
 PreparationRequest make_request(const Config& config) {
@@ -37,7 +38,8 @@ PreparationRequest make_request(const Config& config) {
     if (!is_there(request.given_tokenizer_path)) {
       throw Error(ErrorKind::kUsage,
                   str("/tokenizer/model: ", request.given_tokenizer_path.string(),
-                      " does not exist; give a sentencepiece .model file, or null to train one"));
+                      " does not exist; give a sentencepiece .model file or a tokenizer.json, or "
+                      "null to train one"));
     }
     request.given_tokenizer = Tokenizer::load(request.given_tokenizer_path);
     request.given_tokenizer->require_special_ids(config.tokenizer.add_bos,
@@ -132,14 +134,14 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
   return data;
 }
 
-void tokenize_paths(const std::vector<std::string>& paths, DataFormat format,
-                    const std::string& text_field, const fs::path& tokenizer_model, bool add_bos,
-                    bool add_eos, const fs::path& shard, int num_threads) {
+void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,
+                    const fs::path& tokenizer_model, bool add_bos, bool add_eos,
+                    const fs::path& shard, int num_threads) {
   std::vector<DataSourceConfig> sources;
   sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back({path, 1.0});
-  Corpus corpus{list_source_files(sources, "", format, Role::kHeldOut), format, text_field};
-  decide_formats(corpus.files, format, text_field, "");
+  Corpus corpus = make_corpus(reading, sources, "", Role::kHeldOut);
+  decide_formats(corpus.files, corpus.format, corpus.text_field, "");
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_model);
   TokenShardWriter writer(shard, tokenizer.vocab_size());
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};

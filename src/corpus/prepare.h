@@ -1,6 +1,6 @@
-// From the config's paths to a tokenizer and token shards in `data.cache_dir`, once: the cache is
-// keyed by a fingerprint of content, tokenizer and settings, and remembered by path, size and
-// mtime, so a second start reads no text.
+// Preparation turns the files of the config into a tokenizer and token shards in `data.cache_dir`.
+// It does so once: the cache is keyed by a fingerprint of content, tokenizer and settings, and an
+// index by path, size and mtime leads to it, so a second start reads no text.
 #pragma once
 
 #include <chrono>
@@ -20,36 +20,40 @@
 namespace lmtrain {
 
 struct PreparedData {
-  std::filesystem::path tokenizer_model;  // in the cache, or the one given
+  std::filesystem::path tokenizer_model;  // that of the config, or one in the cache
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
       eval_shard;                  // documents in hash order; none: no held-out text
-  std::string fingerprint;         // Hash128 hex over content, split, tokenizer, document settings
-  std::vector<SourceRun> sources;  // ascending; the first begins at document 0
-  std::filesystem::path document_files;  // which documents are of which file (document_files.h)
-  Overlap eval_in_train;  // documents of data.eval that are in data.train too; 0 of 0 without
+  std::string fingerprint;         // hexadecimal Hash128 of content, split, tokenizer, BOS and EOS
+  std::vector<SourceRun> sources;  // ascending; the first run begins at document 0
+  std::filesystem::path document_files;  // table of the file of each document (document_files.h)
+  Overlap eval_in_train;  // documents of data.eval found in data.train; 0 of 0 without data.eval
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
   FormatCounts train_formats;  // files of data.train, and documents before any are held out
-  FormatCounts eval_formats;   // of data.eval
+  FormatCounts eval_formats;   // files and documents of data.eval
 };
 
-// Logs progress and a summary (documents, bytes, empty documents, documents with invalid UTF-8).
-// Polls stop_signal() and throws StopRequested when asked to stop. Two processes that share a cache
-// do not harm each other (lock and rename).
-// Killed at any instant, the next call goes on from what was saved.
+// PrepareOptions say how often a preparation saves its state, and what it does after each time.
 struct PrepareOptions {
   std::chrono::milliseconds save_every = std::chrono::seconds(10);
   std::function<void()> after_save = [] {};  // where tests kill the process
 };
+// Prepares the data of `config`, or finds it prepared in the cache. Logs progress and a summary
+// (documents, bytes, empty documents, documents with invalid UTF-8). Killed at any instant, it goes
+// on at the next call from what was saved. Processes that share a cache do not harm each other
+// (lock and rename). Throws Error(kUsage) or Error(kConfig) for paths and formats that cannot be
+// used, Error(kData) for damaged, empty or changing files, Error(kIo), and StopRequested on a
+// signal.
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 
-// Tokenizes loose documents for `eval --data` into `shard`, in order, no cache, same readers. Paths
-// may be files, folders, globs.
-void tokenize_paths(const std::vector<std::string>& paths, DataFormat format,
-                    const std::string& text_field, const std::filesystem::path& tokenizer_model,
-                    bool add_bos, bool add_eos, const std::filesystem::path& shard,
-                    int num_threads = 1);
+// Tokenizes documents for `eval --data` and writes them in order to the token shard `shard`,
+// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field and
+// max_document have an effect. Throws what prepare_data() throws, and Error(kData) when there is no
+// document.
+void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,
+                    const std::filesystem::path& tokenizer_model, bool add_bos, bool add_eos,
+                    const std::filesystem::path& shard, int num_threads = 1);
 
 }  // namespace lmtrain

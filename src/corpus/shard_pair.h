@@ -1,5 +1,5 @@
-// The two shards of a preparation under way, training and held-out text, which can be continued
-// from what sync() told. Error(kData) or Error(kIo) when that is not there.
+// A ShardPair writes the two shards of a preparation: training text and held-out text. A
+// preparation that was interrupted continues them from the progress of the last sync().
 #pragma once
 
 #include <filesystem>
@@ -14,9 +14,11 @@ namespace lmtrain {
 
 class ShardPair {
  public:
-  // Begins train.bin and, with `has_eval`, eval.bin in `folder`, which must exist.
+  // Begins train.bin and, with `has_eval`, eval.bin in `folder`, which must exist. `vocab_size`
+  // bounds the ids.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size, bool has_eval);
-  // Continues those of `progress`.
+  // Continues the shards of `progress`. Throws Error(kData) or Error(kIo) where what was synced is
+  // missing or changed.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size,
             const TokensProgress& progress);
 
@@ -24,9 +26,10 @@ class ShardPair {
   void add_eval(const EncodedDocument& document);  // requires has_eval()
   bool has_eval() const { return eval_ != nullptr; }
   int64_t num_train_documents() const { return train_->num_documents(); }
-  // Syncs both shards, and stores in `progress` how far they are.
+  // Syncs both shards, and stores in `progress` how far they are: its fields train, eval and the
+  // bytes of both.
   void sync(TokensProgress& progress);
-  // Publishes both; stores their paths and counts.
+  // Publishes both shards by rename, and stores their paths and counts in `data`.
   void finish(PreparedData& data);
 
  private:

@@ -50,8 +50,9 @@ Request make_request(const Config& config) {
       fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
           .lexically_normal();
   if (!is_there(request.tokenizer_path)) {
-    throw Error(ErrorKind::kUsage, str("/tokenizer/model: ", request.tokenizer_path.string(),
-                                       " does not exist; give a sentencepiece .model file"));
+    throw Error(ErrorKind::kUsage,
+                str("/tokenizer/model: ", request.tokenizer_path.string(),
+                    " does not exist; give a sentencepiece .model file or a tokenizer.json"));
   }
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
   request.train = list_token_files(config.data.train, kTrainPointer, Role::kTrain);
@@ -66,7 +67,8 @@ Request make_request(const Config& config) {
 
 void add_settings(Hasher& hasher, const Request& request) {
   hasher.add("token files").add(kTokenDataVersion);
-  hasher.add(str(std::hexfloat, request.eval_fraction)).add(request.tokenizer->model_bytes());
+  hasher.add(str(std::hexfloat, request.eval_fraction));
+  for (const TokenizerFile& file : request.tokenizer->files()) hasher.add(file.bytes);
 }
 
 // A key of the request that needs no ids to be read.
@@ -83,7 +85,7 @@ std::string index_key(const Request& request) {
     for (const SourceFile& file : *files) {
       add_file(file);
       const fs::path index = fs::path(file.path).replace_extension(".idx");
-      if (is_there(index)) add_file(list_source_files({{index.native(), 1.0}}, "").front());
+      if (is_there(index)) add_file(source_file(index, 1.0, 0));
     }
   }
   return hasher.digest().hex();

@@ -1,6 +1,7 @@
-// Capturing CUDA graphs: a stream of its own, and a private pool of libtorch's caching allocator.
+// Captures CUDA graphs, with a stream of its own and a private pool of libtorch's caching
+// allocator.
 //
-// Present in a program with CUDA kernels (LMTRAIN_HAS_CUDA). Neither libtorch_cuda.so nor
+// This is present in a program with CUDA kernels (LMTRAIN_HAS_CUDA). Neither libtorch_cuda.so nor
 // libc10_cuda.so is linked: streams and events come through libtorch's device interface, the pool
 // through the allocator's virtual functions.
 #pragma once
@@ -9,6 +10,7 @@
 
 namespace lmtrain::cuda {
 
+// Returns a recorder for a GPU; lmtrain::graph_recorder() calls it.
 std::unique_ptr<GraphRecorder> graph_recorder(const at::Device& device);
 
 }  // namespace lmtrain::cuda

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <climits>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -93,6 +95,14 @@ std::string gpu_name(const at::Device& device) {
   return all_alike ? names[0] : str("GPU ", index);
 }
 
+// A GPU that cannot be asked is taken for a recent one: a run may be planned for one that is not
+// here, and only the CUDA kernels of the program's own tell what it can do.
+bool gpu_multiplies_bf16(const at::Device& device) {
+  const bool can_tell = device.is_cuda() && load_cuda().empty();
+  const int capability = can_tell ? compute_capability(device) : 0;
+  return capability == 0 || capability >= 80;
+}
+
 // Empty where products in fp8 can be had. The kernels that cast to it are asked for too: ATen's
 // operators in their place would take more time than the products save.
 std::string why_no_fp8(const at::Device& device) {
@@ -132,15 +142,20 @@ at::Device resolve_device(const std::string& name) {
 }
 
 Precision resolve_precision(const std::string& name, const at::Device& device) {
-  const bool has_bf16 = !device.is_cpu() || cpu_multiplies_bf16();
+  const bool has_bf16 = device.is_cpu() ? cpu_multiplies_bf16() : gpu_multiplies_bf16(device);
   if (name == "auto") return {has_bf16 ? at::kBFloat16 : at::kFloat};
   if (name == "fp32") return {at::kFloat};
   if (name == "bf16") {
     if (!has_bf16) {
-      throw Error(ErrorKind::kConfig,
-                  "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or "
-                  "amx_bf16) and would be many "
-                  "times slower than in fp32; set precision to \"fp32\" or \"auto\"");
+      throw Error(
+          ErrorKind::kConfig,
+          device.is_cpu()
+              ? "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or "
+                "amx_bf16) and would be many "
+                "times slower than in fp32; set precision to \"fp32\" or \"auto\""
+              : str("precision \"bf16\": ", gpu_name(device),
+                    " has no units for it, which begin with compute capability 8.0; set "
+                    "precision to \"fp16\", \"fp32\" or \"auto\""));
     }
     return {at::kBFloat16};
   }
@@ -176,7 +191,14 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
   if (device.is_cpu() || dtype == at::kFloat) return std::nullopt;
   const std::string name = gpu_name(device);
   for (const auto& [part, teraflops] : kPeaks) {
-    if (name.find(part) != std::string::npos) return teraflops * 1e12;
+    const size_t offset = name.find(part);
+    if (offset == std::string::npos) continue;
+    // Not those of less power: "RTX A1000", "H100 PCIe", "H100 NVL".
+    const std::string rest = name.substr(offset + std::strlen(part));
+    const bool is_word = rest.empty() || std::isdigit(static_cast<unsigned char>(rest[0])) == 0;
+    if (!is_word || rest.find("PCIe") != std::string::npos || rest.find("NVL") != std::string::npos)
+      continue;
+    return teraflops * 1e12;
   }
   return std::nullopt;
 }

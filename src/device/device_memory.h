@@ -1,5 +1,5 @@
-// The memory of the device that computes: of this process on a CPU, of libtorch's allocator on a
-// GPU. Bytes.
+// Measures the memory of the device that computes, in bytes: that of this process on a CPU, that of
+// libtorch's allocator on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,15 +9,16 @@
 
 namespace lmtrain {
 
-// At most since the last reset: what the process occupied on a CPU, what tensors occupied on a GPU.
+// Returns the peak since the last reset of what the process occupied on a CPU, or of what tensors
+// occupied on a GPU.
 uint64_t peak_memory(const at::Device& device);
-// Gives back what is held unused, and begins peak_memory() anew.
+// Returns memory that is held unused to the driver of a GPU, and restarts peak_memory().
 void reset_peak_memory(const at::Device& device);
-// How many bytes may still be asked for, where that is known. On a GPU this includes what the
-// allocator holds unused.
+// Returns how many bytes may still be asked for, where that is known. On a GPU this includes what
+// the allocator holds unused.
 std::optional<uint64_t> available_memory(const at::Device& device);
-// Says that tensors are about to take so many bytes. On a CPU huge pages are asked for; on a GPU
-// nothing happens.
+// Announces that tensors will take so many bytes. On a CPU huge pages are asked for
+// (prefer_huge_pages of base/memory.h, after configure_runtime); on a GPU nothing happens.
 void expect_memory(const at::Device& device, uint64_t bytes);
 // Returns when everything queued on the device is done.
 void synchronize(const at::Device& device);

@@ -1,5 +1,5 @@
-// The headers of libtorch that the folders above this one include; precompiled once
-// (src/CMakeLists.txt).
+// These headers of libtorch are precompiled once (src/CMakeLists.txt) for the folders above this
+// one, which include them.
 #pragma once
 
 #include <ATen/ATen.h>

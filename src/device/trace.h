@@ -1,7 +1,9 @@
-// A profile as a Chrome trace: JSON for chrome://tracing or ui.perfetto.dev. libtorch's profiler
-// sees every ATen operator, kernels on a GPU, and the scopes marked with RECORD_USER_SCOPE.
+// Records a profile as a Chrome trace: JSON for chrome://tracing or ui.perfetto.dev. libtorch's
+// profiler sees every ATen operator, kernels on a GPU, and the scopes marked with
+// RECORD_USER_SCOPE.
 //
-// One row a thread of the program, and one a stream of a GPU. One trace at a time in a process.
+// The trace has one row per thread of the program, and one per stream of a GPU. Only one trace may
+// be recorded at a time in a process.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,9 @@
-// Work that threads take as they come free: one whose core is slowed, by a neighbour on the machine
-// or by the work itself, takes less of it, and none waits long for another.
+// A queue of work that threads take as they come free: a thread whose core is slowed, by a
+// neighbour on the machine or by the work itself, takes less of it, and none waits long for
+// another.
 //
-// Pieces are numbered. Who takes which must change no bit of a result: no two pieces write to the
-// same address, and sums stay within a piece.
+// Pieces are numbered. It must change no bit of a result which thread takes which piece: no two
+// pieces may write to the same address, and sums must stay within a piece.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -18,19 +19,20 @@ struct Pieces {
   explicit operator bool() const { return begin < end; }
 };
 
-// Pieces 0 to count - 1, in their order.
+// Hands out pieces 0 to count - 1, in their order.
 class WorkQueue {
  public:
   explicit WorkQueue(int64_t count) : count_(count), threads_(at::get_num_threads()) {}
 
-  // The next one; empty when all are taken.
+  // Returns the next piece; empty when all are taken.
   Pieces take_one() {
     const int64_t begin = next_.fetch_add(1, std::memory_order_relaxed);
     return {begin, std::min(begin + 1, count_)};
   }
-  // The next ones: many while many are left, so that a thread's are neighbours, and few at the end,
-  // so that all threads end together. Multiples of `together` while that many are left for each
-  // thread, then at least `least`.
+  // Returns the next pieces: many while many are left, so that a thread's are neighbours, and few
+  // at the end, so that all threads end together. Their number is a multiple of `together` while
+  // each thread's share of the rest is that large, then at least `least`. Both must be 1 or more.
+  // Empty when all are taken.
   Pieces take_some(int64_t least, int64_t together) {
     int64_t begin = next_.load(std::memory_order_relaxed), end = 0;
     do {
@@ -41,8 +43,8 @@ class WorkQueue {
     return {begin, end};
   }
 
-  // Calls f() once on each of several threads: on as many as have work when each takes `pieces` at
-  // a time. f takes pieces from this queue until none is left.
+  // Calls f() once on each of several threads: on as many as have work when each takes `pieces`, at
+  // least 1, at a time. f takes pieces from this queue until none is left.
   template <class F>
   void run(int64_t pieces, const F& f) const {
     at::parallel_for(0, std::min(threads_, (count_ + pieces - 1) / pieces), 1,
@@ -54,7 +56,8 @@ class WorkQueue {
   std::atomic<int64_t> next_ = 0;
 };
 
-// f(begin, end) for all of [0, count), at least `grain` at a time but for the last.
+// Calls f(begin, end) on all threads for ranges that together are [0, count), each of at least
+// `grain` numbers but for the last. `grain` must be 1 or more.
 template <class F>
 void parallel_for_queued(int64_t count, int64_t grain, const F& f) {
   WorkQueue work(count);

@@ -1,6 +1,6 @@
-// Checksums of the blocks of a file that is read here and there for days, so that no byte of it is
-// used unchecked: CRC-32C of each 16 KiB (docs/formats/token_shard.md, third part). They lie in a
-// file of their own beside the shard that they are for.
+// A token shard is read in random order for days. So that no byte of it is used unchecked, a file
+// beside it holds a checksum of each block: the CRC-32C of each 16 KiB
+// (docs/formats/token_shard.md, third part).
 #pragma once
 
 #include <atomic>
@@ -15,34 +15,38 @@ namespace lmtrain {
 
 inline constexpr uint64_t kSumBlockBytes = uint64_t{16} << 10;
 
-// The checksum of each block of a file; the last block may be shorter.
+// BlockSums holds the checksum of each block of a file, in order; the last block may be shorter.
 using BlockSums = std::vector<uint32_t>;
 constexpr uint64_t num_sum_blocks(uint64_t file_size) {
   return (file_size + kSumBlockBytes - 1) / kSumBlockBytes;
 }
+// Returns the sums of a whole file.
 BlockSums sum_blocks(std::string_view bytes);
-// Adds the sums of the blocks of `bytes` that lie behind those of `sums` and end at or before
-// `end`; also that of the last block when `end` is the end of `bytes`.
+// Continues the sums of a file whose bytes are `bytes`: `sums` has those of the first blocks, and
+// those of the following blocks are added, as far as a block ends at or before `end`. When `end` is
+// the end of `bytes`, the last, shorter block is added too.
 void add_block_sums(std::string_view bytes, uint64_t end, BlockSums& sums);
 
-// SHARD.sums
+// Returns SHARD.sums, the path of the file with the checksums of a shard.
 std::filesystem::path block_sums_path(const std::filesystem::path& shard);
-// The sums of one or several files, replaced atomically.
+// Writes the sums of the files that hold a shard's tokens: of the shard itself, or of the files
+// that it refers to. An old file is replaced atomically.
 void write_block_sums(const std::filesystem::path& path, const std::vector<BlockSums>& files);
-// Error(kData) for a file that is damaged.
+// Returns the sums of each file, in the order of write_block_sums(). Throws Error(kData) when the
+// file at `path` is damaged, Error(kIo) when it is missing.
 std::vector<BlockSums> read_block_sums(const std::filesystem::path& path);
 
-// Holds a mapped file to its sums while it is read. May be shared by threads.
+// A BlockCheck compares a mapped file with its sums while it is read. Threads may share one.
 class BlockCheck {
  public:
-  // Every byte holds: there are no sums.
+  // Without sums, holds() is always true.
   BlockCheck() = default;
   // Requires a sum for each block of the file.
   explicit BlockCheck(BlockSums sums);
 
-  // Whether the blocks that hold bytes [begin, end) of `file` agree with their sums. A block is
-  // looked at when it is first asked for, and in every 16th call again, since another program may
-  // have written to the file since.
+  // Returns whether the blocks with bytes [begin, end) of `file`, the bytes of the whole file,
+  // agree with their sums. A block is compared the first time that it is asked for. Every 16th call
+  // compares all its blocks again, since another program may have written to the file meanwhile.
   bool holds(std::string_view file, uint64_t begin, uint64_t end) const;
 
  private:

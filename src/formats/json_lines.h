@@ -1,6 +1,6 @@
-// Reading JSON-lines files that only grow (metrics.jsonl, events.jsonl). A process that was killed
-// may leave a torn last line: a line counts only with its newline, and one that is no JSON object
-// is passed over.
+// These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). A process
+// that was killed may leave a torn last line: a line without its newline, and one that is no JSON
+// object, are skipped.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace lmtrain {
 
 // Calls `visit(line, end)` for every line in order; `end` is the offset after its newline. A
-// missing file has no lines. Error(kIo) when the file cannot be read.
+// missing file has no lines. Throws Error(kIo) when the file cannot be read.
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Where to cut the file back to `step`: the offset after the last line whose "step" is at most
-// that; 0 when there is none.
+// Returns the size to which the file must be cut so that it ends at `step`: the offset after the
+// last line whose "step" is at most that; 0 when there is none.
 uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step);
 
 }  // namespace lmtrain

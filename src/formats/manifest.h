@@ -1,4 +1,4 @@
-// manifest.json of a checkpoint (docs/formats/checkpoint.md): for every file its size and CRC-32C,
+// manifest.json of a checkpoint (docs/formats/checkpoint.md) has size and CRC-32C of every file,
 // and a checksum of the manifest itself. It is written last, so a folder without one is unfinished.
 #pragma once
 
@@ -24,25 +24,27 @@ struct ManifestEntry {
 
 struct Manifest {
   int64_t step = 0;
-  std::string fingerprint{};                     // of the data, Hash128 hex; empty when unknown
-  std::string program{};                         // "lmtrain 0.1.0"
+  std::string fingerprint{};  // identifies the training data, Hash128 hex; empty when unknown
+  std::string program{};      // "lmtrain 0.1.0"
   std::map<std::string, ManifestEntry> files{};  // by plain file name; never manifest.json itself
   bool operator==(const Manifest&) const = default;
 };
 
-// The text of manifest.json, with its own checksum.
+// Returns the text of manifest.json, with its own checksum.
 std::string manifest_to_text(const Manifest& manifest);
-// Error(kCheckpoint), naming `origin`, for anything but a manifest whose own checksum holds; file
-// names that would leave the folder (a path separator, "..", NUL) are refused.
+// Throws Error(kCheckpoint), naming `origin`, for any text but a manifest of this version whose own
+// checksum is right. File names that would leave the folder (a path separator, "..", NUL) are
+// refused.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 
 // Writes manifest.json into `folder` and syncs both. Call it when all other files are synced.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
 // Reads the manifest of `folder`, checks size and CRC of the files that it lists, with constant
-// memory, and returns it. Files that it does not list are ignored. `skip_training_state` leaves out
-// kOptimizerFile and kStateFile (eval, generate, export). Error(kCheckpoint) naming the file and
-// what is wrong; Error(kUsage) where the folder does not exist.
+// memory, and returns it. Files that it does not list are ignored. With `skip_training_state`
+// kOptimizerFile and kStateFile are not checked: eval, generate and init_from need neither. Throws
+// Error(kCheckpoint) that names the file and what is wrong; Error(kUsage) where the folder does not
+// exist.
 Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
 
 }  // namespace lmtrain

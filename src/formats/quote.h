@@ -1,6 +1,6 @@
-// A name out of an untrusted file, fit for a message: in quotes, control characters replaced, and
-// cut where it gets long (a safetensors header may hold names of megabytes). Not called `quoted`:
-// overload resolution would silently prefer std::quoted.
+// quote() prepares a name from an untrusted file for a message: it is put in quotes, control
+// characters become "?", and it is cut after 120 bytes (a safetensors header may hold names of
+// megabytes). It is not called `quoted`: overload resolution would silently prefer std::quoted.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
-// The safetensors file format (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs):
-// 8 bytes little-endian header size, a JSON header, tensor bytes without holes or overlaps.
+// A safetensors file (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs) has 8 bytes
+// with the little-endian header size, a JSON header, and tensor bytes without holes or overlaps.
 //
-// The reader maps the file and accepts only what the rules allow; anything else is Error(kData)
-// naming the file and the tensor or byte offset. It allocates in proportion to the header alone.
+// The reader maps the file and accepts only what the rules allow. For all else it throws
+// Error(kData) that names the file and the tensor or byte offset. Its memory is in proportion to
+// the header alone.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +19,17 @@
 
 namespace lmtrain {
 
-inline constexpr size_t kSafetensorsLengthBytes = 8;  // of the header size in front
+inline constexpr size_t kSafetensorsLengthBytes = 8;  // the number in front: the header size
 inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
 
-// The header size in bytes, where `head` (10 bytes of a file or more) begins as a safetensors file
-// does: with that size and a "{". Nothing for other bytes. The size is not checked.
+// Returns the header size in bytes if `head`, the first 10 bytes of a file or more, looks like the
+// beginning of a safetensors file: that size and a "{". Returns nothing for other bytes. The size
+// is not compared with that of the file.
 std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
-// In the order of the format, which sorts tensors by it so that larger elements come first.
+// The order is that of the format: files have tensors of the last dtype first, so that larger
+// elements come first.
 enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };
 std::string_view dtype_name(DType dtype);  // "F32"
 size_t dtype_size(DType dtype);            // bytes
@@ -39,12 +42,13 @@ struct TensorView {
 
 class SafetensorsFile {
  public:
-  // Maps the file and reads its header. Errors as above, and Error(kIo).
+  // Maps the file and reads its header. Throws Error(kData) as above, and Error(kIo). The views
+  // stay valid as long as this object.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Error(kData) naming file and tensor when it is missing.
+  // Throws Error(kData) that names file and tensor when it is missing.
   const TensorView& at(const std::string& name) const;
   const std::filesystem::path& path() const { return file_.path(); }
 
@@ -54,15 +58,15 @@ class SafetensorsFile {
   std::map<std::string, TensorView> tensors_;
 };
 
-// The tensors of `file`, the bytes of a whole file, by name; their views point into it. Stores the
-// entries of __metadata__ in `metadata`. Error(kData) as above; `origin` names the file in
-// messages. SafetensorsFile and the fuzzer use it.
+// Returns the tensors of `file`, the bytes of a whole file, by name; their views point into it.
+// Stores the entries of __metadata__ in `metadata`. Throws Error(kData) as above; `origin` names
+// the file in messages. SafetensorsFile and the fuzzer use it.
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata);
 
-// A tensor to write. `data` holds its elements, row-major, and must stay valid until they are
-// written.
+// A TensorToWrite describes a tensor of a file to come. `data` holds its elements, row-major, and
+// must stay valid until they are written.
 struct TensorToWrite {
   std::string name;
   DType dtype = DType::kF32;
@@ -70,9 +74,9 @@ struct TensorToWrite {
   const void* data = nullptr;
 };
 
-// Writes all tensors (by dtype descending, then name) through `writer`, which the caller finishes.
-// Error(kInternal) for what the format cannot hold: a name twice, a negative size, text that is
-// not UTF-8.
+// Writes header and tensors (from the last dtype to the first, then by name) through `writer`,
+// which must be new and which the caller finishes. Throws Error(kInternal) for what the format
+// cannot hold: a name twice, a negative size, text that is not UTF-8, a header above the largest.
 void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata);
 

@@ -1,12 +1,13 @@
-// Which entry of data.train the documents of a shard are of: runs, ascending, the first of which
-// begins at document 0.
+// The documents of a shard come from the entries of data.train. A list of SourceRuns, ascending by
+// document, says which entry each comes from; the first begins at document 0.
 #pragma once
 
 #include <cstdint>
 
 namespace lmtrain {
 
-// From this document of a shard on, up to the next run, documents are of this entry of data.train.
+// The documents from first_document on, up to that of the next SourceRun, come from
+// data.train[source].
 struct SourceRun {
   int64_t first_document = 0;
   int32_t source = 0;

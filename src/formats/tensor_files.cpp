@@ -29,7 +29,8 @@ constexpr const char* kAdvice = "copy or download the folder again";
     if (!is_there(folder / name)) continue;
     fail(folder, str(wanted, ", only ", name, ", which can run code when read"),
          "convert it in Python: AutoModelForCausalLM.from_pretrained(FOLDER)"
-         ".save_pretrained(NEW_FOLDER, safe_serialization=True)");
+         ".save_pretrained(NEW_FOLDER, safe_serialization=True); "
+         "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)");
   }
   fail(folder, wanted, "give a folder in the layout of Hugging Face transformers");
 }

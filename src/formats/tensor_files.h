@@ -1,8 +1,10 @@
-// The tensors of a model folder by their HF names, whether it holds one model.safetensors or
-// several shards with model.safetensors.index.json (which maps every tensor to its file).
+// TensorFiles gives the tensors of a model folder by their HF names, whether it holds one
+// model.safetensors or several shards with model.safetensors.index.json (which maps every tensor to
+// its file). Tensors of a shard that the index does not list are there too.
 //
-// Opening maps all files and checks them against each other; no tensor is copied. Errors: kUsage
-// when the path is no folder, kData naming file and tensor for everything wrong inside.
+// The constructor maps all files and checks them against each other; no tensor is copied. It throws
+// Error(kUsage) when the path is no folder, and Error(kData) that names file and tensor for
+// everything wrong inside.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +26,7 @@ class TensorFiles {
   // Views stay valid as long as this object.
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   bool contains(const std::string& name) const { return tensors_.contains(name); }
-  // Error(kData) naming folder and tensor when it is missing.
+  // Throws Error(kData) that names folder and tensor when it is missing.
   const TensorView& at(const std::string& name) const;
   const std::filesystem::path& folder() const { return folder_; }
 

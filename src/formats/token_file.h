@@ -1,7 +1,7 @@
-// A file of token ids that another program wrote, to be read where it lies
-// (docs/formats/token_files.md): nanoGPT and OLMo (ids and nothing else), numpy's .npy, llm.c, and
-// Megatron's .bin with its .idx. Error(kData) naming file and location for one that is cut short or
-// contradicts itself.
+// Files of token ids that other programs wrote are read in place, without a copy
+// (docs/formats/token_files.md): those of nanoGPT and OLMo (ids alone), numpy's .npy, llm.c's, and
+// Megatron's .bin with its .idx. The functions throw Error(kData) that names file and location for
+// one that is cut short or contradicts itself.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,27 @@
 
 namespace lmtrain {
 
-// Where the ids of a file are.
+// The layout says where the ids of a file are.
 struct TokenFileLayout {
   std::string name;    // for people: "llm.c", "numpy", ...
-  uint64_t begin = 0;  // byte of the first id
+  uint64_t begin = 0;  // the byte at which the first id begins
   uint64_t num_tokens = 0;
   uint32_t bytes_per_token = 0;  // 1, 2, 4 or 8, little-endian
-  // The id that separates documents, where the format says it; it begins a document.
+  // The id with which each document begins, where the format says it.
   std::optional<int32_t> document_begins_with{};
-  // Where each document ends, in tokens, where an index says it.
+  // These are the ends of the documents, in tokens from the first id, where an index says them;
+  // else empty.
   std::vector<uint64_t> document_ends{};
 };
 
-// Tells the format by the first bytes, or by an .idx file of the same name, which it then reads
-// too. A file of ids and nothing else has two bytes an id if `vocab_size` (pieces of the tokenizer)
-// is at most 65536, as its writers do, unless every second pair of bytes is zero; else four.
+// Recognizes the format by the first bytes, or by an .idx file of the same name, which it then
+// reads too. A file of ids alone has two bytes for each if `vocab_size` (pieces of the tokenizer,
+// at least 1) is at most 65536, as its writers do; else four. It has four too if it has at least 64
+// bytes and every second pair of bytes among its first 65536 bytes is zero.
 TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size);
 
-// Whether the name is that of an index (.idx), which is read with the file of ids that it belongs
-// to, not by itself.
+// Returns whether the file is an index by its name (.idx). An index is read together with its file
+// of ids, not by itself.
 bool is_token_file_index(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -141,6 +141,7 @@ TokenReference::TokenReference(const MappedFile& shard) : path_(shard.path()) {
   num_tokens_ = static_cast<int64_t>(header.num_tokens);
   vocab_size_ = static_cast<int64_t>(header.vocab_size);
   index_ = index.data();
+  index_crc_ = header.index_crc;
   open_files(table, header.num_files);
   open_sums();
   check_documents();

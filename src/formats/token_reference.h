@@ -1,6 +1,7 @@
-// A shard whose tokens lie in files that other programs wrote (docs/formats/token_shard.md, second
-// part): which files, as they were when it was made, and for each document where in them it is.
-// TokenShard reads it like any other shard. Readers may be shared by threads.
+// A token reference is a shard without tokens of its own: they are in files that other programs
+// wrote (docs/formats/token_shard.md, second part). It names these files, with their size and time
+// when it was made, and for each document its position in them. TokenShard reads it like any other
+// shard. Threads may share a reader.
 #pragma once
 
 #include <atomic>
@@ -22,41 +23,44 @@ struct ReferencedFile {
   std::filesystem::path path;
   uint64_t size = 0;
   int64_t mtime_ns = 0;
-  uint64_t begin = 0;  // byte of the first id
+  uint64_t begin = 0;  // the byte at which the first id begins
   uint64_t num_tokens = 0;
   uint64_t bytes_per_token = 0;  // 1, 2, 4 or 8
-  BlockSums sums{};              // of the whole file
+  BlockSums sums{};              // for the whole file
 };
 
 struct ReferencedDocument {
   uint64_t file = 0;
-  uint64_t begin = 0;  // in tokens of the file
+  uint64_t begin = 0;  // its first token, counted from the first of the file
   uint64_t num_tokens = 0;
-  uint64_t raw_bytes = 0;  // of its text
+  uint64_t raw_bytes = 0;  // the size of its text
 };
 
-// Writes the reference, and beside it the checksums of the blocks of all files (block_sums.h).
+// Writes the checksums of the blocks of all files (block_sums.h) beside `path`, then the reference.
 void write_token_reference(const std::filesystem::path& path, int64_t vocab_size,
                            std::span<const ReferencedFile> files,
                            std::span<const ReferencedDocument> documents);
 
 class TokenReference {
  public:
-  // Is this what write_token_reference writes?
+  // Returns whether a file that begins with `bytes` is a token reference.
   static bool begins(std::string_view bytes);
-  // Error(kData) unless `shard`, which must stay mapped, is sound and the files are as they were.
-  // Where the checksums of their blocks are missing, the tokens are not checked.
+  // Reads `shard`, which must stay mapped, and maps its files. Throws Error(kData) when it is
+  // damaged or the size or time of a file has changed. Where the checksums of the blocks are
+  // missing, read() does not check the tokens.
   explicit TokenReference(const MappedFile& shard);
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
   int64_t vocab_size() const { return vocab_size_; }
-  // Its first two fields are those of a shard's index.
+  // Returns the index: kReferenceEntryBytes for each document (token_shard_layout.h), of which the
+  // first two fields are those of a shard's index.
   const char* index() const { return index_; }
-  // Tokens [begin, begin + out.size()) of the shard, which has so many. Ids from 2^31 on become
-  // -1. Errors as those of TokenShard::read_tokens.
+  uint32_t index_crc() const { return index_crc_; }
+  // Copies tokens [begin, begin + out.size()) of the shard, which must have so many. Ids from 2^31
+  // on become -1. Throws the errors of TokenShard::read_tokens.
   void read(int64_t begin, std::span<int32_t> out) const;
-  // As TokenShard::require_unchanged.
+  // Does the work of TokenShard::require_unchanged.
   void require_unchanged() const;
 
  private:
@@ -68,7 +72,7 @@ class TokenReference {
   struct OpenFile {
     ReferencedFile file;
     MappedFile bytes;
-    FileInfo opened;  // as it was then
+    FileInfo opened;  // from when it was mapped
     BlockCheck blocks{};
   };
   std::filesystem::path path_;
@@ -76,12 +80,13 @@ class TokenReference {
   int64_t num_tokens_ = 0;
   int64_t vocab_size_ = 0;
   const char* index_ = nullptr;
+  uint32_t index_crc_ = 0;
   std::vector<OpenFile> files_;
-  // The file to examine next, for require_unchanged().
+  // This is the file to examine next, for require_unchanged().
   std::unique_ptr<std::atomic<size_t>> next_ = std::make_unique<std::atomic<size_t>>(0);
 };
 
-// Ids of 1, 2, 4 or 8 bytes; what does not fit becomes -1.
+// Copies out.size() little-endian unsigned ids of 1, 2, 4 or 8 bytes; one from 2^31 on becomes -1.
 void copy_token_ids(const char* from, uint64_t bytes_per_token, std::span<int32_t> out);
 
 }  // namespace lmtrain

@@ -45,7 +45,8 @@ ShardHeader read_header(const MappedFile& file) {
 
 }  // namespace
 
-TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens) : file_(path) {
+TokenShard::TokenShard(const std::filesystem::path& path, bool verify_tokens)
+    : file_(path), opened_(examine(path)) {
   survive_lost_pages(file_);
   if (TokenReference::begins(file_.bytes())) {
     open_reference();
@@ -71,6 +72,7 @@ void TokenShard::open_reference() {
   vocab_size_ = reference_->vocab_size();
   index_ = reference_->index();
   index_entry_bytes_ = static_cast<int64_t>(kReferenceEntryBytes);
+  index_crc_ = reference_->index_crc();
 }
 
 void TokenShard::open_own(bool verify_tokens) {
@@ -94,6 +96,7 @@ void TokenShard::open_own(bool verify_tokens) {
   tokens_ = file_.bytes().data() + sizeof header;
   index_ = file_.bytes().data() + index_begin;
   index_entry_bytes_ = static_cast<int64_t>(kShardIndexEntryBytes);
+  index_crc_ = header.index_crc;
 
   const std::string_view padding = file_.bytes().substr(tokens_end, index_begin - tokens_end);
   if (padding.find_first_not_of('\0') != std::string_view::npos) {
@@ -156,11 +159,27 @@ uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
   return value;
 }
 
+int64_t TokenShard::document_end(int64_t document) const {
+  const uint64_t end = index_entry(document, 0);
+  if (end > static_cast<uint64_t>(num_tokens_)) {
+    fail_request(
+        str("document ", document, " ends at token ", end, " of ", num_tokens_, " of a shard"));
+  }
+  return static_cast<int64_t>(end);
+}
+
+void TokenShard::fail_request(const std::string& problem) const {
+  const auto bytes = static_cast<size_t>(num_documents_ * index_entry_bytes_);
+  const bool holds = crc32c(0, index_, bytes) == index_crc_;
+  require_whole(file_);
+  if (!holds) fail(file_, "its index was written to since it was opened");
+  throw Error(ErrorKind::kInternal, problem);
+}
+
 void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   if (begin < 0 || count > num_tokens_ || begin > num_tokens_ - count) {
-    throw Error(ErrorKind::kInternal,
-                str(count, " tokens from ", begin, " on, of ", num_tokens_, " of a token shard"));
+    fail_request(str(count, " tokens from ", begin, " on, of ", num_tokens_, " of a token shard"));
   }
   if (reference_) {
     reference_->read(begin, out);
@@ -182,6 +201,11 @@ void TokenShard::read_tokens(int64_t begin, std::span<int32_t> out) const {
 
 void TokenShard::require_unchanged() const {
   if (reference_) reference_->require_unchanged();
+  const FileInfo now = examine(file_.path());
+  // A file that was removed, or replaced by another, stays mapped as it was.
+  if (now.device != opened_.device || now.inode != opened_.inode) return;
+  if (now.size != opened_.size || now.mtime_ns != opened_.mtime_ns)
+    fail(file_, "was written to since it was opened");
 }
 
 void TokenShard::check_ids(int64_t begin, std::span<const int32_t> ids) const {

@@ -1,12 +1,12 @@
-// A token shard (docs/formats/token_shard.md): documents as token ids in one memory-mapped file,
-// written once and published by rename.
+// A token shard (docs/formats/token_shard.md) holds documents as token ids in one memory-mapped
+// file, which is written once and published by rename.
 //
 //   header   64 bytes: magic, version, bytes per token, vocabulary size, counts, CRCs
 //   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
 //   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //
 // The tokens come first so that they stream to the file while documents arrive; the index waits in
-// a file beside it, so that memory does not grow. A reader may be shared by threads.
+// a file beside it, so that memory does not grow. Threads may share a reader.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@
 #include <vector>
 
 #include "base/files/buffered_file.h"
+#include "base/files/examine.h"
 #include "base/files/file.h"
 #include "formats/block_sums.h"
 #include "formats/token_reference.h"
 
 namespace lmtrain {
 
-// The part of a shard under way that is on disk for good.
+// The part of an unfinished shard that sync() has put on disk.
 struct ShardProgress {
   int64_t num_documents = 0;
   int64_t num_tokens = 0;
@@ -34,10 +35,12 @@ struct ShardProgress {
 
 class TokenShardWriter {
  public:
-  // Error(kInternal) unless 1 <= vocab_size <= 2^31.
+  // Begins a shard. Until finish() it is in PATH.tmp and PATH.index.tmp. Throws Error(kInternal)
+  // unless 1 <= vocab_size <= 2^31.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
-  // Goes on from what sync() told, in this process or another, even if the shard was finished
-  // since. Error(kData) or Error(kIo) when that is not there.
+  // Continues after the documents that `progress` has, which sync() returned in this process or
+  // another, even if the shard was finished since. Throws Error(kData) or Error(kIo) when the files
+  // do not have them.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                    const ShardProgress& progress);
   // Without finish() nothing is left behind, unless sync() was called.
@@ -45,13 +48,14 @@ class TokenShardWriter {
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
 
-  // `ids` with BOS and EOS as configured; `raw_bytes` of the document's text. Error(kData) for an
-  // id outside the vocabulary.
+  // Adds a document: its `ids`, with BOS and EOS as configured, and the size of its text in bytes.
+  // Throws Error(kData) for an id outside the vocabulary.
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
+  // Puts all documents on disk, for a writer that continues later.
   ShardProgress sync();
-  // Appends index and header, syncs, reads all of it back for the checksums of its blocks
-  // (block_sums.h), renames into place. The file of the index stays if sync() was called.
-  // Error(kIo) when other bytes come back than were written.
+  // Appends the index, writes the header, syncs, reads all of it back for the checksums of its
+  // blocks (block_sums.h), and renames it to the path. The file of the index stays if sync() was
+  // called. Throws Error(kIo) when other bytes come back than were written.
   void finish();
 
   int64_t num_documents() const { return num_documents_; }
@@ -68,20 +72,22 @@ class TokenShardWriter {
   BufferedFile index_;  // end, raw bytes of each document
   bool keeps_files_ = false;
   bool finished_ = false;
-  std::string packed_;       // ids of one document as they lie in the file
-  uint32_t tokens_crc_ = 0;  // of all tokens
+  std::string packed_;       // ids of one document as they are in the file
+  uint32_t tokens_crc_ = 0;  // over all tokens
   int64_t num_documents_ = 0;
   int64_t num_tokens_ = 0;
 };
 
 class TokenShard {
  public:
-  // Error(kData) naming file and offset unless header, index and sizes agree. `verify_tokens` also
-  // checks the CRC over all tokens and that each id is in the vocabulary; tokens that lie in files
-  // of others (token_reference.h) are not read, and size and time of the files are compared.
+  // Maps the file. Throws Error(kData) that names file and offset unless header, index and sizes
+  // agree. `verify_tokens` also checks the CRC over all tokens and that each id is in the
+  // vocabulary. For a token reference (token_reference.h) no token is read in either case; size and
+  // time of its files are compared.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
-  // Writes the checksums of the blocks where they are missing. Requires verify_tokens. Error(kData)
-  // when the tokens lie in files of others, which must be scanned again.
+  // Writes the checksums of the blocks where they are missing. Requires verify_tokens, as they are
+  // made from the tokens that are there now. Throws Error(kData) for a token reference, whose data
+  // must be prepared again.
   void write_missing_block_sums() const;
 
   int64_t num_documents() const { return num_documents_; }
@@ -91,20 +97,24 @@ class TokenShard {
   int64_t document_begin(int64_t document) const {  // in tokens
     return document == 0 ? 0 : document_end(document - 1);
   }
-  int64_t document_end(int64_t document) const {
-    return static_cast<int64_t>(index_entry(document, 0));
-  }
+  // Throws Error(kData) where the index was written to since it was opened.
+  int64_t document_end(int64_t document) const;
   int64_t document_size(int64_t document) const {
     return document_end(document) - document_begin(document);
   }
-  // Copies tokens [begin, begin + out.size()) of the shard. Where it has checksums of its blocks,
-  // Error(kData) with file and byte when those read do not hold (BlockCheck says how often they are
-  // looked at). Error(kData) for an id outside the vocabulary, and for a file that was cut short
-  // since it was opened; Error(kIo) when the file system refuses.
+  // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kData) with file and byte
+  // when a block that is read does not have its checksum (BlockCheck::holds says which are
+  // compared), for an id outside the vocabulary, and for a file that was cut short since it was
+  // opened; Error(kIo) when the file system refuses; Error(kInternal) for tokens that the shard
+  // does not have, as the functions above do for a document.
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
-  // Where the tokens lie in files of others: Error(kData) naming one that was written to since this
-  // shard was made, by its size and time. Up to 64 files a call, in turn.
+  // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
+  // Where the tokens lie in files of others, it also throws for a file of these that was written to
+  // since the shard was made: a call examines up to 64 files, and the next one those that follow.
   void require_unchanged() const;
+  // Serves a caller whose request contradicts itself: throws Error(kData) where the index was
+  // written to since it was opened, else Error(kInternal) with `problem`.
+  [[noreturn]] void fail_request(const std::string& problem) const;
 
  private:
   void open_own(bool verify_tokens);
@@ -122,6 +132,8 @@ class TokenShard {
   const char* tokens_ = nullptr;
   const char* index_ = nullptr;
   int64_t index_entry_bytes_ = 0;
+  uint32_t index_crc_ = 0;
+  FileInfo opened_;                          // as it was then
   std::optional<TokenReference> reference_;  // where the tokens are not in this file
   BlockCheck blocks_;
 };

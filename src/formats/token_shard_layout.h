@@ -1,5 +1,5 @@
-// The layout of a token shard, shared by its reader and writer (docs/formats/token_shard.md).
-// Everything is little-endian.
+// Reader and writer of a token shard share this layout (docs/formats/token_shard.md). Everything is
+// little-endian.
 #pragma once
 
 #include <array>
@@ -28,14 +28,13 @@ struct ShardHeader {
   uint32_t index_crc = 0;
   uint32_t tokens_crc = 0;
   std::array<uint8_t, 12> reserved{};  // zero
-  uint32_t header_crc = 0;             // of the 60 bytes before
+  uint32_t header_crc = 0;             // over the 60 bytes before
 };
 static_assert(sizeof(ShardHeader) == 64 && std::is_trivially_copyable_v<ShardHeader>);
 inline constexpr size_t kShardHeaderCrcOffset = offsetof(ShardHeader, header_crc);
 static_assert(kShardHeaderCrcOffset == 60);
 
-// A reference to tokens in files of others (token_reference.h): this header, the list of files, an
-// index.
+// A token reference (token_reference.h) has this header, the list of files, and an index.
 inline constexpr std::array<char, 8> kReferenceMagic = {'L', 'M', 'T', 'T', 'O', 'K', 'R', 'F'};
 inline constexpr uint32_t kReferenceVersion = 1;
 inline constexpr uint64_t kReferenceEntryBytes = 32;
@@ -51,7 +50,7 @@ struct ReferenceHeader {
   uint32_t table_crc = 0;
   uint32_t index_crc = 0;
   uint32_t reserved = 0;
-  uint32_t header_crc = 0;  // of the 60 bytes before
+  uint32_t header_crc = 0;  // over the 60 bytes before
 };
 static_assert(sizeof(ReferenceHeader) == 64 && std::is_trivially_copyable_v<ReferenceHeader>);
 static_assert(offsetof(ReferenceHeader, header_crc) == kShardHeaderCrcOffset);
@@ -59,7 +58,7 @@ static_assert(offsetof(ReferenceHeader, header_crc) == kShardHeaderCrcOffset);
 constexpr uint32_t shard_bytes_per_token(uint64_t vocab_size) {
   return vocab_size <= 65536 ? 2 : 4;
 }
-// Zero bytes between tokens and index, which is aligned to 8.
+// Returns the number of zero bytes between tokens and index, which is aligned to 8.
 constexpr uint64_t shard_padding(uint64_t token_bytes) { return (8 - token_bytes % 8) % 8; }
 
 }  // namespace lmtrain

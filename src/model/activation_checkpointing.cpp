@@ -34,7 +34,10 @@ class RecomputedFunction : public torch::autograd::Function<RecomputedFunction> 
         c10::static_intrusive_pointer_cast<SavedLayer>(context->saved_data["layer"].toCapsule());
     const at::AutoGradMode record(true);
     const at::Tensor y = saved->layer(inputs[0]);
-    torch::autograd::variable_list gradients = torch::autograd::grad({y}, inputs, {grads[0]});
+    // A weight whose gradient was added elsewhere (ops/weight_gradient.h) has none here.
+    torch::autograd::variable_list gradients =
+        torch::autograd::grad({y}, inputs, {grads[0]}, std::nullopt, /*create_graph=*/false,
+                              /*allow_unused=*/true);
     gradients.insert(gradients.begin(), at::Tensor());  // of `layer`
     return gradients;
   }

@@ -1,4 +1,4 @@
-// Sampling from a model, token by token: temperature and nucleus sampling (Holtzman et al.,
+// Samples from a model token by token, with temperature and nucleus sampling (Holtzman et al.,
 // 1904.09751).
 #pragma once
 
@@ -18,9 +18,11 @@ struct GenerateOptions {
   int32_t stop_id = -1;  // generation ends when this is drawn; it is not returned
 };
 
-// Tokens that continue `prompt` (at least one id). A context beyond the model's max_length loses
-// its oldest tokens. `on_token` is called with each token that will be returned, as it is drawn,
-// and ends generation by returning false. Token i is a function of (weights, prompt, seed, i).
+// Returns the tokens that continue `prompt`, without it. Requires at least one id in it, and ids of
+// the model's vocabulary. A context beyond the model's max_length loses its oldest tokens.
+// `on_token` is called with each token as it is drawn; when it returns false, generation ends after
+// that token, which is returned too. Token i is a function of (weights, prompt, options, i). Throws
+// Error(kNumeric) when the logits are not finite.
 std::vector<int32_t> generate(Llama& model, const std::vector<int32_t>& prompt,
                               const GenerateOptions& options,
                               const std::function<bool(int32_t)>& on_token);

@@ -1,4 +1,4 @@
-// Weights between our flat buffer and the tensors of transformers' LlamaForCausalLM.
+// Converts weights between our flat buffer and the tensors of transformers' LlamaForCausalLM.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,13 @@
 namespace lmtrain {
 
 // Fills the masters from F32, BF16 or F16 tensors under HF names and refreshes the working weights.
-// Error(kData) naming folder and tensor when one is missing, has another shape or dtype, or is not
-// of this model.
+// Throws Error(kData) naming folder and tensor when one is missing, has another shape or dtype, or
+// is not of this model; the masters may then hold a part of the file. A tensor rotary_emb.inv_freq,
+// and a head beside a tied embedding, are ignored.
 void load_weights(const TensorFiles& files, Parameters& parameters);
 
-// The masters as fp32 HF tensors over `flat`, a host copy of the flat buffer that must stay alive;
-// a tied head is left out, as transformers does.
+// Returns the masters as fp32 HF tensors that point into `flat`, a host copy of the flat buffer,
+// which must stay alive. A tied head is left out, as transformers does.
 std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const float* flat);
 
 }  // namespace lmtrain

@@ -19,6 +19,7 @@
 #include "ops/accumulate.h"
 #include "ops/flash_attention.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
@@ -80,7 +81,8 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
     : parameters_(parameters),
       max_length_(max_length),
       compiled_(std::make_unique<Compiled>()),
-      activation_checkpointing_(model.activation_checkpointing) {
+      activation_checkpointing_(model.activation_checkpointing),
+      sums_by_products_(device().is_cuda()) {
   compiled_->unit.define(std::nullopt, kLlamaSource,
                          std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
@@ -172,14 +174,27 @@ at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& g
     RECORD_USER_SCOPE("forward");
     return activation_checkpointing_ ? checkpointed_loss(micro) : whole_loss(micro);
   }();
+  const auto sum_of = [&](size_t i) { return grad.narrow(0, offsets_[i], leaves_[i].numel()); };
+  std::optional<GradientSums> sums;
+  if (sums_by_products_) {
+    sums.emplace();
+    for (size_t i = 0; i < leaves_.size(); ++i) sums->expect(leaves_[i], sum_of(i), first);
+  }
   const auto gradients = [&] {
     RECORD_USER_SCOPE("backward");
-    return torch::autograd::grad({loss}, leaves_, {at::ones_like(loss)});
+    return torch::autograd::grad({loss}, leaves_, {at::ones_like(loss)},
+                                 /*retain_graph=*/std::nullopt, /*create_graph=*/false,
+                                 /*allow_unused=*/sums_by_products_);
   }();
   RECORD_USER_SCOPE("sum gradient");
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    accumulate(gradients[i], grad.narrow(0, offsets_[i], gradients[i].numel()), first);
+    const bool added = sums && sums->has(leaves_[i]);
+    if (gradients[i].defined()) {
+      accumulate(gradients[i], sum_of(i), first && !added);
+    } else if (!added) {
+      throw Error(ErrorKind::kInternal, "a weight has no gradient");
+    }
   }
   return loss.detach();
 }

@@ -1,4 +1,4 @@
-// A Llama that runs: the TorchScript source compiled for one configuration, bound to working
+// Runs a Llama: its TorchScript source is compiled for one configuration and bound to working
 // weights.
 //
 // `eager` runs the compiled graph as written; `script` first inlines it, unrolls the layers and
@@ -8,6 +8,7 @@
 // With `activation_checkpointing` of its config a layer is computed again in the backward instead
 // of being kept (model/activation_checkpointing.h), to the same bits.
 //
+// A row of more than max_length positions is an Error(kInternal).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,20 +26,28 @@ namespace lmtrain {
 
 class Llama {
  public:
-  // `compile`: kEager or kScript, which kGraph is here too. `z_loss`: its weight in the
-  // gradient; no loss that is returned has it in it. `fp8`: products with the layers' matrices are
-  // lm.fp8_linear. The parameters must outlive the model; their buffers must not be replaced.
+  // `compile` is kEager or kScript; kGraph means kScript here. `z_loss` is the weight of the z-loss
+  // in the gradient; no loss that is returned contains it. With `fp8` the products with the layers'
+  // matrices are lm.fp8_linear. The parameters must outlive the model; their buffers must not be
+  // replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
         double z_loss = 0, bool fp8 = false);
   ~Llama();
 
-  // ids_BT int64, T at most max_length -> logits_BTV in the working dtype. No gradient.
+  // Takes ids_BT, int64, T at most max_length, and returns logits_BTV in the working dtype. All
+  // tensors are on the model's device, here and below. No gradient is recorded.
   at::Tensor logits(const at::Tensor& ids);
-  // scale x sum of nats, a scalar in fp32. `micro` is on the model's device, here and below.
+  // Returns scale x sum of nats, a scalar in fp32. No gradient is recorded.
   at::Tensor loss(const MicroBatch& micro);
-  // The same, and its gradient added to (or, if `first`, put into) `grad`, the flat fp32 buffer of
-  // the layout. Waits for no device: the same work for every micro-batch of a shape.
+  // Returns the same loss and adds its gradient to `grad`, the flat fp32 buffer of the layout; if
+  // `first`, overwrites `grad` instead. Waits for no device, and does the same work for every
+  // micro-batch of a shape.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
+
+  // Sets whether the gradients of the layers' matrices are added to `grad` by the products that
+  // compute them (ops/weight_gradient.h), which gives other bits. It is on where the weights are on
+  // a GPU, and off on a CPU. The gradients of fp8's products are not added so.
+  void sum_by_products(bool on) { sums_by_products_ = on; }
 
   int64_t max_length() const { return max_length_; }
   const Parameters& parameters() const { return parameters_; }
@@ -46,21 +55,22 @@ class Llama {
 
  private:
   struct Compiled;
-  // cos, sin and segments as the source takes them.
+  // Returns cos, sin and segments as the source takes them.
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
-  // The same, keeping of each layer its input alone.
+  // Returns the same loss, and keeps only the input of each layer.
   at::Tensor checkpointed_loss(const MicroBatch& micro);
 
   Parameters& parameters_;
   int64_t max_length_;
   std::unique_ptr<Compiled> compiled_;
   std::vector<at::Tensor> leaves_;  // working tensors with requires_grad, in the layout's order
-  std::vector<int64_t> offsets_;    // of each leaf in the flat buffer
+  std::vector<int64_t> offsets_;    // where each leaf is in the flat buffer
   c10::IValue weights_;
   c10::IValue layers_;
   bool activation_checkpointing_;
+  bool sums_by_products_;
   at::Tensor cos_, sin_;
 };
 

@@ -1,8 +1,8 @@
-// The Llama, written once, as TorchScript (Touvron et al., 2302.13971; names of transformers'
-// LlamaForCausalLM).
+// Defines the Llama, once, in TorchScript (Touvron et al., 2302.13971; the names are those of
+// transformers' LlamaForCausalLM).
 //
-// Compiled by model/llama.cpp, whose resolver gives the names of ModelConfig as constants and `lm`
-// as our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
+// model/llama.cpp compiles it. Its resolver gives the names of ModelConfig as constants and `lm` as
+// our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
 // lm.fp8_linear, and `swiglu_hidden_linear` is lm.swiglu_linear or lm.swiglu_fp8_linear. Weights
 // come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
 // "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
@@ -12,9 +12,9 @@
 // lm.add_rms_norm returns their sum and the norm of the sum. With activation checkpointing, where
 // the sum is what is kept, model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
-// Shape suffixes: B batch, T length, D hidden, H query heads, K key/value heads, E head size, C =
-// (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary; P rows of angles, T of them or, where
-// the rows of the batch have segments, B x T.
+// The suffixes of names are shapes: B batch, T length, D hidden, H query heads, K key/value heads,
+// E head size, C = (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary; P rows of angles, T of
+// them or, where the rows of the batch have segments, B x T.
 #pragma once
 
 namespace lmtrain {

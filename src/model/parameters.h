@@ -1,10 +1,11 @@
-// The parameters of a Llama in flat buffers: fp32 master weights, and working weights in the
+// Keeps the parameters of a Llama in flat buffers: fp32 master weights, and working weights in the
 // precision of the run.
 //
 // Every tensor of transformers' LlamaForCausalLM is a range of the flat buffer, under its HF name.
-// Tensors with weight decay (two dimensions) come first, then the norms, so that each kind is one
-// range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent: the model reads each group as
-// one matrix.
+// Tensors of two dimensions, which have weight decay by default, come first, then the norms, so
+// that each kind is one range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent, without
+// gaps: the model reads each of these two groups as one matrix. Each group, and each tensor that is
+// in none, begins at a multiple of 64 elements; the gaps before them are zero.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +25,7 @@ struct ParameterSpec {
   int64_t numel() const;
 };
 
-// One matrix as the model's source names it: one HF tensor, or several that are adjacent.
+// Describes a tensor as the model's source names it: one HF tensor, or several that are adjacent.
 struct WorkingSpec {
   int64_t layer = -1;  // -1: not in a layer
   std::string key;     // "qkv_proj"
@@ -40,15 +41,17 @@ class ParameterLayout {
     return parameters_;
   }  // a tied head is not among them
   const std::vector<WorkingSpec>& working() const { return working_; }
-  // Elements of the flat buffer, alignment gaps included.
+  // Returns the elements of the flat buffer, gaps included.
   int64_t flat_size() const { return flat_size_; }
-  // Elements [0, decayed_size) take weight decay.
+  // Elements [0, decayed_size) are the tensors of two dimensions; the norms follow.
   int64_t decayed_size() const { return decayed_size_; }
-  // Parameters proper: N of the FLOP count, a tied head counted once.
+  // Returns N of the FLOP count: all parameters without the gaps, embeddings included, a tied head
+  // counted once.
   int64_t num_parameters() const;
-  // Training FLOPs of one token at this row length: 6N + 12 L D T, with D = heads x head size.
+  // Returns the FLOPs of forward and backward of one token in rows of this length T: 6N + 12 L D T,
+  // with L layers and D = heads x head size.
   double flops_per_token(int64_t length) const;
-  // The same without what a causal mask makes unnecessary: 6N + 6 L D T.
+  // Returns the same without the part that a causal mask makes unnecessary: 6N + 6 L D T.
   double causal_flops_per_token(int64_t length) const;
 
  private:
@@ -64,14 +67,16 @@ class ParameterLayout {
 
 class Parameters {
  public:
-  // Uninitialised; working weights of dtype fp32 share the masters' memory. fp64 is for tests: the
-  // masters are fp64 too, and shared.
+  // All values are zero at first. Working weights of dtype fp32 share the masters' memory. fp64 is
+  // for tests: the masters are fp64 too, and shared.
   Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
 
-  // As transformers initialises: normal(0, initializer_range) matrices and embedding, ones in the
-  // norms. A value is a function of (seed, tensor name, index) alone.
+  // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
+  // in matrices and embedding, ones in the norms. A value is a function of (seed, tensor name,
+  // index) alone.
   void initialize(int64_t seed, double initializer_range);
-  // The same masters with themselves as working weights, for evaluation in fp32.
+  // Returns parameters that share these masters, and have them as working weights too, for
+  // evaluation in fp32.
   Parameters in_fp32() const;
   // Rounds the masters into the working weights: all, or `size` elements from `first`.
   void refresh_working();
@@ -80,7 +85,7 @@ class Parameters {
   const ParameterLayout& layout() const { return layout_; }
   const at::Tensor& master() const { return master_; }    // [flat_size] fp32
   const at::Tensor& working() const { return working_; }  // [flat_size]
-  // The master of one HF tensor, a view in its shape.
+  // Returns a view of the masters of one HF tensor, in its shape.
   at::Tensor master_view(const ParameterSpec& spec) const;
 
  private:

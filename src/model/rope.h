@@ -1,4 +1,4 @@
-// The angles of rotary position embeddings, as transformers computes them, in fp32: theta_r =
+// Computes the angles of rotary position embeddings in fp32, as transformers does: theta_r =
 // rope_theta^(-2r/E), and Llama 3's scaling of the slow frequencies (transformers,
 // modeling_rope_utils, rope_type "llama3").
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace lmtrain {
 
-// cos_TR and sin_TR, fp32, for positions 0 .. length-1.
+// Returns cos_TR and sin_TR, fp32, for positions 0 .. length-1; T = length, R = E/2, E = head size.
 std::pair<at::Tensor, at::Tensor> rope_tables(const ModelConfig& model, int64_t length,
                                               at::Device device);
 

@@ -10,12 +10,12 @@ namespace lmtrain {
 namespace {
 
 // Queries, keys and values, or their gradients: [B, heads, T, E].
-struct Heads {
+struct SplitHeads {
   at::Tensor q, k, v;
 };
 
 // cos_PR and sin_PR of qkv_rope.
-struct Angles {
+struct RotaryTables {
   at::Tensor cos, sin;
 };
 
@@ -102,7 +102,7 @@ const float* angles_of(const at::Tensor& table_PR, int64_t position) {
 
 // The fields of a task that forward and backward share.
 template <class T>
-AttentionTask<T> task_of(const Work& work, const Heads& x, const Angles& angles,
+AttentionTask<T> task_of(const Work& work, const SplitHeads& x, const RotaryTables& angles,
                          const at::Tensor& y, const at::Tensor& logsumexp_BHT) {
   AttentionTask<T> task = {};
   task.length = work.length;
@@ -131,7 +131,7 @@ at::Tensor empty_logsumexp(const at::Tensor& y) {
 }
 
 // Writes y_BHTE and logsumexp_BHT.
-void attention_forward(const Heads& x, const Angles& angles,
+void attention_forward(const SplitHeads& x, const RotaryTables& angles,
                        const std::optional<at::Tensor>& segments, const at::Tensor& y,
                        const at::Tensor& logsumexp) {
   const int64_t group = x.q.size(1) / x.k.size(1);
@@ -148,9 +148,9 @@ void attention_forward(const Heads& x, const Angles& angles,
 }
 
 // Writes dx.
-void attention_backward(const Heads& x, const Angles& angles,
+void attention_backward(const SplitHeads& x, const RotaryTables& angles,
                         const std::optional<at::Tensor>& segments, const at::Tensor& y,
-                        const at::Tensor& logsumexp, const at::Tensor& dy, const Heads& dx) {
+                        const at::Tensor& logsumexp, const at::Tensor& dy, const SplitHeads& dx) {
   on_cpu(y, [&]<class T>(T) {
     const CpuAttention<T>& kernels = cpu_attention<T>();
     // A sum over queries is one task's, so that its order is the same whoever takes it.
@@ -182,7 +182,7 @@ at::Tensor empty_heads(const at::Tensor& like_BHTE) {
 }
 
 // The heads of x_BTC, C = (H + 2K)E, as views.
-Heads split_heads(const at::Tensor& x_BTC, int64_t num_heads, int64_t num_kv_heads) {
+SplitHeads split_heads(const at::Tensor& x_BTC, int64_t num_heads, int64_t num_kv_heads) {
   const auto heads = x_BTC.unflatten(-1, {num_heads + 2 * num_kv_heads, -1}).transpose(1, 2);
   return {heads.narrow(1, 0, num_heads), heads.narrow(1, num_heads, num_kv_heads),
           heads.narrow(1, num_heads + num_kv_heads, num_kv_heads)};
@@ -194,7 +194,7 @@ class RopeAttentionFunction : public torch::autograd::Function<RopeAttentionFunc
                             const at::Tensor& cos, const at::Tensor& sin, int64_t num_heads,
                             int64_t num_kv_heads, const std::optional<at::Tensor>& segments) {
     const at::Tensor qkv = input.contiguous();
-    const Heads x = split_heads(qkv, num_heads, num_kv_heads);
+    const SplitHeads x = split_heads(qkv, num_heads, num_kv_heads);
     const at::Tensor y = empty_heads(x.q), logsumexp = empty_logsumexp(y);
     attention_forward(x, {cos, sin}, segments, y, logsumexp);
     context->save_for_backward({qkv, cos, sin, y, logsumexp, segments.value_or(at::Tensor())});

@@ -1,5 +1,6 @@
-// Attention on a GPU by what libtorch brings: FlashAttention over segments of any lengths (Dao,
-// 2307.08691), and which of its kernels takes rows that are whole.
+// Computes attention on a GPU by libtorch's kernels: FlashAttention over segments of any lengths
+// (Dao, 2307.08691). Also says which of libtorch's kernels takes whole rows, and whether cuDNN's
+// may.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,22 +9,24 @@
 
 namespace lmtrain {
 
-// Whether flash_attention takes these: bf16 or fp16 on a GPU of compute capability 8.0 or later,
-// heads of a multiple of 8 elements, 256 at most.
+// Returns whether flash_attention takes these tensors: bf16 or fp16 on a GPU of compute capability
+// 8.0 or later, heads of a multiple of 8 elements, 256 at most.
 bool has_flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-// As `attention` of ops/operators.h; the cost is the sum of the squares of the segments' lengths,
-// and no mask is made. `segments` is on the GPU.
+// Computes `attention` of ops/operators.h, with its gradient: returns y_BHTE. `segments` is int32
+// and on the GPU. The cost is the sum of the squares of the segments' lengths, and no mask is made.
+// Requires has_flash_attention(q, k, v).
 at::Tensor flash_attention(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE,
                            const at::Tensor& v_BKTE, const at::Tensor& segments);
 
-// Whether cuDNN's kernel may be taken for whole rows. It is the fastest on a GPU of compute
-// capability 9.0 or later, and prepares a plan for every new shape, which takes about a second;
-// some shapes it refuses. The answer is the process's; it is asked and changed while no attention
-// is computed.
+// Says whether cuDNN's kernel may be taken for whole rows. It is the fastest on a GPU of compute
+// capability 9.0 or later, but prepares a plan for every new shape, which takes about a second, and
+// refuses some shapes. The setting is one for the process; it must be asked and changed only while
+// no attention is computed.
 bool cudnn_attention_allowed();
 void allow_cudnn_attention(bool allowed);
-// It may not be taken while this lives: where no gradient is wanted, every length is new.
+// Forbids cuDNN's kernel while an object of this class lives, and then restores the setting. It is
+// for computations without gradient, where every length is new and would need a plan.
 class WithoutCudnnAttention {
  public:
   WithoutCudnnAttention();
@@ -35,8 +38,8 @@ class WithoutCudnnAttention {
   bool allowed_before_;
 };
 
-// The kernel that scaled_dot_product_attention takes for whole rows of these sizes on a device, for
-// the log: "cuDNN", "FlashAttention", "memory-efficient attention" or "plain matrices".
+// Returns, for the log, the kernel that scaled_dot_product_attention takes for whole rows of these
+// sizes on a device: "cuDNN", "FlashAttention", "memory-efficient attention" or "plain matrices".
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length);
 

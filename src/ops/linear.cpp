@@ -1,6 +1,7 @@
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
@@ -25,7 +26,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const at::Tensor& weight_OI = saved[1];
     const at::Tensor dy_NO = grads[0].reshape({-1, weight_OI.size(0)}).contiguous();
     return {product(dy_NO, weight_OI).view(context->saved_data["sizes"].toIntVector()),
-            product(dy_NO.t(), x_NI)};
+            weight_gradient(dy_NO, x_NI, weight_OI)};
   }
 };
 

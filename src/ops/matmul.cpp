@@ -72,6 +72,30 @@ const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
 
 }  // namespace
 
+Fp32Sums::Fp32Sums() {
+  at::Context& context = at::globalContext();
+  const auto rounds = [](at::CuBLASReductionOption option) {
+    return option == at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK;
+  };
+  const auto splits = [](at::CuBLASReductionOption option) {
+    return option != at::CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK;
+  };
+  const at::CuBLASReductionOption bf16 = context.allowBF16ReductionCuBLAS();
+  const at::CuBLASReductionOption fp16 = context.allowFP16ReductionCuBLAS();
+  bf16_rounds_ = rounds(bf16);
+  bf16_splits_ = splits(bf16);
+  fp16_rounds_ = rounds(fp16);
+  fp16_splits_ = splits(fp16);
+  context.setAllowBF16ReductionCuBLAS(false, bf16_splits_);
+  context.setAllowFP16ReductionCuBLAS(false, fp16_splits_);
+}
+
+Fp32Sums::~Fp32Sums() {
+  at::Context& context = at::globalContext();
+  context.setAllowBF16ReductionCuBLAS(bf16_rounds_, bf16_splits_);
+  context.setAllowFP16ReductionCuBLAS(fp16_rounds_, fp16_splits_);
+}
+
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   at::Tensor c_MN;
   with_gemm(a_MK, b_KN, [&](const auto& gemm) {

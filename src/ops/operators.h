@@ -1,11 +1,12 @@
-// The fused operators, as C++ functions and, registered, as `lm.*` in the model's TorchScript
-// source.
+// These are the operators of the model, as C++ functions. register.cpp registers those that the
+// model's TorchScript source calls as `lm.*`.
 //
-// Each has a hand-written forward and backward for fp32 and bf16 on a CPU (kernels/cpu/kernels.h),
-// for these and fp16 on a GPU (kernels/cuda/kernels.h), and an ATen composition, `*_reference`,
-// which is its oracle and serves whatever else there is under PyTorch's own autograd (dispatch.h).
-// Shape suffixes: B batch, T length, D hidden, F intermediate, H query heads, K key/value heads, E
-// head size, V vocabulary, N = B x T positions.
+// A fused operator has a hand-written forward and backward for fp32 and bf16 on a CPU
+// (kernels/cpu/kernels.h) and for these and fp16 on a GPU (kernels/cuda/kernels.h). Its ATen
+// composition, `*_reference`, is its oracle, and serves all other tensors under PyTorch's own
+// autograd (dispatch.h). Shape suffixes: B batch, T length, D hidden, F intermediate, H query
+// heads, K key/value heads, E head size, V vocabulary, N = B x T positions. x weight' is the
+// product with the transposed weight.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,10 +16,10 @@
 
 namespace lmtrain {
 
-// h = x + residual, rounded to the working dtype, and its RMSNorm (Zhang & Sennrich, 1910.07467)
-// y = h / sqrt(mean(h^2) + eps) * w over the last dimension, statistics in fp32: (h, y). Without a
-// residual h is x; either way the gradient of h and that through the norm are summed in the norm's
-// backward, before they are rounded.
+// Returns (h, y): h = x + residual, rounded to the working dtype, and its RMSNorm (Zhang &
+// Sennrich, 1910.07467) y = h / sqrt(mean(h^2) + eps) * weight over the last dimension, with
+// statistics in fp32. Without a residual h is x. The backward sums the gradient of h and that
+// through the norm before it rounds them.
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
                                                 const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps);
@@ -26,17 +27,19 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
                                                           const std::optional<at::Tensor>& residual,
                                                           const at::Tensor& weight, double eps);
 
-// x weight', as at::linear; products by ops/matmul.h.
+// Returns x weight', like at::linear, with products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
-// The same with both operands of each of the three products in fp8 (ops/fp8.h): x and weight e4m3,
-// the gradient e5m2; results in x's dtype. The weight's sizes are multiples of kFp8Multiple. Where
-// an operand has an infinity or a NaN, the whole result is not finite.
+// Does the same with both operands of each of the three products (forward, gradient of x, gradient
+// of the weight) in fp8 (ops/fp8.h): x and weight in e4m3, the gradient in e5m2; results have x's
+// dtype. The weight's sizes must be multiples of kFp8Multiple. Where an operand has an infinity or
+// a NaN, the whole result is not finite.
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight);
 
 // Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
-// 2104.09864, with the two halves of a head paired as transformers does). cos_PR and sin_PR are
-// fp32, R = E/2; P = T: a row of angles for each position of a row; P = N: one for each position of
-// the batch. Has a kernel on a GPU alone: on a CPU rope_attention rotates.
+// 2104.09864, with the two halves of a head paired like in transformers). cos_PR and sin_PR are
+// fp32, R = E/2. With P = T they have a row of angles for each position of a row, with P = N one
+// for each position of the batch. There is a kernel on a GPU alone: on a CPU rope_attention
+// rotates.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
                                                         const at::Tensor& sin, int64_t num_heads,
@@ -47,20 +50,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
                                                                   int64_t num_heads,
                                                                   int64_t num_kv_heads);
 
-// softmax(q k' / sqrt(E)) v over the positions up to one's own, H/K query heads to a key/value
-// head; q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments`, int32 [S + 1], ascending, holds the flattened
-// positions where the segments begin, then N. Segments at the end may be empty: they begin at N
-// too. Attention stays inside a segment, and every row begins one. Without it a row is one segment.
-// The cost is the sum of the squares of the segments' lengths on a GPU in bf16 and fp16, and in
-// rope_attention on a CPU; elsewhere segments cost a mask of [B, T, T].
+// Returns softmax(q k' / sqrt(E)) v over the positions up to the query's own, with H/K query heads
+// to a key/value head; q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments`, int32 [S + 1], ascending,
+// holds the flattened positions where the segments begin, then N. Segments at the end may be empty:
+// they begin at N too. Attention stays inside a segment, and every row begins one. Without
+// `segments` each row is one segment. The cost is the sum of the squares of the segments' lengths
+// on a GPU in bf16 and fp16, and in rope_attention on a CPU; elsewhere segments cost a mask of [B,
+// T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const std::optional<at::Tensor>& segments);
 
-// attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU (kernels/cpu/attention.h)
-// vectors are rotated as they are read, and gradients rotated back as they are written, in fp32
-// before they are rounded.
+// Returns attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU
+// (kernels/cpu/attention.h) vectors are rotated when they are read, and gradients rotated back when
+// they are written, in fp32 before they are rounded.
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments);
@@ -68,47 +72,49 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                     const std::optional<at::Tensor>& segments);
 
-// SwiGLU (Shazeer, 2002.05202): silu(gate) * up of the last dimension's halves [gate | up].
+// Returns SwiGLU (Shazeer, 2002.05202), silu(gate) * up, of the last dimension's halves [gate |
+// up].
 at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
-// linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is not kept but computed again in
-// the backward; on a CPU it and its gradient pass from product to product in the cache, where those
-// are ours (ops/matmul.h).
+// Returns linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is not kept but computed
+// again in the backward; on a CPU it and its gradient pass from product to product in the cache,
+// where the products are ours (ops/matmul.h).
 at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
-// fp8_linear(swiglu(gate_up), weight_DF).
+// Returns fp8_linear(swiglu(gate_up), weight_DF).
 at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 
-// The sum over positions of -log softmax(logits_NV)[target] times `scale`, fp32; targets_N below 0
-// count nothing. `scale` is a number in fp64, on the device of the logits: a captured graph reads
-// it. Its gradient is that of the sum and of the z-loss (Chowdhery et al., 2204.02311),
-// `z_loss` x logsumexp(logits)^2 summed over the same positions times `scale`; the value is without
-// it. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V] tensor
-// exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU. The reference's
-// value has the z-loss in it.
+// Returns, as an fp32 scalar, the sum over positions of -log softmax(logits_NV)[target], times
+// `scale`; positions whose target in targets_N (int64) is below 0 do not count. `scale` is an fp64
+// scalar on the device of the logits: a captured graph reads it. The gradient is that of the sum
+// plus the z-loss (Chowdhery et al., 2204.02311), which is `z_loss` x logsumexp(logits)^2 summed
+// over the same positions times `scale`; the value has no z-loss in it, except that of the
+// reference. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V]
+// tensor exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU.
 at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, const at::Tensor& scale,
                          double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    const at::Tensor& scale, double z_loss);
 
-// cross_entropy of x_ND weight_VD', `chunk` positions at a time: logits of one chunk exist, and
-// nothing of their gradient. The gradients are computed in the forward; the weight's is summed over
-// chunks in fp32.
+// Returns cross_entropy of x_ND weight_VD', `chunk` positions, at least 1, at a time: only the
+// logits of one chunk exist, and their gradient takes their place. The gradients of x and of the
+// weight are computed in the forward; the weight's is summed over chunks in fp32.
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
-// The chunk where none is given.
+// Returns the chunk that is taken where none is given.
 int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
                                           const at::Tensor& targets, const at::Tensor& scale,
                                           double z_loss);
 
-// The rows of weight_VD that ids_BT (int64) name, [B, T, D]. The gradient is summed in fp32 also
-// for low-precision weights, where a frequent token's sum would otherwise stop growing.
+// Returns the rows of weight_VD that ids_BT (int64, in [0, V)) name, [B, T, D]. The gradient is
+// summed in fp32 also for low-precision weights, where a frequent token's sum would otherwise stop
+// growing.
 at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight);
 
-// "lm", under which the operators are registered; calling it links the registration in.
+// Returns "lm", the namespace of the registered operators; calling it links the registration in.
 const char* operators_namespace();
 
 }  // namespace lmtrain

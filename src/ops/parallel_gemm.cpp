@@ -62,7 +62,7 @@ void add_beside(const TileFunction<T>& function, const MatrixPart& there, LinesL
 
 // A block of the right operand, `kc` terms after `kc` terms, each in panels.
 template <class T>
-struct Packed {
+struct PackedOperand {
   const CpuGemm<T>& gemm;
   float* data;
   int64_t first_k, first_column;  // in the operand
@@ -78,7 +78,7 @@ struct Packed {
 };
 
 template <class T>
-void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
+void pack(const GemmMatrix<T>& b, const PackedOperand<T>& packed) {
   const int64_t width = packed.gemm.panel_columns;
   parallel_for_queued(packed.num_panels(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
@@ -97,7 +97,7 @@ void pack(const GemmMatrix<T>& b, const Packed<T>& packed) {
 class Division {
  public:
   template <class T>
-  Division(const LeftOperand<T>& a, const Packed<T>& b, bool whole_rows)
+  Division(const LeftOperand<T>& a, const PackedOperand<T>& b, bool whole_rows)
       : rows_(a.rows),
         columns_(b.columns),
         tile_rows_(b.gemm.tile_rows),
@@ -159,7 +159,7 @@ class OwnRows {
 template <class T>
 class PackedProduct {
  public:
-  PackedProduct(const LeftOperand<T>& a, const Packed<T>& b, GemmRows<float> sums, bool add,
+  PackedProduct(const LeftOperand<T>& a, const PackedOperand<T>& b, GemmRows<float> sums, bool add,
                 const ProductResult<T>& c)
       : a_(a),
         b_(b),
@@ -269,7 +269,7 @@ class PackedProduct {
   }
 
   const LeftOperand<T>& a_;
-  const Packed<T>& b_;
+  const PackedOperand<T>& b_;
   const GemmRows<float> sums_;
   const bool add_;
   const ProductResult<T>& c_;
@@ -320,9 +320,10 @@ void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Te
   const at::Tensor sums = floats(keeps_sums ? a.rows * NC : 0);
   for (int64_t column = 0; column < columns; column += NC) {
     for (int64_t k = 0; k < K; k += KC) {
-      const Packed<T> block = {gemm,   memory.data_ptr<float>(), k,
-                               column, std::min(KC, K - k),      std::min(NC, columns - column),
-                               kc};
+      const PackedOperand<T> block = {
+          gemm,   memory.data_ptr<float>(), k,
+          column, std::min(KC, K - k),      std::min(NC, columns - column),
+          kc};
       pack(gemm_matrix<T>(b_KN), block);
       const bool last = k + KC >= K;
       ProductResult<T> result = c;

@@ -1,8 +1,8 @@
-// A product of ours (kernels/cpu/gemm.h) on all threads: the right operand is packed block by
-// block, the result divided into pieces that threads take as they come free.
+// Computes a product of ours (kernels/cpu/gemm.h) on all threads: the right operand is packed block
+// by block, the result divided into pieces that threads take as they come free.
 //
-// The bits of a result depend on the operands alone, whoever computes which piece. ops/matmul.cpp
-// says when such a product is the one to take.
+// The bits of a result depend on the operands alone, whichever thread computes which piece.
+// ops/matmul.cpp says when such a product is taken.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,22 +15,23 @@
 
 namespace lmtrain {
 
-// x_MN as the product takes it.
+// Returns the elements and strides of x_MN, whose rows or columns are contiguous.
 template <class T>
 GemmMatrix<T> gemm_matrix(const at::Tensor& x) {
   return {elements<T>(x), x.stride(0), x.stride(1)};
 }
 
-// A left operand: in memory, or computed where it is multiplied.
+// A left operand is in memory, or computed by a prologue where it is multiplied.
 template <class T>
 struct LeftOperand {
   int64_t rows;
-  GemmMatrix<T> matrix;  // of a computed one, contiguous rows without data
+  GemmMatrix<T> matrix;  // with a prologue: null data, and a column stride of 1
   const Prologue<T>* prologue = nullptr;
 };
 
-// A result: in memory, or consumed where it is computed. One in memory may be visited, some whole
-// rows at a time, by the thread that wrote them, if the right operand is one block.
+// A result is in memory (`rows`), or consumed by an epilogue where it is computed; `rows` is then
+// not read. One in memory may be visited, some whole rows at a time, by the thread that wrote them,
+// if the right operand is one block.
 template <class T>
 struct ProductResult {
   GemmRows<T> rows;
@@ -38,16 +39,17 @@ struct ProductResult {
   const VisitRows* visit = nullptr;
 };
 
-// Whether the right operand is packed at once, as a result that is visited requires.
+// Returns whether the right operand is packed at once, which a result that is visited requires.
 template <class T>
 bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN);
-// a b_KN into c, for K > 0. Of b, rows or columns are contiguous. T is float or Bf16.
+// Writes a b_KN to c. Requires K > 0, and that rows or columns of b are contiguous. T is float or
+// Bf16.
 template <class T>
 void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
                    const ProductResult<T>& c);
 
-// Into how many groups the result's columns are divided where its rows are too few for the threads,
-// at most: so often a computed left operand is computed.
+// Returns into how many groups the result's columns must be divided, at most, so that all threads
+// have work where the rows are too few. A computed left operand is computed once for each group.
 int64_t groups_for_threads(int64_t rows, int64_t tile_rows);
 
 }  // namespace lmtrain

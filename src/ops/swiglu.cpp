@@ -2,6 +2,7 @@
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
@@ -132,7 +133,7 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
     if (gate_up.is_cuda()) {
       swiglu_backward_on_cuda(product(d_out, weight_OF), gate_up, d_gate_up, y);
     }
-    return {d_gate_up, product(d_out.t(), y)};
+    return {d_gate_up, weight_gradient(d_out, y, weight_OF)};
   }
 };
 

@@ -1,9 +1,10 @@
-// AdamW (Loshchilov & Hutter, 1711.05101), as torch.optim.AdamW:
+// Updates by AdamW (Loshchilov & Hutter, 1711.05101), as torch.optim.AdamW does:
 //
 //   m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
 //   w <- w - lr wd w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //
-// State: exp_avg (m), exp_avg_sq (v).
+// Its state is exp_avg (m) and exp_avg_sq (v); b1 and b2 are betas, wd is weight decay, t is the
+// number of the update.
 #pragma once
 
 #include "optim/elementwise_rule.h"
@@ -26,7 +27,7 @@ struct AdamWKernel {
 
 class AdamW : public ElementwiseRule<AdamWKernel> {
  public:
-  // For the tensors that `takes` says: Muon leaves it the others.
+  // Updates only the tensors for which `takes` returns true.
   AdamW(const OptimizerConfig& config, Parameters& parameters,
         const ParameterFilter& takes = every_parameter);
 

@@ -7,8 +7,9 @@
 
 namespace lmtrain {
 
-AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters)
-    : ElementwiseRule(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}),
+AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters,
+                   const ParameterFilter& takes)
+    : ElementwiseRule(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, takes),
       beta1_(config.betas.at(0)),
       beta2_(config.betas.at(1)),
       beta3_(config.betas.at(2)),

@@ -1,10 +1,11 @@
-// AdEMAMix (Pagliardini et al., 2409.03137): AdamW with a second, slow momentum.
+// Updates by AdEMAMix (Pagliardini et al., 2409.03137), which is AdamW with a second, slow
+// momentum:
 //
 //   m1 <- b1 m1 + (1 - b1) g      m2 <- b3(t) m2 + (1 - b3(t)) g      v <- b2 v + (1 - b2) g^2
 //   w  <- w - lr wd w - lr (m1 / (1 - b1^t) + alpha(t) m2) / (sqrt(v / (1 - b2^t)) + eps)
 //
 // m2 has no bias correction. alpha grows linearly from 0, b3 from b1 linearly in its half-life
-// (schedule/warmup.h). State: exp_avg (m1), exp_avg_slow (m2), exp_avg_sq (v).
+// (schedule/warmup.h). The state is exp_avg (m1), exp_avg_slow (m2) and exp_avg_sq (v).
 #pragma once
 
 #include "optim/elementwise_rule.h"
@@ -27,7 +28,9 @@ struct AdEMAMixKernel {
 
 class AdEMAMix : public ElementwiseRule<AdEMAMixKernel> {
  public:
-  AdEMAMix(const OptimizerConfig& config, Parameters& parameters);
+  // Updates only the tensors for which `takes` returns true.
+  AdEMAMix(const OptimizerConfig& config, Parameters& parameters,
+           const ParameterFilter& takes = every_parameter);
 
  private:
   double alpha_at(const RunClock& run) const;

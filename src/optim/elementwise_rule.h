@@ -1,12 +1,13 @@
-// The base of the element-wise rules: their moments, and an update that is one fused kernel a
-// range.
+// The base of the element-wise rules keeps their moments, and makes an update with one fused kernel
+// for each range of parameters (FlatRange).
 //
 // `Kernel` names the kernels of a rule:
 //   Constants     the numbers of an update that they read
 //   kNumMoments   the moments they take, in the order of the names given
 //   cpu<T>()      the one for working weights of element type T (kernels/cpu/kernels.h)
 //   launch(...)   the launch of its twin on a GPU (kernels/cuda/kernels.h)
-// The rule itself says what the numbers are, and how it is computed by ATen, in fp64.
+// The rule itself says what the numbers are, and how it is computed by ATen where there is no fused
+// kernel.
 #pragma once
 
 #include <string>
@@ -33,7 +34,7 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
   const std::vector<OptimizerBuffer>& buffers() const final { return moments_.buffers(); }
 
  protected:
-  // One moment for each name, for the tensors that `takes` says.
+  // Makes one moment for each name, for the tensors for which `takes` returns true.
   ElementwiseRule(const OptimizerConfig& config, Parameters& parameters,
                   const std::vector<std::string>& names,
                   const ParameterFilter& takes = every_parameter)
@@ -47,7 +48,7 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
   const FlatMoments& moments() const { return moments_; }
 
  private:
-  // All but what UpdateConstants sets for each range.
+  // Returns the numbers of an update, except those that UpdateConstants sets for each range.
   virtual Constants numbers(const UpdateStep& step) const = 0;
   virtual void update_aten(const UpdateStep& step, const at::Tensor& grad) = 0;
 

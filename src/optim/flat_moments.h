@@ -1,10 +1,9 @@
-// The moments of an element-wise rule, and the ranges of the flat buffers it updates.
+// Keeps the moments of an element-wise rule, and the ranges of the flat buffers that it updates.
 //
 // The rule may serve only some of the tensors; its moments then have room for these alone. Adjacent
-// tensors of one group make one range, so that without groups AdamW is two loops over one array.
+// tensors of one group make one range, gaps included, so that without groups AdamW is two loops
+// over one array.
 #pragma once
-
-#include <functional>
 
 #include "device/dispatch.h"
 #include "device/work_queue.h"
@@ -13,27 +12,26 @@
 
 namespace lmtrain {
 
+// Describes a range of elements with the same learning rate and weight decay.
 struct FlatRange {
   int64_t first = 0;  // in the buffers of the parameters
   int64_t size = 0;
   int64_t moment_first = 0;  // in the moments
   ParameterGroup group;
 
-  // Its part of a flat buffer of the parameters.
+  // Returns a view of this range in `flat`, a flat buffer of the parameters.
   at::Tensor of(const at::Tensor& flat) const;
 };
 
-using ParameterFilter = std::function<bool(const ParameterSpec&)>;
-
 class FlatMoments {
  public:
-  // One moment for each name, for the tensors that `takes` says.
+  // Makes one moment for each name, all zero, for the tensors for which `takes` returns true.
   FlatMoments(const OptimizerConfig& config, const Parameters& parameters,
               const std::vector<std::string>& names, const ParameterFilter& takes);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   const at::Tensor& moment(size_t i) const { return moments_[i]; }
-  // Its part that belongs to a range.
+  // Returns the part of moment i that belongs to a range.
   at::Tensor moment(size_t i, const FlatRange& range) const;
   const std::vector<OptimizerBuffer>& buffers() const { return buffers_; }
 
@@ -43,9 +41,8 @@ class FlatMoments {
   std::vector<OptimizerBuffer> buffers_;
 };
 
-inline bool every_parameter(const ParameterSpec&) { return true; }
-
-// Whether the fused kernels serve these parameters.
+// Returns whether the fused kernels serve these parameters: fp32 masters, and working weights on a
+// device and in a dtype that has kernels.
 bool has_fused_update(const Parameters& parameters);
 
 // Calls f(offset in the parameters, offset in the moments, count) for pieces of the range, on all

@@ -1,6 +1,6 @@
-// Betas and weight decay of an update: constant, or on their way over the run to
-// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`. Pure functions of the run's
-// clock, which counts the update itself, so that the last update has the last values.
+// Computes betas and weight decay of an update. They are constant, or change over the run to
+// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`. They are pure functions of the
+// run's clock after the update (UpdateStep::run), so that the last update has the last values.
 //
 // Bias corrections use the beta of the update as if it had always been that, 1 - beta(t)^t, as
 // torch.optim does under a scheduler that changes betas.
@@ -16,13 +16,14 @@ class Hyperparameters {
  public:
   explicit Hyperparameters(const OptimizerConfig& config);
 
-  // Entry i of optimizer.betas, from 0, at this update.
+  // Returns entry i of optimizer.betas, counted from 0, at this update.
   double beta(size_t i, const RunClock& run) const;
+  // Returns the weight decay of a group's tensors at this update.
   double weight_decay(const ParameterGroup& group, const RunClock& run) const;
 
  private:
   std::vector<double> betas_;
-  std::vector<double> betas_end_;  // as long, but for ademamix, which has none
+  std::vector<double> betas_end_;  // equal to betas_ where the config gives none
   double weight_decay_end_ratio_;
   EndShape shape_;
 };

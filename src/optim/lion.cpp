@@ -4,8 +4,8 @@
 
 namespace lmtrain {
 
-Lion::Lion(const OptimizerConfig& config, Parameters& parameters)
-    : ElementwiseRule(config, parameters, {"exp_avg"}) {}
+Lion::Lion(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
+    : ElementwiseRule(config, parameters, {"exp_avg"}, takes) {}
 
 LionConstants Lion::numbers(const UpdateStep& step) const {
   LionConstants constants{};

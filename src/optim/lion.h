@@ -1,10 +1,10 @@
-// Lion (Chen et al., 2302.06675):
+// Updates by Lion (Chen et al., 2302.06675):
 //
 //   w <- w - lr wd w - lr sign(b1 m + (1 - b1) g)
 //   m <- b2 m + (1 - b2) g
 //
 // Every weight moves by lr, so lr is 3 to 10 times smaller than AdamW's and weight decay as much
-// larger. State: exp_avg (m).
+// larger. The state is exp_avg (m).
 #pragma once
 
 #include "optim/elementwise_rule.h"
@@ -27,7 +27,9 @@ struct LionKernel {
 
 class Lion : public ElementwiseRule<LionKernel> {
  public:
-  Lion(const OptimizerConfig& config, Parameters& parameters);
+  // Updates only the tensors for which `takes` returns true.
+  Lion(const OptimizerConfig& config, Parameters& parameters,
+       const ParameterFilter& takes = every_parameter);
 
  private:
   Constants numbers(const UpdateStep& step) const override;

@@ -4,15 +4,18 @@
 
 #include "base/error.h"
 #include "device/torch_headers.h"
+#include "optim/matrix_batch.h"
 #include "optim/newton_schulz.h"
 
 namespace lmtrain {
 namespace {
 
-// Larger models are iterated in several batches: what a batch needs beside the weights stays small.
-constexpr int64_t kMaxBatchElements = int64_t{1} << 25;
-
-bool is_other(const ParameterSpec& spec) { return !is_hidden_matrix(spec); }
+// The hidden matrices, or all others, among the tensors that `takes` returns true for.
+ParameterFilter taken(const ParameterFilter& takes, bool hidden) {
+  return [takes, hidden](const ParameterSpec& spec) {
+    return takes(spec) && is_hidden_matrix(spec) == hidden;
+  };
+}
 
 double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   const auto rows = static_cast<double>(spec.shape[0]);
@@ -36,28 +39,28 @@ at::Tensor wide_view(const at::Tensor& flat, const ParameterSpec& spec) {
 
 }  // namespace
 
-Muon::Muon(const OptimizerConfig& config, Parameters& parameters)
-    : Muon(config, parameters, newton_schulz_dtype(parameters.master())) {}
+Muon::Muon(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
+    : Muon(config, parameters, newton_schulz_dtype(parameters.master()), takes) {}
 
-Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype)
+Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype,
+           const ParameterFilter& takes)
     : hyperparameters_(config),
       momentum_(config.momentum),
       nesterov_(config.nesterov),
       ns_steps_(config.ns_steps),
       iteration_dtype_(iteration_dtype),
       parameters_(parameters),
-      rest_(config, parameters, is_other),
-      moments_(config, parameters, {"momentum_buffer"}, is_hidden_matrix),
+      rest_(config, parameters, taken(takes, /*hidden=*/false)),
+      moments_(config, parameters, {"momentum_buffer"}, taken(takes, /*hidden=*/true)),
       buffers_(moments_.buffers()) {
   buffers_.insert(buffers_.end(), rest_.buffers().begin(), rest_.buffers().end());
   for (const ParameterSpec& spec : parameters.layout().parameters()) {
-    if (!is_hidden_matrix(spec)) continue;
+    if (!takes(spec) || !is_hidden_matrix(spec)) continue;
     const int64_t rows = std::min(spec.shape[0], spec.shape[1]);
     const int64_t columns = std::max(spec.shape[0], spec.shape[1]);
     const auto fits = [&](const Batch& batch) {
       const auto count = static_cast<int64_t>(batch.matrices.size()) + 1;
-      return batch.rows == rows && batch.columns == columns &&
-             count * rows * columns <= kMaxBatchElements;
+      return batch.rows == rows && batch.columns == columns && fits_in_batch(count, rows, columns);
     };
     auto batch = std::find_if(batches_.begin(), batches_.end(), fits);
     if (batch == batches_.end()) batch = batches_.insert(batch, Batch{rows, columns, {}});

@@ -1,17 +1,18 @@
-// Muon (Jordan 2024, kellerjordan.github.io/posts/muon) for hidden matrices, as torch.optim.Muon:
+// Updates hidden matrices by Muon (Jordan 2024, kellerjordan.github.io/posts/muon), as
+// torch.optim.Muon does:
 //
 // clang-format off
 //   m <- mu m + (1 - mu) g
 //   u  = (1 - mu) g + mu m   with Nesterov, else m
 //   w <- w - lr wd w - lr s O
 //
-//   O is the orthogonal factor of u / max(|u|, 1e-7) (optim/newton_schulz.h).
+//   O is the orthogonal factor of u / max(|u|, 1e-7), |u| the Frobenius norm (newton_schulz.h).
 //   s  = 0.2 sqrt(max(rows, columns))     for match_rms_adamw (Liu et al., 2502.16982)
 //   s  = sqrt(max(1, rows / columns))     for original
 // clang-format on
 //
-// Embeddings, head and norms are AdamW's, at the same lr. State: momentum_buffer (m) of hidden
-// matrices, exp_avg and exp_avg_sq of the others.
+// AdamW updates embeddings, head and norms, at the same lr. The state is momentum_buffer (m) for
+// hidden matrices, exp_avg and exp_avg_sq for the others.
 #pragma once
 
 #include "optim/adamw.h"
@@ -21,9 +22,12 @@ namespace lmtrain {
 
 class Muon : public Optimizer {
  public:
-  Muon(const OptimizerConfig& config, Parameters& parameters);
-  // The same with another dtype for the iteration (newton_schulz.h).
-  Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype);
+  // Updates only the tensors for which `takes` returns true.
+  Muon(const OptimizerConfig& config, Parameters& parameters,
+       const ParameterFilter& takes = every_parameter);
+  // Iterates in this dtype, instead of newton_schulz_dtype() (newton_schulz.h).
+  Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype,
+       const ParameterFilter& takes = every_parameter);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
   const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
 
@@ -33,12 +37,14 @@ class Muon : public Optimizer {
     ParameterGroup group;
     double scale;  // s
   };
-  // Matrices that have one shape once the tall ones are transposed; they are iterated together.
+  // Holds matrices that have one shape once the tall ones are transposed; they are iterated
+  // together.
   struct Batch {
     int64_t rows = 0, columns = 0;  // rows <= columns
     std::vector<Matrix> matrices;
   };
 
+  // `direction` is u, in the flat buffer of the gradient.
   void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
 
   Hyperparameters hyperparameters_;

@@ -1,4 +1,4 @@
-// The orthogonal factor of matrices, roughly, by matrix products alone (Jordan 2024, Muon).
+// Approximates the orthogonal factor of matrices by matrix products alone (Jordan 2024, Muon):
 //
 //   A = X X^T      X <- a X + (b A + c A^2) X      (a, b, c) = (3.4445, -4.7750, 2.0315)
 //
@@ -14,8 +14,8 @@ namespace lmtrain {
 // norm at most 1. All products have the dtype of x.
 at::Tensor newton_schulz(at::Tensor x_Bmn, int64_t steps);
 
-// The dtype in which Muon iterates: bf16, as torch.optim.Muon, where the device has it; else the
-// dtype of the weights. fp64 stays fp64.
+// Returns the dtype in which Muon iterates: bf16, as torch.optim.Muon does, where the device has it
+// (resolve_precision of "auto"), else fp32. It is fp64 for weights in fp64.
 at::ScalarType newton_schulz_dtype(const at::Tensor& weights);
 
 }  // namespace lmtrain

@@ -10,19 +10,20 @@
 
 namespace lmtrain {
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters) {
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
+                                          const ParameterFilter& takes) {
   check_groups(config, parameters.layout());
   switch (config.type) {
     case OptimizerType::kAdamW:
-      return std::make_unique<AdamW>(config, parameters);
+      return std::make_unique<AdamW>(config, parameters, takes);
     case OptimizerType::kLion:
-      return std::make_unique<Lion>(config, parameters);
+      return std::make_unique<Lion>(config, parameters, takes);
     case OptimizerType::kSoap:
-      return std::make_unique<Soap>(config, parameters);
+      return std::make_unique<Soap>(config, parameters, takes);
     case OptimizerType::kAdEMAMix:
-      return std::make_unique<AdEMAMix>(config, parameters);
+      return std::make_unique<AdEMAMix>(config, parameters, takes);
     case OptimizerType::kMuon:
-      return std::make_unique<Muon>(config, parameters);
+      return std::make_unique<Muon>(config, parameters, takes);
   }
   throw Error(ErrorKind::kInternal, "optimizer.type is one without a rule");
 }

@@ -1,13 +1,14 @@
-// One update rule over the flat parameter buffers. Each rule is a file of its own with its formula
-// and source at its head.
+// An Optimizer is one update rule over the flat parameter buffers. Each rule is a file of its own
+// with its formula and source at its head.
 //
-// A rule's arithmetic has the dtype of the masters: fp32 in a run, fp64 where tests hold it against
-// a reference. The element-wise rules are fused kernels (device/dispatch.h says where there are
-// any); in fp64, ATen operators.
+// A rule computes in the dtype of the masters: fp32 in a run, fp64 where tests compare it with a
+// reference. The element-wise rules have fused kernels (device/dispatch.h says where); elsewhere,
+// and in fp64, they use ATen operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,23 +19,24 @@
 
 namespace lmtrain {
 
-// The numbers that change from update to update.
+// Holds the numbers that change from update to update.
 struct UpdateStep {
   int64_t number = 1;     // of the update, from 1; skipped batches do not count
   double lr = 0;          // of the schedule
   double grad_scale = 1;  // the gradient is multiplied by it as it is read
-  RunClock run = {};      // with this update: what changes over the run reads it
+  RunClock run = {};      // the clock after this update, for betas and the like
 };
 
-// A tensor of the optimizer's state, of any shape, on the device of the parameters. Saved as fp32
-// under this name, "exp_avg.<HF name>".
+// Holds a tensor of the optimizer's state, of any shape, on the device of the parameters. It is
+// saved as fp32 under its name, "exp_avg.<HF name>".
 struct OptimizerBuffer {
   std::string name;
   at::Tensor values;
 };
 
-// An update in two halves: its numbers, and then the work, which is the same in every update and
-// reads them from memory of the device. A graph of the work may be captured.
+// Makes an update in two halves: set_constants() puts its numbers into memory of the device, then
+// apply() does the work, which is the same in every update and reads them there. A graph of apply()
+// may be captured.
 class CapturableUpdate {
  public:
   virtual void set_constants(const UpdateStep& step) = 0;
@@ -44,19 +46,26 @@ class CapturableUpdate {
   ~CapturableUpdate() = default;
 };
 
+// Says which tensors an optimizer updates, and keeps state for.
+using ParameterFilter = std::function<bool(const ParameterSpec&)>;
+inline bool every_parameter(const ParameterSpec&) { return true; }
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates masters, state and working weights. `grad` is flat, in the masters' dtype; it may be
-  // overwritten.
+  // Updates masters, state and working weights of its tensors. `grad` is flat, in the masters'
+  // dtype; it may be overwritten.
   virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
-  // update() in its two halves; null for a rule, or a dtype, that has none.
+  // Returns update() in two halves; null for a rule, or a dtype, that has none.
   virtual CapturableUpdate* capturable() { return nullptr; }
-  // Everything that resume restores, zeros at the start.
+  // Returns the whole state, which resume restores. A new optimizer has set it to zero.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };
 
-// The parameters must outlive the optimizer. Error(kConfig) for a group that matches no tensor.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters);
+// Makes the optimizer of the config, for the tensors for which `takes` returns true; the others it
+// leaves as they are. The parameters must outlive it. Error(kConfig) for a group that matches no
+// tensor of the model.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
+                                          const ParameterFilter& takes = every_parameter);
 
 }  // namespace lmtrain

@@ -5,12 +5,10 @@
 #include "base/text.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
+#include "optim/matrix_batch.h"
 
 namespace lmtrain {
 namespace {
-
-// The memory that a step needs beside state and weights stays small for large models.
-constexpr int64_t kMaxBatchElements = int64_t{1} << 25;
 
 at::Tensor rotated(const at::Tensor& x_Brc, const at::Tensor& left, const at::Tensor& right) {
   at::Tensor y_Brc = x_Brc;
@@ -26,31 +24,40 @@ at::Tensor rotated_back(const at::Tensor& x_Brc, const at::Tensor& left, const a
   return y_Brc;
 }
 
-// Eigenvectors, those of the largest eigenvalues first.
-at::Tensor eigenbasis(const at::Tensor& sum_Bnn) {
-  return std::get<1>(at::linalg_eigh(sum_Bnn)).flip({-1});
+// Decompositions are computed matrix by matrix, each in memory of its own. The bits of LAPACK's
+// depend on how a matrix is aligned, and in a batch that depends on the matrices before it, which
+// are others where processes divide the optimizer.
+
+// Writes the eigenvectors to `basis`, those of the largest eigenvalues first.
+void decompose(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
+  for (int64_t i = 0; i < sum_Bnn.size(0); ++i)
+    basis_Bnn[i].copy_(std::get<1>(at::linalg_eigh(sum_Bnn[i])).flip({-1}));
 }
 
 // One step of orthogonal iteration from `basis`; gives the order its columns were put into.
-at::Tensor improve(const at::Tensor& sum_Bnn, at::Tensor& basis_Bnn) {
+at::Tensor improve(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
   const at::Tensor product_Bnn = batched_product(sum_Bnn, basis_Bnn);
   const at::Tensor eigenvalues_Bn = (basis_Bnn * product_Bnn).sum(1);
   const at::Tensor order_Bn =
       at::argsort(eigenvalues_Bn, /*stable=*/true, /*dim=*/-1, /*descending=*/true);
   const at::Tensor columns_Bnn = order_Bn.unsqueeze(1).expand_as(product_Bnn);
-  basis_Bnn.copy_(std::get<0>(at::linalg_qr(product_Bnn.gather(2, columns_Bnn))));
+  const at::Tensor sorted_Bnn = product_Bnn.gather(2, columns_Bnn);
+  for (int64_t i = 0; i < sorted_Bnn.size(0); ++i)
+    basis_Bnn[i].copy_(std::get<0>(at::linalg_qr(sorted_Bnn[i])));
   return order_Bn;
 }
 
 }  // namespace
 
-Soap::Soap(const OptimizerConfig& config, Parameters& parameters)
+Soap::Soap(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
     : hyperparameters_(config),
       eps_(config.eps),
       frequency_(config.precondition_frequency),
       max_dim_(config.max_precond_dim),
-      parameters_(parameters) {
-  for (const ParameterSpec& spec : parameters.layout().parameters()) add(config, spec);
+      parameters_(parameters),
+      ranges_(FlatMoments(config, parameters, {}, takes).ranges()) {
+  for (const ParameterSpec& spec : parameters.layout().parameters())
+    if (takes(spec)) add(config, spec);
   for (Batch& batch : batches_) allocate(batch, parameters.master());
 }
 
@@ -65,7 +72,7 @@ void Soap::add(const OptimizerConfig& config, const ParameterSpec& spec) {
   const auto fits = [&](const Batch& batch) {
     const auto count = static_cast<int64_t>(batch.specs.size()) + 1;
     return batch.rows == rows && batch.columns == columns && batch.rotates_left == left &&
-           batch.rotates_right == right && count * rows * columns <= kMaxBatchElements;
+           batch.rotates_right == right && fits_in_batch(count, rows, columns);
   };
   auto batch = std::find_if(batches_.begin(), batches_.end(), fits);
   if (batch == batches_.end()) {
@@ -107,7 +114,7 @@ void Soap::update(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;
   if (step.grad_scale != 1) grad.mul_(step.grad_scale);
   for (Batch& batch : batches_) update_batch(batch, step, grad);
-  parameters_.refresh_working();
+  for (const FlatRange& range : ranges_) parameters_.refresh_working(range.first, range.size);
 }
 
 void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& grad) {
@@ -132,8 +139,8 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
   if (batch.rotates_left) batch.left.sum.lerp_(batched_product(g_Brc, g_Brc.mT()), 1 - beta2);
   if (batch.rotates_right) batch.right.sum.lerp_(batched_product(g_Brc.mT(), g_Brc), 1 - beta2);
   if (step.number == 1) {
-    if (batch.rotates_left) batch.left.basis.copy_(eigenbasis(batch.left.sum));
-    if (batch.rotates_right) batch.right.basis.copy_(eigenbasis(batch.right.sum));
+    if (batch.rotates_left) decompose(batch.left.sum, batch.left.basis);
+    if (batch.rotates_right) decompose(batch.right.sum, batch.right.basis);
   } else if ((step.number - 1) % frequency_ == 0) {
     renew_bases(batch);
   }

@@ -1,6 +1,6 @@
-// The numbers of an update that its kernels read from memory of the device: learning rate, bias
-// corrections, clipping factor. One struct (kernels/cpu/kernels.h) for each range of an
-// element-wise rule.
+// Keeps the numbers of an update that its kernels read from memory of the device: learning rate,
+// bias corrections, clipping factor. There is one struct of them (kernels/cpu/kernels.h) for each
+// range of an element-wise rule.
 //
 // They lie at the same address for the whole run, so that what is launched is the same in every
 // update, and a captured graph of it takes the new numbers.
@@ -21,11 +21,12 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Sets the numbers of every range: those of `common`, with the factor of the gradient and the
-  // range's learning rate and weight decay. Queues the copy; whatever is launched later reads the
-  // new ones.
+  // Sets the numbers of every range: those of `common`, with step.grad_scale and the range's
+  // learning rate and weight decay put in. Queues the copy; everything that is launched later reads
+  // the new ones.
   void set(Constants common, const std::vector<FlatRange>& ranges,
            const Hyperparameters& hyperparameters, const UpdateStep& step) {
+    if (ranges.empty()) return;  // all tensors of the rule are those of other processes
     common.grad_scale = static_cast<float>(step.grad_scale);
     std::vector<Constants> of_ranges;
     for (const FlatRange& range : ranges) {
@@ -39,7 +40,7 @@ class UpdateConstants {
     on_device_.copy_(host, /*non_blocking=*/true);
   }
 
-  // The numbers of a range, in memory of the device.
+  // Returns the numbers of a range, which are in memory of the device.
   const Constants* of(size_t range) const {
     return static_cast<const Constants*>(on_device_.data_ptr()) + range;
   }

@@ -1,67 +1,29 @@
 #include "processes/connect.h"
 
-#include <sched.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <bit>
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
-#include <sstream>
-#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "base/hash.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "processes/device_exchange.h"
+#include "processes/local_address.h"
+#include "processes/members.h"
+#include "processes/ring.h"
 #include "processes/tree_sum.h"
 #include "processes/watch.h"
 
 namespace lmtrain {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-// A process, as it presents itself to the others.
-struct Member {
-  std::string host;
-  std::string machine;  // differs between machines of one name
-  int64_t process = 0;
-  int local_rank = -1;      // -1: not told by the launcher
-  uint64_t processors = 0;  // a hash of those that it may use
-};
-
-Member this_member(const Launch& launch) {
-  Member member;
-  std::vector<char> host(256);
-  if (::gethostname(host.data(), host.size() - 1) == 0) member.host = host.data();
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  member.machine = member.host + boot;
-  member.process = ::getpid();
-  member.local_rank = launch.local_rank.value_or(-1);
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  if (::sched_getaffinity(0, sizeof processors, &processors) == 0) {
-    member.processors = hash64({reinterpret_cast<const char*>(&processors), sizeof processors});
-  }
-  return member;
-}
-
-std::string member_to_text(const Member& member) {
-  return str(member.process, " ", member.local_rank, " ", member.processors, " ", member.machine,
-             " ", member.host);
-}
-
-Member member_from_text(const std::string& text) {
-  Member member;
-  std::istringstream(text) >> member.process >> member.local_rank >> member.processors >>
-      member.machine >> member.host;
-  return member;
-}
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -121,26 +83,16 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
   }
 }
 
-// Everybody presents itself, and waits for all others.
-std::vector<Member> gather_members(c10d::Store& store, const Launch& launch, milliseconds timeout) {
-  const auto key = [](int rank) { return str("member/", rank); };
-  store.set(key(launch.rank), member_to_text(this_member(launch)));
-  const auto deadline = Clock::now() + timeout;
-  std::vector<Member> members;
-  std::vector<std::string> missing;
-  for (int rank = 0; rank < launch.count; ++rank) {
-    while (!store.check({key(rank)}) && Clock::now() < deadline)
-      std::this_thread::sleep_for(milliseconds(20));
-    if (store.check({key(rank)})) {
-      members.push_back(member_from_text(store.get_to_str(key(rank))));
-    } else {
-      missing.push_back(str(rank));
-    }
-  }
-  if (missing.empty()) return members;
-  throw Error(ErrorKind::kIo,
-              str("rank ", join(missing, ", "), " of ", launch.count, " has not come to ",
-                  launch.address, ":", launch.port, " within ", timeout.count() / 1000, " s"));
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
+                                                                 milliseconds timeout) {
+  using Gloo = c10d::ProcessGroupGloo;
+  // The variable of Gloo's that names the network interface goes first; Gloo reads it.
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const bool is_chosen = interface != nullptr && *interface != '\0' && !is_loopback(address);
+  if (is_chosen || address.empty()) return Gloo::Options::create_default(timeout);
+  const auto options = Gloo::Options::create(timeout);
+  options->devices.push_back(Gloo::createDeviceForHostname(address));
+  return options;
 }
 
 // Gloo's part of the time limit; the rest is for finding out who is lost.
@@ -158,8 +110,8 @@ void end_process(const Loss& loss) {
 class GlooProcesses final : public Processes {
  public:
   GlooProcesses(const Launch& launch, c10::intrusive_ptr<c10d::Store> store,
-                const std::vector<Member>& members, milliseconds timeout)
-      : store_(std::move(store)), timeout_(timeout) {
+                const std::vector<Member>& members, milliseconds timeout, NcclLibrary library)
+      : store_(std::move(store)), timeout_(timeout), library_(std::move(library)) {
     rank_ = launch.rank;
     count_ = launch.count;
     const Member& self = members[static_cast<size_t>(rank_)];
@@ -175,12 +127,11 @@ class GlooProcesses final : public Processes {
     }
     if (self.local_rank >= 0) local_rank_ = self.local_rank;
 
-    const auto options = c10d::ProcessGroupGloo::Options::create(exchange_limit(timeout));
-    options->devices.push_back(local_count_ == count_
-                                   ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                   : c10d::ProcessGroupGloo::createDefaultDevice());
+    const std::string address =
+        local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>("gloo", store_), rank_, count_, options);
+        c10::make_intrusive<c10d::PrefixStore>("gloo", store_), rank_, count_,
+        gloo_options(address, exchange_limit(timeout)));
     watch_.emplace(
         c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
         Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
@@ -188,27 +139,50 @@ class GlooProcesses final : public Processes {
   }
 
   void sum(const at::Tensor& flat) override {
-    in_host_memory(flat, [&](const at::Tensor& host) {
+    where_exchanged(flat, [&](const at::Tensor& here) {
       exchange("sum", [&] {
-        std::vector<at::Tensor> tensors = {host};
+        if (auto* gpus = gpus_of(here)) return gpus->sum(here, exchange_limit(timeout_));
+        std::vector<at::Tensor> tensors = {here};
         group_->allreduce(tensors)->wait();
       });
     });
   }
 
-  void sum_as_tree(const at::Tensor& flat) override {
-    in_host_memory(flat, [&](const at::Tensor& host) {
-      tree_sum(host, rank_, count_,
-               [&](int partner, const at::Tensor& give, const at::Tensor& take) {
-                 exchange("sum", [&] { swap(partner, give, take); });
-               });
+  void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) {
+      if (is_tree()) {
+        tree_sum(here, ranges, rank_, swapping("sum"));
+      } else {
+        ring_sum(here, ranges, rank_, passing_on("sum"));
+      }
     });
   }
 
+  void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) {
+      if (is_tree()) {
+        tree_gather(here, ranges, rank_, swapping("gather"));
+      } else {
+        ring_gather(here, ranges, rank_, passing_on("gather"));
+      }
+    });
+  }
+
+  void pass(const at::Tensor& values, int from, int to) override {
+    const bool gives = rank_ == from && from != to, takes = rank_ == to && from != to;
+    const at::Tensor none = at::empty({0});
+    at::Tensor host = none;
+    if (gives) host = values.cpu().contiguous();
+    if (takes) host = at::empty(values.sizes(), values.options().device(at::kCPU));
+    exchange("pass", [&] { swap(to, from, gives ? host : none, takes ? host : none); });
+    if (takes) values.copy_(host);
+  }
+
   void broadcast(const at::Tensor& values) override {
-    in_host_memory(values, [&](const at::Tensor& host) {
+    where_exchanged(values, [&](const at::Tensor& here) {
       exchange("broadcast", [&] {
-        std::vector<at::Tensor> tensors = {host};
+        if (auto* gpus = gpus_of(here)) return gpus->broadcast(here, exchange_limit(timeout_));
+        std::vector<at::Tensor> tensors = {here};
         group_->broadcast(tensors)->wait();
       });
     });
@@ -320,19 +294,45 @@ class GlooProcesses final : public Processes {
     if (const auto loss = watch_->wait(awaited, done, timeout_)) throw_lost(*loss);
   }
 
-  void swap(int partner, const at::Tensor& give, const at::Tensor& take) {
+  bool is_tree() const { return std::has_single_bit(static_cast<unsigned>(count_)); }
+  Exchange swapping(const char* what) {
+    return [this, what](int partner, const at::Tensor& give, const at::Tensor& take) {
+      exchange(what, [&] { swap(partner, partner, give, take); });
+    };
+  }
+  PassOn passing_on(const char* what) {
+    return [this, what](const at::Tensor& give, const at::Tensor& take) {
+      exchange(what,
+               [&] { swap((rank_ + 1) % count_, (rank_ + count_ - 1) % count_, give, take); });
+    };
+  }
+
+  // Sends `give` to the rank `to` while it receives `take` from the rank `from`; either may be
+  // empty.
+  void swap(int to, int from, const at::Tensor& give, const at::Tensor& take) {
+    const milliseconds limit = exchange_limit(timeout_);
+    if (auto* gpus = gpus_of(give)) return gpus->swap(to, give, from, take, limit);
     std::vector<at::Tensor> given = {give}, taken = {take};
     c10::intrusive_ptr<c10d::Work> receiving, sending;
-    if (take.numel() > 0) receiving = group_->recv(taken, partner, 0);
-    if (give.numel() > 0) sending = group_->send(given, partner, 0);
-    const milliseconds limit = exchange_limit(timeout_);
+    if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
+    if (give.numel() > 0) sending = group_->send(given, to, 0);
     if (sending) sending->wait(limit);
     if (receiving) receiving->wait(limit);
   }
 
+  // Connects the GPUs when the first tensor on one comes. Null: the tensor is in host memory, or
+  // must go through it.
+  DeviceExchange* gpus_of(const at::Tensor& values) {
+    if (values.device().type() != library_.device) return nullptr;
+    if (!std::exchange(asked_for_gpus_, true))
+      gpus_ = connect_devices(library_, *this, *watch_, values.device(), exchange_limit(timeout_));
+    return gpus_.get();
+  }
+
+  // Calls work() with the tensor itself, or with a copy in host memory that is copied back.
   template <class Work>
-  static void in_host_memory(const at::Tensor& values, const Work& work) {
-    if (values.is_cpu()) {
+  void where_exchanged(const at::Tensor& values, const Work& work) {
+    if (gpus_of(values) != nullptr || values.is_cpu()) {
       work(values);
       return;
     }
@@ -346,17 +346,21 @@ class GlooProcesses final : public Processes {
   std::vector<std::string> names_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   std::optional<Watch> watch_;
+  NcclLibrary library_;
+  bool asked_for_gpus_ = false;
+  std::unique_ptr<DeviceExchange> gpus_;
   int64_t told_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds timeout) {
+std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds timeout,
+                                             const NcclLibrary& library) {
   const QuietStreams quiet;
   const c10::intrusive_ptr<c10d::Store> store = connect_store(launch, timeout);
   try {
     const std::vector<Member> members = gather_members(*store, launch, timeout);
-    return std::make_unique<GlooProcesses>(launch, store, members, timeout);
+    return std::make_unique<GlooProcesses>(launch, store, members, timeout, library);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -83,17 +83,23 @@ int port_of_job(const Variables& variables) {
   return 20000 + job % 10000;
 }
 
+// Returns the address of a machine of this name. "localhost" is this machine (RFC 6761, 6.3), also
+// where no /etc/hosts says so and a name server would be asked for it in vain.
+std::string address_of_machine(const std::string& name) {
+  return name == "localhost" ? "127.0.0.1" : name;
+}
+
 void read_address(const Variables& variables, const Names& names, Launch& launch) {
   launch.port = variables.has("MASTER_PORT")
                     ? variables.number("MASTER_PORT", "MASTER_PORT", 1, 65535)
                     : port_of_job(variables);
   if (variables.has("MASTER_ADDR")) {
-    launch.address = variables.text("MASTER_ADDR", "MASTER_ADDR");
+    launch.address = address_of_machine(variables.text("MASTER_ADDR", "MASTER_ADDR"));
     return;
   }
   for (const char* list : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
     if (!variables.has(list)) continue;
-    launch.address = first_machine(variables.text(list, list));
+    launch.address = address_of_machine(first_machine(variables.text(list, list)));
     return;
   }
   for (const char* local_count : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
@@ -109,12 +115,18 @@ void read_address(const Variables& variables, const Names& names, Launch& launch
 }  // namespace
 
 std::string first_machine(const std::string& node_list) {
-  const size_t end = node_list.find_first_of(",[");
-  std::string name = node_list.substr(0, end);
-  if (end == std::string::npos || node_list[end] == ',') return name;
-  // The first of the numbers in brackets, with the zeros before it.
-  const size_t number_end = node_list.find_first_of(",-]", end + 1);
-  name += node_list.substr(end + 1, number_end - end - 1);
+  std::string name;
+  for (size_t i = 0; i < node_list.size() && node_list[i] != ','; ++i) {
+    if (node_list[i] != '[') {
+      name += node_list[i];
+      continue;
+    }
+    // The first of the numbers in brackets, with the zeros before it.
+    const size_t number_end = node_list.find_first_of(",-]", i + 1);
+    name += node_list.substr(i + 1, number_end - i - 1);
+    i = node_list.find(']', i);
+    if (i == std::string::npos) break;
+  }
   return name;
 }
 
@@ -125,7 +137,7 @@ Launch read_launch(const Environment& environment) {
     if (!launch.local_rank) {
       launch.local_rank = variables.number(kTorchrun.local_rank, kTorchrun.rank, 0, kMaxProcesses);
     }
-    launch.address = variables.text("MASTER_ADDR", kTorchrun.rank);
+    launch.address = address_of_machine(variables.text("MASTER_ADDR", kTorchrun.rank));
     launch.port = variables.number("MASTER_PORT", kTorchrun.rank, 1, 65535);
     launch.agent_store = variables.has("TORCHELASTIC_USE_AGENT_STORE") &&
                          environment.at("TORCHELASTIC_USE_AGENT_STORE") == "True";

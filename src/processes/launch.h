@@ -1,5 +1,5 @@
-// Which process of a run this one is, read from the variables that a launcher sets for each of its
-// processes: torchrun, mpirun or mpiexec, Slurm's srun. A pure function of the environment.
+// A launcher (torchrun, mpirun, mpiexec or Slurm's srun) sets variables for each of its processes.
+// From these a process reads which one of a run it is.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@ namespace lmtrain {
 using Environment = std::map<std::string, std::string>;
 
 struct Launch {
-  int rank = 0;                   // of this process, from 0
-  int count = 1;                  // processes of the run
-  std::optional<int> local_rank;  // among those of its machine
-  std::string address;            // where the processes meet, and the port there
+  int rank = 0;                   // this process's, from 0
+  int count = 1;                  // the number of processes of the run
+  std::optional<int> local_rank;  // the rank among the processes of its machine; none: not told
+  std::string address;            // where the processes meet, and the port; may be empty for one
   int port = 0;
   // torchrun's agent listens at that address; otherwise the process of rank 0 does.
   bool agent_store = false;
@@ -22,20 +22,23 @@ struct Launch {
   std::string launcher;  // "torchrun", for messages
 };
 
-// One process where no launcher has set anything. Else the first that is set of
+// Returns one process alone where no launcher has set anything. The launchers are asked for in this
+// order; one counts whose rank and count (for srun: whose SLURM_STEP_NUM_TASKS) are set.
 //   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
-//   PMI_RANK PMI_SIZE, and MPI_LOCALRANKID                             mpiexec of MPICH
+//   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH
 //   SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID                    srun
-// The last three meet at MASTER_ADDR:MASTER_PORT; without these, on the first machine of Slurm's
-// list, or on this one where all processes are; at a port that follows from Slurm's job, else
-// 29500. Error(kUsage) that names the variable when one of a set is missing or makes no sense.
+// With the last three the local rank may be missing, and several processes meet at
+// MASTER_ADDR:MASTER_PORT. Where the address is not set, it is the first machine of Slurm's list,
+// or 127.0.0.1 when all processes are on one machine; where the port is not set, it is
+// 20000 + SLURM_JOB_ID % 10000, else 29500. Throws Error(kUsage) that names the variable when one
+// of a set is missing or has a value that makes no sense, or the address cannot be known.
 Launch read_launch(const Environment& environment);
 
-// The variables of this process.
+// Returns the variables of this process.
 Environment process_environment();
 
-// The first machine of a list as Slurm writes it: "node[03-05,9],login" is node03.
+// Returns the first machine of a list as Slurm writes it: "node03" of "node[03-05,9],login".
 std::string first_machine(const std::string& node_list);
 
 }  // namespace lmtrain

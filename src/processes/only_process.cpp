@@ -7,7 +7,11 @@ namespace {
 class OnlyProcess final : public Processes {
  public:
   void sum(const at::Tensor& /*flat*/) override {}
-  void sum_as_tree(const at::Tensor& /*flat*/) override {}
+  void sum_ranges(const at::Tensor& /*flat*/,
+                  const std::vector<ElementRange>& /*ranges*/) override {}
+  void gather_ranges(const at::Tensor& /*flat*/,
+                     const std::vector<ElementRange>& /*ranges*/) override {}
+  void pass(const at::Tensor& /*values*/, int /*from*/, int /*to*/) override {}
   void broadcast(const at::Tensor& /*values*/) override {}
   std::string broadcast(const std::string& bytes) override { return bytes; }
   std::vector<double> all_gather(const std::vector<double>& values) override { return values; }

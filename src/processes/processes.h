@@ -1,10 +1,10 @@
-// The processes of a data-parallel run, and the few exchanges between them. One process alone
-// exchanges nothing: its implementation does nothing, and costs nothing.
+// Processes stands for the processes of a data-parallel run and their exchanges. With one process
+// alone the exchanges do nothing.
 //
-// Every process makes the same calls in the same order, from one thread. A call returns when this
-// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot
-// be reached: after Processes' timeout at the latest, with that process and the cause in the
-// message.
+// Every process must make the same calls in the same order, from one thread; tell(), listen() and
+// give_up() are the exceptions. A call returns when this process has its result. It throws
+// ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout at the
+// latest. The message names that process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,11 +15,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "processes/ranges.h"
 
 namespace lmtrain {
 
-// Why a process that is well must end too. `exit_code` is that of the process that ended first,
-// where it had one, else 5.
+// A process that is well gets this error when another one has ended, and must end too. `exit_code`
+// is that of the process that ended first, where it had one, else 5.
 class ProcessLost : public Error {
  public:
   ProcessLost(int exit_code, const std::string& message)
@@ -40,43 +41,59 @@ class Processes {
   int count() const { return count_; }
   bool is_first() const { return rank_ == 0; }
   bool is_only() const { return count_ == 1; }
-  // Among the processes of this machine.
+  // The rank and the number of processes on this machine.
   int local_rank() const { return local_rank_; }
   int local_count() const { return local_count_; }
-  // The processes of this machine that may use the same processors as this one, itself included.
+  // The number of processes of this machine, this one included, that may run on exactly the same
+  // processors as this one.
   int processor_sharers() const { return processor_sharers_; }
 
-  // `flat`, contiguous fp32, becomes its sum over all processes: the same bits in each. The order
-  // of the additions is the fastest one.
+  // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
+  // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // The same with the order fixed: the ranks are the leaves of a binary tree, so neighbours are
-  // added first. Requires a power of two of processes.
-  virtual void sum_as_tree(const at::Tensor& flat) = 0;
-  // Every process has the first one's values afterwards. Contiguous, any dtype.
+  // Makes the elements of `flat` in this process's range their sum over all processes; all others
+  // are without meaning afterwards. `ranges` holds the range of each rank, in the order of
+  // processes/ranges.h, the same in each process. They may overlap, and need not cover `flat`. A
+  // power of two of processes adds in a fixed order: the ranks are the leaves of a binary tree, so
+  // neighbours are added first. Other numbers add in a ring.
+  virtual void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
+  // Copies the range of each process to all others. The ranges are as above and do not overlap;
+  // `flat` may have any dtype.
+  virtual void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
+  // Copies `values` of the process `from` into those of the process `to`: of the same size and
+  // dtype, on any device. The other processes call it too and may pass an undefined tensor.
+  virtual void pass(const at::Tensor& values, int from, int to) = 0;
+  // Overwrites `values` in every process by those of rank 0. They must be contiguous, and of the
+  // same size and dtype everywhere; any dtype will do.
   virtual void broadcast(const at::Tensor& values) = 0;
+  // Returns the bytes of rank 0; the others may pass any.
   virtual std::string broadcast(const std::string& bytes) = 0;
-  // Everybody's values, rank after rank. Each process gives as many.
+  // Returns the values of rank 0, then those of rank 1, and so on. All processes must pass the same
+  // number of values.
   virtual std::vector<double> all_gather(const std::vector<double>& values) = 0;
+  // Returns the text of each rank, by rank. The lengths may differ.
   virtual std::vector<std::string> gather_texts(const std::string& text) = 0;
   virtual void barrier() = 0;
 
-  // Waiting that may take hours, while another process prepares data. It has no time limit as long
-  // as the processes that are waited for give signs of life.
+  // The next three calls may wait for hours, while another process prepares data. They have no time
+  // limit as long as the processes that are waited for give signs of life.
   //
-  // The first process tells something, once for every listen() of each of the others.
+  // Rank 0 alone calls tell(), and does not wait; every other process calls listen() once for each
+  // message and gets the messages in order. One process alone must not listen: Error(kInternal).
   virtual void tell(const std::string& message) = 0;
   virtual std::string listen() = 0;
-  // Returns when all processes have come to the stage of this name. A name serves once.
+  // Returns when all processes have called it with this name. A name may be used once in a run.
   virtual void meet(const std::string& stage) = 0;
 
-  // How long an exchange may take.
+  // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
-  // Tells the others that this process ends, why, and with which exit code; nothing where another
-  // process was lost before. Never throws.
+  // Tells the others that this process ends, why, and with which exit code; when another process
+  // has ended before, its cause stays. Returns within seconds.
   virtual void give_up(int exit_code, const std::string& cause) noexcept = 0;
-  // The end of a run that went well; no exchange follows.
+  // Every process calls this when the run went well. It waits for the others; no exchange may
+  // follow.
   virtual void leave() = 0;
-  // "rank 2 (node7, process 4242)"
+  // Returns a name for messages: "rank 2 (node7, process 4242)".
   virtual std::string name_of(int rank) const = 0;
 
  protected:
@@ -86,7 +103,7 @@ class Processes {
   int processor_sharers_ = 1;
 };
 
-// One process alone.
+// Returns the Processes of a run of one process, which lives until the program ends.
 Processes& only_process();
 
 }  // namespace lmtrain

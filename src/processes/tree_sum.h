@@ -3,15 +3,20 @@
 // is divided, so neither do the bits.
 //
 // Recursive halving and doubling (Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective
-// Communication Operations in MPICH"): in round k a rank exchanges half of the range it still has
-// with the rank that differs in bit k, and adds the half that it keeps; afterwards every rank owns
-// the whole sum of 1/n of the elements, and these are gathered on the way back. Each rank sends
-// 2 (n - 1) / n of the tensor, as a reduce-scatter and an all-gather do.
+// Communication Operations in MPICH"): in round k a rank exchanges elements with the rank that
+// differs in bit k. It keeps those of the ranks that agree with it in the bits up to k, and adds
+// what it receives; afterwards it has the whole sum of its own range. On the way back the ranges
+// are gathered. For n even ranges each way sends (n - 1) / n of the tensor, as a reduce-scatter and
+// an all-gather do.
+//
+// `flat` is contiguous and one-dimensional, of the same size and dtype in each rank;
+// `ranges` holds the range of each rank, in the order of ranges.h. The number of ranks must be a
+// power of two, otherwise both functions throw Error(kInternal).
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <functional>
+
+#include "processes/ranges.h"
 
 namespace lmtrain {
 
@@ -19,7 +24,12 @@ namespace lmtrain {
 // be empty.
 using Exchange = std::function<void(int partner, const at::Tensor& give, const at::Tensor& take)>;
 
-// `flat`: contiguous, one dimension, on the CPU. `count` is a power of two.
-void tree_sum(const at::Tensor& flat, int rank, int count, const Exchange& exchange);
+// Makes the elements of this rank's range the sum over all ranks. All others are partial sums
+// afterwards. Ranges may overlap: each of their ranks then has the sum of the common elements.
+void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
+              const Exchange& exchange);
+// Copies the range of each rank to all ranks. The ranges must not overlap.
+void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
+                 const Exchange& exchange);
 
 }  // namespace lmtrain

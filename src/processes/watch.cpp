@@ -1,14 +1,17 @@
 #include "processes/watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <type_traits>
 #include <utility>
 
+#include "base/signal.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -20,7 +23,8 @@ using namespace std::chrono_literals;
 constexpr auto kBeat = 500ms;
 constexpr auto kAnswer = 2s;       // of a store that is well
 constexpr auto kSilence = 2500ms;  // without a beat: that process does not run
-constexpr auto kStay = 3s;         // for the others to read what the store's server has put down
+constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
+constexpr auto kStay = 3s;  // for the others to read what the store's server has put down
 constexpr auto kForcedEnd = 10s;
 constexpr const char* kGivenUp = "given_up";
 
@@ -46,11 +50,17 @@ auto within(Clock::duration limit, Work work) -> std::optional<std::invoke_resul
   }
 }
 
-std::string loss_to_text(const Loss& loss) { return str(loss.exit_code, "\n", loss.cause); }
+std::string loss_to_text(const Loss& loss) {
+  return str(loss.exit_code, " ", loss.num_lost, "\n", loss.cause);
+}
 
 Loss loss_from_text(const std::string& text) {
+  Loss loss;
+  std::istringstream numbers(text);
+  numbers >> loss.exit_code >> loss.num_lost;
   const size_t newline = text.find('\n');
-  return {std::atoi(text.c_str()), newline == std::string::npos ? "" : text.substr(newline + 1)};
+  if (newline != std::string::npos) loss.cause = text.substr(newline + 1);
+  return loss;
 }
 
 std::string beat_key(size_t rank) { return str("beat/", rank); }
@@ -65,6 +75,8 @@ struct Watch::State {
   Group group;
   EndProcess end_process;
   std::atomic<int64_t> exchanges = 0;
+  // This process has counted itself among those that have read the loss, or puts down its own end.
+  std::atomic<bool> has_read = false;
 
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
@@ -97,6 +109,9 @@ struct Watch::State {
   // The value that the store has for a key; empty text where it has nothing, nothing where it is
   // silent.
   static std::optional<std::string> ask(const std::shared_ptr<State>& self, const std::string& key);
+  // Puts a loss down, unless another is there. Returns the one that counts; nothing where the store
+  // is silent.
+  static std::optional<Loss> put_down(const std::shared_ptr<State>& self, const Loss& loss);
   Loss server_is_lost(const std::string& seen) const {
     return {5, str(server_name(), ", where the processes meet, has ended or cannot be reached",
                    seen.empty() ? "" : ": ", seen)};
@@ -105,9 +120,9 @@ struct Watch::State {
 
 void Watch::State::beat(int64_t number) {
   store->set(beat_key(static_cast<size_t>(group.rank)), str(exchanges.load(), " ", number));
-  if (known_loss() || !store->check({kGivenUp})) return;
+  if (has_read || !store->check({kGivenUp})) return;
   learn(loss_from_text(store->get_to_str(kGivenUp)));
-  store->add("read", 1);
+  if (!has_read.exchange(true)) store->add("read", 1);
 }
 
 void Watch::State::run() {
@@ -154,6 +169,13 @@ std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_pt
   });
 }
 
+std::optional<Loss> Watch::State::put_down(const std::shared_ptr<State>& self, const Loss& loss) {
+  const auto first = within(kAnswer, [self, text = loss_to_text(loss)] {
+    return self->store->compareSet(kGivenUp, "", text);
+  });
+  return first ? std::optional(loss_from_text(*first)) : std::nullopt;
+}
+
 Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process)
     : state_(std::make_shared<State>()) {
   state_->store = std::move(store);
@@ -175,19 +197,20 @@ int64_t Watch::exchanges() const { return state_->exchanges; }
 void Watch::give_up(const Loss& loss) noexcept {
   try {
     const auto state = state_;
-    // The cause that is put down first counts.
-    const Loss cause = state->known_loss().value_or(loss);
-    const std::optional<std::string> first = within(kAnswer, [state, text = loss_to_text(cause)] {
-      return state->store->compareSet(kGivenUp, "", text);
-    });
-    if (!first || state->group.server != state->group.rank) return;
-    const auto others = static_cast<int64_t>(state->group.names.size()) - 1;
+    const std::optional<Loss> known = state->known_loss();
+    const bool is_counted = state->has_read.exchange(true);
+    const std::optional<Loss> first = State::put_down(state, known.value_or(loss));
+    if (!first) return;
+    const bool is_own_end = !known && first->cause == loss.cause;
+    if (!is_counted && !is_own_end)
+      within(kAnswer, [state] { return state->store->add("read", 1); });
+    if (state->group.server != state->group.rank) return;
+    const auto awaited = static_cast<int64_t>(state->group.names.size()) - first->num_lost;
     const auto deadline = Clock::now() + kStay;
     while (Clock::now() < deadline) {
-      // The thread of this process reads it too.
       const auto readers = within(kAnswer, [state] { return state->store->add("read", 0); });
-      if (!readers || *readers >= others + (state->known_loss() ? 1 : 0)) return;
-      std::this_thread::sleep_for(100ms);
+      if (!readers || *readers >= awaited) return;
+      std::this_thread::sleep_for(50ms);
     }
   } catch (...) {  // the process ends anyway
   }
@@ -222,17 +245,16 @@ Loss Watch::find_cause(const std::string& seen) {
     cause = str(join(silent, ", "), silent.size() == 1 ? " gives" : " give",
                 " no sign of life any more (killed, stopped, or cut off)");
   } else if (!behind.empty()) {
-    cause = str(join(behind, ", "), behind.size() == 1 ? " has" : " has",
+    cause = str(join(behind, ", "), behind.size() == 1 ? " has" : " have",
                 " not come to an exchange in time, though alive");
   } else {
     cause = "the connection between the processes is broken, though all of them live";
   }
-  const Loss found{5, str(cause, "; seen by ",
-                          state->group.names[static_cast<size_t>(state->group.rank)], ": ", seen)};
-  const auto first = within(kAnswer, [state, text = loss_to_text(found)] {
-    return state->store->compareSet(kGivenUp, "", text);
-  });
-  return state->learn(first ? loss_from_text(*first) : found);
+  const Loss found{5,
+                   str(cause, "; seen by ",
+                       state->group.names[static_cast<size_t>(state->group.rank)], ": ", seen),
+                   static_cast<int64_t>(silent.size())};
+  return state->learn(State::put_down(state, found).value_or(found));
 }
 
 std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::function<bool()>& done,
@@ -240,27 +262,34 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
   const auto state = state_;
   std::vector<std::string> last(awaited.size());
   std::vector<Clock::time_point> changed(awaited.size(), Clock::now());
+  // Polls more often where few processes ask the store.
+  const auto longest = std::clamp(std::chrono::milliseconds(state->group.names.size()),
+                                  std::chrono::milliseconds(20), std::chrono::milliseconds(kBeat));
   auto pause = std::chrono::milliseconds(5);
+  auto beats_read = Clock::now();
   for (;;) {
     if (const std::optional<Loss> loss = state->known_loss()) return loss;
     const std::optional<bool> is_done = within(patience, done);
     if (!is_done) return state->learn(state->server_is_lost(""));
     if (*is_done) return std::nullopt;
-    for (size_t i = 0; i < awaited.size() && pause >= kBeat; ++i) {
+    const bool reads_beats = Clock::now() - beats_read >= kBeat;
+    if (reads_beats) beats_read = Clock::now();
+    for (size_t i = 0; i < awaited.size() && reads_beats; ++i) {
       const auto beat = State::ask(state, beat_key(static_cast<size_t>(awaited[i])));
       if (beat && *beat != last[i]) {
         last[i] = *beat;
         changed[i] = Clock::now();
       }
-      if (Clock::now() - changed[i] > patience) {
+      // A process that was told to stop does not wait long for one that is gone.
+      const auto limit = stop_signal() == 0 ? patience : std::min(patience, kSilenceAfterSignal);
+      if (Clock::now() - changed[i] > limit) {
         const Loss silent{5, str(state->group.names[static_cast<size_t>(awaited[i])],
                                  " gives no sign of life any more")};
-        give_up(silent);
-        return state->learn(silent);
+        return state->learn(State::put_down(state, silent).value_or(silent));
       }
     }
     std::this_thread::sleep_for(pause);
-    pause = std::min<std::chrono::milliseconds>(2 * pause, kBeat);
+    pause = std::min(2 * pause, longest);
   }
 }
 

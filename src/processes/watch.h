@@ -1,10 +1,11 @@
-// Signs of life between the processes of a run, and why one of them has ended. They go through the
-// store where the processes met, beside the exchanges of training.
+// Each process of a run has a Watch. It gives signs of life, follows those of the others, and tells
+// why a process has ended. It uses the store where the processes met, not the exchanges of
+// training.
 //
-// A thread gives a sign of life twice a second and looks whether some process has given up. A
-// process whose main thread does not end although another has given up is ended by that thread
-// after ten seconds. Waiting for the store is bounded everywhere: the process that serves it may
-// be the one that hangs.
+// A thread writes a sign of life to the store twice a second and reads whether some process has
+// given up. If one has and the main thread of this process still runs ten seconds later, the thread
+// ends the process. Waiting for the store is bounded everywhere, since the process that serves it
+// may be the one that hangs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,41 +24,52 @@ class Store;
 
 namespace lmtrain {
 
-// Why a run of several processes ends before its end.
+// The reason why a run of several processes ends early, and the exit code of each of them.
 struct Loss {
   int exit_code = 5;
   std::string cause;
+  int64_t num_lost = 1;  // processes that cannot read this: the one that has ended, or is silent
 };
 
 class Watch {
  public:
-  // Who is watched, and by whom.
+  // The processes of the run, and which of them this one is.
   struct Group {
     int rank = 0;
     std::vector<std::string> names;  // by rank, for messages
     // The rank that serves the store; none: torchrun's agent does.
     std::optional<int> server;
   };
-  // Ends a process whose main thread does not end: by a message and _exit, except in tests.
+  // The thread calls it to end a process whose main thread does not end: by a message and _exit,
+  // except in tests.
   using EndProcess = std::function<void(const Loss&)>;
 
+  // Starts the thread. `store` must be a connection that nobody else uses: a call that hangs in it
+  // would hold up the signs of life.
   Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process);
+  // Stops the thread, and waits for that one second at most.
   ~Watch();
 
-  // Counts the exchanges that this process has begun, so that the one which is behind is found.
+  // Call this before each exchange. The numbers tell find_cause() which process is behind.
   void count_exchange();
   int64_t exchanges() const;
 
-  // Puts down that this process ends, unless another has before; a process that serves the store
-  // stays until the others have read it, at most three seconds.
+  // Writes to the store that this process ends and why, unless another loss is there. A process
+  // that serves the store waits until all that live have read it, at most three seconds.
   void give_up(const Loss& loss) noexcept;
-  // Why an exchange has failed; `seen` is how that showed here. Takes up to about five seconds.
+  // Finds out why an exchange has failed: which process has given up, is silent or is behind. It
+  // writes the cause to the store, so that all processes name the same one; `seen`, the error
+  // message of the exchange here, becomes a part of it. Takes about four seconds; some ten when the
+  // store answers slowly.
   Loss find_cause(const std::string& seen);
-  // Returns once `done`, which may ask the store, is true. Nothing else limits the waiting than
-  // signs of life: a Loss where one of `awaited` has given none for `patience`, or has given up.
+  // Waits until `done` returns true; returns nothing then. Returns the Loss when a process has
+  // given up, one of the ranks in `awaited` has given no sign of life for `patience`, or `done`
+  // throws or takes longer than `patience`. Another thread calls `done`, which may ask the store
+  // and may still run when wait() has returned, so it must own what it uses.
   std::optional<Loss> wait(const std::vector<int>& awaited, const std::function<bool()>& done,
                            std::chrono::milliseconds patience);
-  // The end of a run that went well; the process that serves the store leaves last.
+  // Call this at the end of a run that went well. It stops the signs of life. The process that
+  // serves the store waits until the others have left, at most three seconds.
   void leave();
 
  private:

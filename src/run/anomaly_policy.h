@@ -1,5 +1,5 @@
-// Decides about a step whose gradient is known: its update is applied, its batch is skipped, the
-// run goes back to its last checkpoint, or it ends. The trainer carries it out.
+// Decides what becomes of a step whose gradient is known: its update is applied, its batch is
+// skipped, the run goes back to its last checkpoint, or the run ends. The trainer carries it out.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct StepDecision {
   // The gradient overflowed under the loss scale of fp16, which has to be lowered: the batch is
   // skipped, and that is no anomaly.
   bool overflow = false;
-  // Whether a skipped batch counts towards guard.max_skips: not while the loss scale can still be
+  // A skipped batch counts towards guard.max_skips, except while the loss scale can still be
   // lowered.
   bool counts_as_skip = true;
   std::string reason{};  // for people
 };
 
-// `loss_scale` is that of fp16, null in any other precision; `grad_norm` that of the gradient
-// without it. A pure function.
+// `loss_scale` is that of fp16, null in any other precision. Loss and gradient norm are already
+// divided by it. `length` is that of the batch's rows. The function is pure.
 StepDecision decide_step(const GuardConfig& config, const GuardState& state,
                          const LossScale* loss_scale, int64_t length, double loss,
                          double grad_norm);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/manifest.h"
-#include "run/metrics_check.h"
+#include "run/records/metrics_check.h"
 
 namespace lmtrain {
 namespace {

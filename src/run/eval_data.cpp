@@ -1,11 +1,14 @@
 #include "run/eval_data.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"
 #include "corpus/prepare.h"
 #include "train/eval_share.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 
@@ -38,6 +41,14 @@ DataConfig text_reading_of(const ModelLocation& location) {
   DataConfig reading = read_run_config(RunFolder(*location.run)).config.data;
   if (reading.format == DataFormat::kTokens) reading.format = DataConfig().format;
   return reading;
+}
+
+EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro) {
+  const int64_t length = config.sequence.max_length;
+  EvalOptions options{length, length * micro_rows(config, micro, length), *config.eval.tokens};
+  if (device_of(config).is_cpu())
+    options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
+  return options;
 }
 
 }  // namespace lmtrain

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
+#include "config/init_from.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/tokenizer.h"
 #include "formats/manifest.h"
@@ -51,10 +52,10 @@ std::string difference(const SentencePieceModel& given, const SentencePieceModel
 
 // The tokenizer in the folder of the weights; nothing where there is none that can be read.
 std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
-  const fs::path file = folder / "tokenizer.model";
-  if (!is_there(file)) return std::nullopt;
+  const std::optional<fs::path> file = tokenizer_in(folder);
+  if (!file) return std::nullopt;
   try {
-    return Tokenizer::load(file);
+    return Tokenizer::load(*file);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     return std::nullopt;
@@ -62,10 +63,8 @@ std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
 }
 
 // The pieces of a Hugging Face tokenizer.json by id; empty where its form is another.
-std::vector<std::string> pieces_of_json(const fs::path& file) {
-  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
-  const auto json =
-      nlohmann::json::parse(read_file(file, kMostBytes), nullptr, /*allow_exceptions=*/false);
+std::vector<std::string> pieces_of_json(const std::string& bytes) {
+  const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   std::vector<std::string> pieces;
   if (!json.is_object() || !json.contains("model") || !json["model"].is_object()) return pieces;
   const nlohmann::json vocabulary = json["model"].value("vocab", nlohmann::json());
@@ -84,14 +83,54 @@ std::vector<std::string> pieces_of_json(const fs::path& file) {
   return pieces;
 }
 
-// Where the pieces of a sentencepiece model are others than these; empty when they are the same.
-std::string difference(const SentencePieceModel& given, const std::vector<std::string>& theirs) {
-  for (size_t id = 0; id < std::min(given.pieces.size(), theirs.size()); ++id) {
-    if (given.pieces[id].text != theirs[id])
-      return str("id ", id, " is \"", given.pieces[id].text, "\" and \"", theirs[id],
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
+  if (tokenizer.is_json()) return pieces_of_json(tokenizer.model_bytes());
+  std::vector<std::string> pieces;
+  for (ModelPiece& piece : read_model(tokenizer.model_bytes()).pieces)
+    pieces.push_back(std::move(piece.text));
+  return pieces;
+}
+
+// Where the pieces of two tokenizers are others; empty when they are the same.
+std::string difference(const std::vector<std::string>& given,
+                       const std::vector<std::string>& theirs) {
+  for (size_t id = 0; id < std::min(given.size(), theirs.size()); ++id) {
+    if (given[id] != theirs[id])
+      return str("id ", id, " is \"", given[id], "\" and \"", theirs[id],
                  "\" in that of the weights");
   }
   return "";
+}
+
+// Which part that decides ids is another in two tokenizer.json; empty when there is none.
+std::string difference_of_json(const std::string& given, const std::string& theirs) {
+  if (given == theirs) return "";
+  const auto a = nlohmann::json::parse(given, nullptr, /*allow_exceptions=*/false);
+  const auto b = nlohmann::json::parse(theirs, nullptr, /*allow_exceptions=*/false);
+  for (const char* part : {"model", "added_tokens", "normalizer", "pre_tokenizer"}) {
+    if (a.value(part, nlohmann::json()) != b.value(part, nlohmann::json()))
+      return str("its ", part, " is another");
+  }
+  return "";
+}
+
+bool is_of_weights(const fs::path& tokenizer, const fs::path& folder) {
+  std::error_code error;
+  const std::optional<fs::path> theirs = tokenizer_in(folder);
+  return theirs && fs::equivalent(tokenizer, *theirs, error);
+}
+
+// Where the tokenizer of the weights is of a kind that is not read, the error says how to go on.
+Tokenizer load_given(const fs::path& tokenizer, const fs::path& folder) {
+  try {
+    return Tokenizer::load(tokenizer);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData || !is_of_weights(tokenizer, folder)) throw;
+    throw Error(ErrorKind::kData,
+                str(error.what(),
+                    "; to train these weights on another tokenizer, whose ids mean other text to "
+                    "them, set both tokenizer.model and tokenizer.allow_mismatch"));
+  }
 }
 
 void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
@@ -104,7 +143,7 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
     return;
   }
   if (!is_there(*config.tokenizer.model)) return;  // said when the data is prepared
-  const Tokenizer given = Tokenizer::load(*config.tokenizer.model);
+  const Tokenizer given = load_given(*config.tokenizer.model, folder);
   const int64_t rows = config.model.vocab_size.value_or(kLlamaDefaultVocabSize);
   if (given.vocab_size() > rows) {
     throw Error(ErrorKind::kConfig,
@@ -117,8 +156,7 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
     warnings.push_back(str("tokenizer.model ", *config.tokenizer.model, " has ", given.vocab_size(),
                            " pieces, the embedding of init_from has ", rows,
                            " rows: is it the tokenizer of these weights?"));
-  std::error_code error;
-  if (fs::equivalent(*config.tokenizer.model, folder / "tokenizer.model", error)) return;
+  if (is_of_weights(*config.tokenizer.model, folder)) return;
   const std::optional<TokenizerDifference> differs = difference_from_weights(given, folder);
   if (!differs) {
     warnings.push_back(
@@ -132,9 +170,11 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
       str("tokenizer.model ", *config.tokenizer.model, " is not the tokenizer of the weights, ",
           differs->theirs.string(), ": ", differs->what);
   if (!config.tokenizer.allow_mismatch) {
-    throw Error(ErrorKind::kConfig, str(what,
-                                        "; leave tokenizer.model out, or set "
-                                        "tokenizer.allow_mismatch to true"));
+    const char* advice =
+        tokenizer_of_weights(folder) ? "leave tokenizer.model out, or set " : "set ";
+    throw Error(ErrorKind::kConfig, str(what, "; ", advice,
+                                        "tokenizer.allow_mismatch to true to train these weights "
+                                        "on other ids"));
   }
   warnings.push_back(str(what, " (tokenizer.allow_mismatch)"));
 }
@@ -169,16 +209,25 @@ std::string digest_of(const TensorFiles& files) {
 
 std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
                                                            const fs::path& folder) {
-  const SentencePieceModel model = read_model(given.model_bytes());
-  if (const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder)) {
-    return TokenizerDifference{folder / "tokenizer.model",
-                               difference(model, read_model(theirs->model_bytes()))};
+  const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder);
+  if (theirs && !given.is_json() && !theirs->is_json()) {
+    return TokenizerDifference{
+        folder / Tokenizer::kSentencePieceModel,
+        difference(read_model(given.model_bytes()), read_model(theirs->model_bytes()))};
   }
-  const fs::path json = folder / "tokenizer.json";
+  if (theirs && !theirs->is_json()) {
+    return TokenizerDifference{folder / Tokenizer::kSentencePieceModel,
+                               difference(pieces_of(given), pieces_of(*theirs))};
+  }
+  const fs::path json = folder / Tokenizer::kTokenizerJson;
   if (!is_file(json)) return std::nullopt;
-  const std::vector<std::string> pieces = pieces_of_json(json);
+  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  const std::string bytes = read_file(json, kMostBytes);
+  const std::vector<std::string> pieces = pieces_of_json(bytes);
   if (pieces.empty()) return std::nullopt;
-  return TokenizerDifference{json, difference(model, pieces)};
+  std::string differs = difference(pieces_of(given), pieces);
+  if (differs.empty() && given.is_json()) differs = difference_of_json(given.model_bytes(), bytes);
+  return TokenizerDifference{json, differs};
 }
 
 fs::path newest_checkpoint_of(const fs::path& run) {
@@ -196,6 +245,7 @@ fs::path newest_checkpoint_of(const fs::path& run) {
 std::vector<std::string> check_given_model(const Config& config) {
   std::vector<std::string> warnings;
   if (!config.init_from) return warnings;
+  const TensorFiles weights(*config.init_from);  // which throws where there are none
   check_tokenizer(config, warnings);
   check_length(config, warnings);
   return warnings;

@@ -1,6 +1,6 @@
-// Checks that a run fits the weights that it begins from (`init_from`): the
-// tokenizer, whose ids the embedding was trained for, and the length of rows. The values of `model`
-// are held against the folder's config.json when the config is read (config/init_from.h).
+// Checks that a run fits the weights that it begins from (`init_from`), and loads them. Checked are
+// the tokenizer, whose ids the embedding was trained for, and the length of rows; the values of
+// `model` are compared with the folder's config.json when the config is read (config/init_from.h).
 #pragma once
 
 #include <filesystem>
@@ -14,32 +14,35 @@
 
 namespace lmtrain {
 
-// In what a tokenizer differs from the one that lies beside weights.
+// Says how a tokenizer differs from the one that lies beside weights.
 struct TokenizerDifference {
-  std::filesystem::path theirs;  // the file of the one beside the weights
-  std::string what;              // for people; empty when they give the same ids
+  std::filesystem::path theirs;  // the tokenizer file beside the weights
+  std::string what;              // for people; empty when both give the same ids
 };
-// Compares with tokenizer.model of the folder or, where that is missing or no sentencepiece model,
-// with the vocabulary of its tokenizer.json. Nothing when there is neither. Error(kIo) when a file
-// cannot be read.
+// Compares `given` with tokenizer.model of the folder or, where that is missing or no sentencepiece
+// model, with its tokenizer.json. Returns nothing when neither can be compared. Throws Error(kIo)
+// when a file cannot be read.
 std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
                                                            const std::filesystem::path& folder);
 
-// The newest valid checkpoint of a run, for `init_from`; a note says which. Error(kUsage) when the
-// run has none, Error(kCheckpoint) when all are damaged.
+// Returns the newest valid checkpoint of a run, for `init_from`, and logs a note that names it.
+// Throws Error(kUsage) when the run has none, Error(kCheckpoint) when all are damaged.
 std::filesystem::path newest_checkpoint_of(const std::filesystem::path& run);
 
-// Call it when a run begins, before its data is prepared. `config` has absolute paths. Returns
-// warnings. Error(kConfig) for a tokenizer that does not belong to the weights, unless
-// tokenizer.allow_mismatch is true; Error(kData) for a tokenizer that cannot be read.
+// Checks tokenizer and length of rows, and returns warnings; without `init_from` there are none.
+// Call it when a run begins, before its data is prepared. `config` has absolute paths. Throws
+// Error(kConfig) for a tokenizer with more pieces than the embedding has rows, and for one that
+// does not belong to the weights, unless tokenizer.allow_mismatch is true; Error(kData) for a
+// tokenizer that cannot be read.
 std::vector<std::string> check_given_model(const Config& config);
 
-// A digest of the weights in a HF folder (names, dtypes, shapes and bytes of the tensors) or a
-// checkpoint (from its manifest, which must still be verified; empty where it has none). A run
-// keeps that of its given weights (RunIdentity::init_from).
+// Returns a digest of the weights, which a run keeps (RunIdentity::init_from). That of a HF folder
+// is made from names, dtypes, shapes and bytes of the tensors, that of a checkpoint from its
+// manifest alone, without a look at the weights; it is empty where there is no manifest.
 std::string weights_digest(const std::filesystem::path& folder);
-// Fills `parameters` from a HF folder or a checkpoint, whose manifest is verified first.
-// Error(kData) when the weights do not have `digest`; an empty one is not compared.
+// Fills `parameters` from a HF folder, or from a checkpoint after its files are verified. Throws
+// Error(kData) when the weights do not have `digest`; an empty one is not compared. Throws the
+// errors of verify_checkpoint_files (checkpoint/checkpoint.h) and load_weights (model/hf_folder.h).
 void load_initial_weights(const std::string& folder, Parameters& parameters,
                           const std::string& digest = {});
 

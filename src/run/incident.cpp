@@ -46,8 +46,7 @@ std::optional<std::vector<std::string>> files_of(const std::filesystem::path& ta
 }  // namespace
 
 Incident describe_incident(const Batch& batch, double loss, double grad_norm,
-                           const ParameterLayout& layout, const at::Tensor& gradient,
-                           const std::filesystem::path& document_files) {
+                           const std::string& tensor, const std::filesystem::path& document_files) {
   Incident incident;
   incident.batch = batch.index;
   incident.length = batch.length;
@@ -55,7 +54,7 @@ Incident describe_incident(const Batch& batch, double loss, double grad_norm,
   incident.files = files_of(document_files, incident.documents);
   incident.loss = loss;
   incident.grad_norm = grad_norm;
-  incident.tensor = first_bad_tensor(layout, gradient);
+  incident.tensor = tensor;
   return incident;
 }
 
@@ -71,9 +70,10 @@ Json incident_fields(const Incident& incident) {
   return fields;
 }
 
-std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& flat) {
+std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& flat,
+                             const ParameterFilter& looks_at) {
   for (const ParameterSpec& spec : layout.parameters())
-    if (!all_finite(flat.narrow(0, spec.offset, spec.numel()))) return spec.name;
+    if (looks_at(spec) && !all_finite(flat.narrow(0, spec.offset, spec.numel()))) return spec.name;
   return "";
 }
 
@@ -100,7 +100,8 @@ void require_finite_weights(const Config& config, const Parameters& parameters, 
 void require_finite_end(const Config& config, const Parameters& parameters,
                         const TrainingState& state) {
   require_finite_weights(config, parameters, state.step);
-  if (state.loss && !std::isfinite(*state.loss))
+  // A checkpoint keeps a loss that is not finite as none.
+  if (state.step > 0 && !(state.loss && std::isfinite(*state.loss)))
     throw_lost(config, state.step, "the loss of the last step is not finite");
 }
 

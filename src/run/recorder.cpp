@@ -4,13 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "formats/json_lines.h"
-#include "run/metrics_check.h"
-#include "run/report.h"
+#include "run/records/metrics_check.h"
+#include "run/records/report.h"
 #include "train/eval_share.h"
 #include "train/resolve.h"
 
@@ -18,10 +19,6 @@ namespace lmtrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 TimeLeft time_left(const Config& config, const ParameterLayout& layout, int64_t eval_targets) {
   const auto flops_per_token = [layout](int64_t length) {
@@ -91,9 +88,10 @@ std::string Recorder::put_metrics_aside() const {
 }
 
 void Recorder::begin(const TrainingState& state) {
+  if (log_) log_->sync();  // what a full disk has kept out of it
   log_.reset();
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
-  log_.emplace(run_, state, config_.log.tensorboard);
+  log_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk());
   report_damage(damage, run_, state, *log_);
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
@@ -127,7 +125,7 @@ void Recorder::update(const TrainingState& state, const AppliedStep& step, const
   std::optional<double> mfu;
   if (peak_flops_) mfu = tokens_per_second * layout_.flops_per_token(step.length) / *peak_flops_;
   log_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
-                tokens_per_second, mfu, state.elapsed});
+                tokens_per_second, mfu, state.elapsed, step.balance});
   time_left_.add_batch(step.length, lap());
   StepReport report;
   report.step = state.step;
@@ -249,9 +247,21 @@ void Recorder::save_failed(const TrainingState& lost, const std::string& reason,
     log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
 }
 
+bool Recorder::outlives_full_disk() const {
+  return config_.checkpoint.on_save_error == SaveErrorPolicy::kContinue;
+}
+
 void Recorder::running(const TrainingState& state) {
-  write_status(run_, "running", state, std::nullopt);
   status_written_ = Clock::now();
+  try {
+    write_status(run_, "running", state, std::nullopt);
+    status_is_late_ = false;
+  } catch (const Error& error) {
+    if (!outlives_full_disk()) throw;
+    run_.require_there();
+    if (!status_is_late_) log_warning(str(error.what(), "; the run goes on"));
+    status_is_late_ = true;
+  }
 }
 
 void Recorder::refresh_status(const TrainingState& state) {
@@ -288,6 +298,7 @@ std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
          {"waited_seconds", seconds_waited_}});
+  log_->sync();
   if (!end.done && !end.trial) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
@@ -298,8 +309,8 @@ std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
 std::string Recorder::failed(const TrainingState& state, const Failure& failure) {
   try {
     if (log_) event("end", state, failure.message);
-    const bool diverged = failure.kind == ErrorKind::kNumeric;
-    return write_status(run_, diverged ? "diverged" : "failed", state, exit_code(failure.kind));
+    const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);
+    return write_status(run_, diverged ? "diverged" : "failed", state, failure.exit_code);
   } catch (const Error& error) {
     log_warning(error.what());
     return "";

@@ -1,9 +1,11 @@
-// Everything that is said about a run, to people and to programs: progress line, notes, warnings
-// and the summary at the end; metrics.jsonl, events.jsonl, status.json and TensorBoard; how long
-// the rest will take. It is given the state and figures, and decides nothing.
+// Says everything that is said about a run: to people by progress line, notes, warnings and the
+// summary at the end, to programs by metrics.jsonl, events.jsonl, status.json and TensorBoard. It
+// also estimates how long the rest will take. It is given the state and figures, and decides
+// nothing.
 //
-// begin() comes before everything that writes to the logs, except where a function says otherwise.
-// For the trainer's thread alone. Error(kIo) when a file cannot be written.
+// begin() must be called before everything that writes to the logs, except where a function says
+// otherwise. Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be
+// written. docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>
@@ -19,8 +21,9 @@
 #include "config/config.h"
 #include "model/parameters.h"
 #include "run/incident.h"
-#include "run/metrics.h"
-#include "run/time_left.h"
+#include "run/records/metrics.h"
+#include "run/records/time_left.h"
+#include "run/shared/agreement.h"
 #include "schedule/due.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
@@ -28,102 +31,116 @@
 
 namespace lmtrain {
 
-// The figures of an update that was applied.
+// Holds the figures of an update that was applied. `length` is that of the rows, `targets` counts
+// those of the whole batch.
 struct AppliedStep {
   double loss = 0, grad_norm = 0, lr = 0;
   int64_t length = 0, targets = 0;
-  double seconds = 0;  // waiting for data included
+  double seconds = 0;                       // waiting for data included
+  std::optional<StepBalance> balance = {};  // of several processes
 };
 
-// The way from this step to the end, for the time left.
+// Tells what follows a step, from which the time left is estimated.
 struct RunAhead {
   const BatchOrder& order;
   const DueRules& rules;
-  RunClock before, now;  // the step
+  RunClock before, now;  // the clock before and after the step
 };
 
-// How a run ended without an error.
+// Tells how a run ended without an error.
 struct RunEnd {
   bool done = false;
   std::string reason;  // "done", "signal 15", "max_time"
   int exit_code = 0;
-  bool trial = false;  // of random restart; it is the whole run that says how to go on
+  bool trial = false;  // it was a trial of random restart; the whole run says how to go on
 };
 
 class Recorder {
  public:
-  // `config` is resolved. `eval_targets`: the targets of an evaluation; none: there is no held-out
-  // text. `started`: when this process began with the run. Writes nothing yet.
+  // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
+  // held-out text. `started` is when this process began with the run. Writes nothing yet.
   Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
            std::chrono::steady_clock::time_point started);
   virtual ~Recorder() = default;
 
-  // A run that was finished before. These three need no begin().
+  // The next three serve a run that was finished before, and need no begin().
   //
-  // The line of status.json if it says that the run is done at this step, with its checkpoint in
-  // this folder. Empty when it says anything else (a run that was copied or moved names the folder
-  // it came from), is missing, damaged or no file: it is written again then.
+  // Returns the line of status.json if it says that the run is done at this step, with its
+  // checkpoint in this folder. Returns an empty text when it says anything else (a run that was
+  // copied or moved names the folder it came from), is missing, damaged or no file.
   virtual std::string done_status(const TrainingState& state) const;
+  // Logs a note that the run is finished, with the commands that may come next.
   virtual void note_finished(const TrainingState& state) const;
-  // Notes the settings that were changed all the same. Returns `status`, or, where that is empty,
-  // the one that is written now.
+  // Writes an event `resume` where settings were changed all the same. Returns `status`, the result
+  // of done_status(); where that is empty, writes status.json anew and returns its line.
   virtual std::string finished_before(const TrainingState& state, const std::string& status,
                                       const nlohmann::ordered_json& changed_settings) const;
 
-  // Puts aside what a run before this one has left in the folder (metrics_check.h), and warns of
-  // it. Returns what was said. Needs no begin().
+  // Calls put_metrics_aside() of metrics_check.h, and warns with the text that it returns, if any.
+  // Returns that text. Needs no begin().
   virtual std::string put_metrics_aside() const;
   // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
   // whenever the run goes back to a checkpoint.
   virtual void begin(const TrainingState& state);
-  // The event `start`, or `resume`; `left_behind` is what put_metrics_aside() has said.
+  // Writes the event `start`, or `resume`, and status.json. `left_behind` is what
+  // put_metrics_aside() has returned.
   virtual void started(const TrainingState& state, bool resumed, const std::string& left_behind,
                        const nlohmann::ordered_json& changed_settings);
 
-  // Time is counted in laps: what follows begin_lap() is the time of the update, evaluation or save
+  // Time is counted in laps: the time since begin_lap() belongs to the update, evaluation or save
   // that is reported next. Each of these reports begins the next lap.
   virtual void begin_lap() { lap(); }
   // Adds the seconds that a step waited for data; they are part of its time.
   virtual void add_wait(double seconds) { seconds_waited_ += seconds; }
-  // `state`: after the step. `keep_line`: the progress line stays on the screen.
+  // Writes the metrics of an update and shows the progress line, which stays on the screen if
+  // `keep_line`. `state` is that after the step.
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
                       bool keep_line);
-  // `state`: after the evaluation. Ends with status.json.
+  // Writes the metrics of an evaluation, a note and status.json. `state` is that after it.
   virtual void evaluated(const TrainingState& state, const EvalResult& result);
-  // The loop has given a checkpoint to be written, or has waited for it.
+  // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
+  // for it.
   virtual void add_save();
 
+  // The next four write an event; all but spike() also warn.
   virtual void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
   virtual void spike(const TrainingState& state, const Incident& incident,
                      const std::string& reason);
   virtual void skipped(const TrainingState& state, const Incident& incident,
                        const std::string& reason);
-  // `state`: gone back to; `checkpoint`: its folder, none where the run begins again.
+  // The run went back from step `from_step` to `state`, to the checkpoint in the folder
+  // `checkpoint`; none: it begins again.
   virtual void rolled_back(const TrainingState& state, const Incident& incident,
                            const std::string& reason, int64_t from_step,
                            const std::optional<std::filesystem::path>& checkpoint);
+  // These two only warn.
   virtual void no_held_out_text() const;
   virtual void eval_loss_not_finite(const TrainingState& state) const;
+  // Writes an event.
   virtual void signalled(const TrainingState& state, int signal);
 
-  // The metrics up to now are on disk after this, for a checkpoint to rely on.
+  // Returns when all metrics are on disk, so that a checkpoint can rely on them.
   virtual void sync();
-  // A checkpoint is published; it took so long to write.
+  // Writes the event of a checkpoint that is published; writing it took `seconds`.
   virtual void saved(const TrainingState& saved, double seconds);
-  // Warns as well where the run goes on.
+  // Writes an event, and warns where the run goes on. `lost` is the state that was not saved.
   virtual void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
 
-  // status.json of a run that goes on; the second one only where the last is ten seconds old.
+  // Writes status.json with the state "running".
   virtual void running(const TrainingState& state);
+  // Calls running() where that was last called more than ten seconds ago.
   virtual void refresh_status(const TrainingState& state);
 
-  // The summary for people. `saved_step`: of the newest checkpoint.
+  // Logs the summary for people; the commands that may come next are in it if `finished`.
+  // `saved_step` is that of the newest checkpoint.
   virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                          bool finished) const;
-  // The event `end` and the last status.json, whose line is returned.
+  // Writes the event `end` and the last status.json, whose line is returned. Logs how to go on with
+  // a run that is not done.
   virtual std::string ended(const TrainingState& state, const RunEnd& end);
-  // The same of an error. Never throws Error, and needs no begin(): the disk may be what failed.
-  // Empty where status.json could not be written.
+  // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
+  // "failed". Never throws Error, since the disk may be what failed, and needs no begin(). Returns
+  // an empty text where status.json could not be written.
   virtual std::string failed(const TrainingState& state, const Failure& failure);
 
  private:
@@ -131,9 +148,11 @@ class Recorder {
 
   void event(const std::string& name, const TrainingState& state, const std::string& reason,
              const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
-  // Seconds since the last call, which begins the next lap.
+  // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // Whether the run goes on where its files cannot be written.
+  bool outlives_full_disk() const;
 
   Config config_;
   RunFolder run_;
@@ -145,10 +164,11 @@ class Recorder {
   Clock::time_point started_, status_written_, lap_begin_;
   int64_t tokens_at_begin_ = 0;
   double elapsed_at_begin_ = 0;
-  double seconds_waited_ = 0;  // for data, since begin()
+  double seconds_waited_ = 0;    // for data, since begin()
+  bool status_is_late_ = false;  // the disk has not taken the last status.json
 };
 
-// That of a process which is not the first of its run: it says and writes nothing.
+// A SilentRecorder says and writes nothing. Every process of a run but the first has one.
 class SilentRecorder final : public Recorder {
  public:
   using Recorder::Recorder;

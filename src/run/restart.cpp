@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/signal.h"
+#include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -56,6 +57,15 @@ TrainingState newest_state(const RunFolder& run) {
   }
 }
 
+// A folder whose files were deleted one by one is begun anew by what is written to it.
+void require_config(const RunFolder& run) {
+  if (run.holds_run()) return;
+  throw Error(ErrorKind::kIo,
+              str(run.config().string(),
+                  " is gone: the run folder, or a part of it, was deleted while the "
+                  "run was trained; restore it"));
+}
+
 }  // namespace
 
 RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new,
@@ -80,10 +90,17 @@ RunOutcome RestartableRun::run() {
     for (;;) {
       if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
       const std::optional<RunOutcome> outcome = next_trial_ ? run_trial() : run_to_the_end();
-      if (outcome) return *outcome;
+      if (outcome) {
+        require_config(run_);
+        return *outcome;
+      }
       settle();
       prepare_trainer();
     }
+  } catch (const StopRequested& stop) {
+    // It was planning, which leaves the folder as it is.
+    failed_status_ = write_status(run_, "stopped", newest_state(run_), stop.exit_code());
+    throw;
   } catch (const std::exception& error) {
     if (failed_status_.empty()) report_failure(error);
     throw;
@@ -102,13 +119,13 @@ void RestartableRun::note_changes(nlohmann::ordered_json changes) {
 // work.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
-  const bool diverged = failure.kind == ErrorKind::kNumeric;
+  const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);
   try {
     const TrainingState reached = newest_state(run_);
     if (!trainer_ || next_trial_)
       RunLog(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
     failed_status_ =
-        write_status(run_, diverged ? "diverged" : "failed", reached, exit_code(failure.kind));
+        write_status(run_, diverged ? "diverged" : "failed", reached, failure.exit_code);
   } catch (const Error& second) {
     log_warning(second.what());
   }

@@ -155,9 +155,20 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
 
+// Evaluations take whole documents.
+void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) {
+  constexpr int64_t kNoticed = 2;
+  if (targets <= kNoticed * *config.eval.tokens) return;
+  warnings.push_back(str("an evaluation takes whole documents, and so ", count(targets),
+                         " tokens in place of eval.tokens ", count(*config.eval.tokens),
+                         "; evaluate less often (eval.every), or give held-out text in shorter "
+                         "documents (data.format lines, for example)"));
+}
+
 }  // namespace
 
-Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_eval) {
+Warnings run_warnings(const Config& config, const BatchOrder& order,
+                      std::optional<int64_t> eval_targets) {
   Warnings warnings;
   const RunClock run = clock_of(config, order);
   sources_without_text(config, order, warnings);
@@ -166,7 +177,8 @@ Warnings run_warnings(const Config& config, const BatchOrder& order, bool has_ev
   short_documents(config, order, warnings);
   lengths_to_come(config, run, warnings);
   learning_rate(config, run, warnings);
-  never_due(config, run, has_eval, warnings);
+  never_due(config, run, eval_targets.has_value(), warnings);
+  if (eval_targets) long_evaluation(config, *eval_targets, warnings);
   return warnings;
 }
 

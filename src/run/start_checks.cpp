@@ -78,8 +78,19 @@ void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
                      str("a checkpoint of ", run.path().string()));
 }
 
+void make_room_for_checkpoint(const Config& config, const RunFolder& run, int64_t step) {
+  remove_old_checkpoints(run, step, config.checkpoint.keep);
+  try {
+    require_room_for_checkpoint(config, run);
+  } catch (const Error& error) {
+    if (config.checkpoint.keep <= 1) throw;
+    throw Error(error.kind(), str(error.what(), ", or lower checkpoint.keep (",
+                                  config.checkpoint.keep, "), and older checkpoints are removed"));
+  }
+}
+
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
-                                         const RunFolder& run) {
+                                         const RunFolder& run, int num_processes) {
   std::vector<std::string> obstacles;
   const auto ask = [&](const std::function<void()>& require) {
     try {
@@ -92,8 +103,8 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
   ask([&] { require_text_for_trials(config, data); });
   const at::Device device = device_of(config);
   ask([&] {
-    require_memory(config, available_memory(device));
-    if (device.is_cpu()) require_longest_row(config, available_memory(device));
+    require_memory(config, available_memory(device), num_processes);
+    if (device.is_cpu()) require_longest_row(config, available_memory(device), num_processes);
   });
   ask([&] { require_room_for_checkpoint(config, run); });
   return obstacles;

@@ -1,33 +1,26 @@
 #include "run/trainer.h"
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/signal.h"
+#include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
-#include "run/given_model.h"
-#include "run/report.h"
+#include "run/eval_data.h"
+#include "run/records/report.h"
+#include "run/restore.h"
 #include "run/run_warnings.h"
 #include "run/shared/share_state.h"
+#include "run/start_checks.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
 #include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-bool same_length(const RunLength& a, const RunLength& b) {
-  return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
-}
-
-}  // namespace
 
 Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
                  std::optional<int64_t> checkpoint, std::optional<TrainingDuration> trial,
@@ -37,13 +30,14 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
-      engine_(config_),
+      shards_(processes, config_),
+      engine_(config_, shards_.owned()),
       started_(std::chrono::steady_clock::now()),
       processes_(processes),
       step_sum_(processes_, config_.parallel),
       agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
-  restore(checkpoint_);
+  restore();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
   rules_.log = Cadence(config_.log.every);
@@ -59,51 +53,19 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
 
 Trainer::~Trainer() = default;
 
-void Trainer::restore(std::optional<int64_t> checkpoint) {
-  const RunLength length = run_length(config_.train);
-  if (!processes_.is_first()) {
-    engine_.reset_optimizer();
-  } else if (checkpoint) {
-    state_ =
-        load_checkpoint(run_.checkpoint(*checkpoint), engine_.parameters(), engine_.optimizer());
-  } else {
-    state_ = {};
-    state_.seed = config_.seed;
-    state_.fingerprint = data_.fingerprint;
-    state_.planned = length;
-    state_.total = length;
-    if (config_.init_from) {
-      engine_.reset_optimizer();
-      load_initial_weights(*config_.init_from, engine_.parameters(), run_.identity().init_from);
-    } else {
-      engine_.initialize(config_.seed);
-    }
-  }
-  share_state(processes_, state_, engine_.parameters(), engine_.optimizer());
-  // A micro-batch asked for anew is tried anew.
-  if (state_.micro.micro_tokens != *config_.batch.micro_tokens) state_.micro = {};
-  if (!same_length(length, state_.total)) {
-    RunLength left = length;
-    if (length.steps > 0) left.steps = std::max<int64_t>(1, length.steps - state_.step);
-    if (length.tokens > 0) left.tokens = std::max<int64_t>(1, length.tokens - state_.tokens);
-    state_.replans.push_back({state_.batch, left});
-    state_.total = length;
-  }
-  order_ = std::make_unique<BatchOrder>(BatchOrderSpec{.shard = train_shard_,
-                                                       .sources = data_.sources,
-                                                       .fingerprint = data_.fingerprint,
-                                                       .sequence = config_.sequence,
-                                                       .data = config_.data,
-                                                       .data_seed = config_.data_seed(),
-                                                       .batch_tokens = config_.batch.tokens,
-                                                       .run = state_.planned,
-                                                       .replans = state_.replans});
+void Trainer::restore() {
+  state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
+  BatchOrderSpec spec = order_spec(config_, data_, train_shard_, state_);
+  spec.poll = [this] { poll_planning(); };
+  order_ = std::make_unique<BatchOrder>(spec);
   if (config_.train.epochs) rules_.num_batches = order_->num_batches();
-  if (config_.precision != PrecisionSetting::kFp16) {
-    state_.loss_scale.reset();
-  } else if (!state_.loss_scale) {
-    state_.loss_scale.emplace();
-  }
+}
+
+void Trainer::poll_planning() const {
+  if (recorder_) return;  // a run that goes back has steps to save
+  throw_if_stopped();
+  const std::optional<double>& most = config_.train.max_time;
+  if (processes_.is_first() && most && seconds_since(started_) >= *most) throw StopRequested{};
 }
 
 RunClock Trainer::clock() const {
@@ -129,7 +91,7 @@ std::string Trainer::summary() const {
 }
 
 std::vector<std::string> Trainer::warnings() const {
-  return run_warnings(config_, *order_, eval_shard_.has_value());
+  return run_warnings(config_, *order_, eval_targets());
 }
 
 RunOutcome Trainer::run() {
@@ -176,6 +138,7 @@ Stop Trainer::train() {
   if (processes_.is_first()) {
     run_.remove_unfinished();
     lmtrain::create_directories(run_.checkpoints());
+    if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, *checkpoint_);
   }
   const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
   begin_from_state();
@@ -189,8 +152,10 @@ Stop Trainer::train() {
   }
   recorder_->started(state_, resumed, left_behind, changed_settings);
   agreement_.refresh();
-  if (!has_all_steps(stop())) fit_micro_batches();
-  if (state_.step == 0 || state_.eval_pending) evaluate_now();
+  if (stop() == Stop::kNone) fit_micro_batches();
+  // A run without the time for a step leaves this to the process that goes on with it.
+  const bool needs_evaluation = state_.step == 0 || state_.eval_pending;
+  if (needs_evaluation && stop() != Stop::kMaxTime) evaluate_now();
 
   recorder_->begin_lap();
   // Asked anew before each step: a signal may have come during the evaluation or the save.
@@ -249,10 +214,12 @@ void Trainer::fit_micro_batches() {
 double Trainer::forward_and_backward(const Batch& batch) {
   const MicroBatchLimits limits = state_.micro;
   const std::vector<double> losses = compute_share(batch);
-  const double loss =
-      StepSum::loss_of(agreement_.exchange(losses, /*news=*/state_.micro != limits));
-  if (agreement_.has_news()) share_limits(processes_, state_.micro);
-  step_sum_.sum_gradient(engine_);
+  const double loss = StepSum::loss_of(
+      agreement_.exchange(losses, state_.micro != limits ? News::kLimits : News::kNone));
+  if (agreement_.news() == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
+  if (agreement_.news() == News::kLimits) share_limits(processes_, state_.micro);
+  step_sum_.sum_gradient(engine_, shards_);
+  agreement_.end_communication();
   return loss;
 }
 
@@ -275,8 +242,8 @@ Batch Trainer::next_batch() {
   try {
     return loader_->next();
   } catch (const Error&) {
-    save_before_error();
-    throw;
+    agreement_.exchange(step_sum_.no_losses(), News::kUnreadRows);
+    end_with_unread_rows(std::current_exception());
   }
 }
 
@@ -291,16 +258,16 @@ std::optional<AppliedStep> Trainer::train_batch() {
   double loss = forward_and_backward(batch);
   if (after_backward) after_backward(batch, loss, engine_.gradient());
   // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
-  const double grad_norm = engine_.grad_norm();
+  const double grad_norm = shards_.gradient_norm(engine_.gradient());
   ++state_.batch;
   const StepDecision decision =
       decide_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
                   batch.length, loss, grad_norm);
   if (decision.action != StepAction::kApply) {
     state_.elapsed = agreement_.end_step();
-    refuse_step(describe_incident(batch, loss, grad_norm, engine_.layout(), engine_.gradient(),
-                                  data_.document_files),
-                decision);
+    const std::string tensor = shards_.first_of_all(
+        first_bad_tensor(engine_.layout(), engine_.gradient(), shards_.owned()));
+    refuse_step(describe_incident(batch, loss, grad_norm, tensor, data_.document_files), decision);
     return std::nullopt;
   }
   const double grad_scale = engine_.clip(grad_norm);
@@ -309,6 +276,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
   const UpdateStep update{state_.step + 1, lr, grad_scale,
                           before.after(1, static_cast<double>(batch.num_targets))};
   engine_.update(update);
+  agreement_.communicate([&] { shards_.gather_working(engine_.parameters()); });
 
   const double elapsed = agreement_.end_step();
   const double seconds = elapsed - state_.elapsed;
@@ -318,7 +286,8 @@ std::optional<AppliedStep> Trainer::train_batch() {
   state_.loss = loss;
   note_update(config_.guard, state_.guard, batch.length, loss, grad_norm);
   if (state_.loss_scale) state_.loss_scale->on_update();
-  return AppliedStep{loss, grad_norm, lr, batch.length, batch.num_targets, seconds};
+  return AppliedStep{loss,    grad_norm,           lr, batch.length, batch.num_targets,
+                     seconds, agreement_.balance()};
 }
 
 void Trainer::refuse_step(Incident incident, const StepDecision& decision) {
@@ -341,31 +310,15 @@ void Trainer::refuse_step(Incident incident, const StepDecision& decision) {
   }
 }
 
-std::optional<int64_t> Trainer::newest_checkpoint() const {
-  std::optional<int64_t> newest;
-  if (processes_.is_first()) newest = newest_valid_checkpoint(run_, /*skip_training_state=*/false);
-  const std::string step = processes_.broadcast(newest ? str(*newest) : "");
-  return step.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(step));
-}
-
 void Trainer::roll_back(const Incident& incident, const std::string& reason) {
-  GuardState guard = state_.guard;
-  MicroBatchLimits micro = state_.micro;
-  const int64_t from_step = state_.step;
+  const TrainingState left = state_;
   if (saver_) saver_->wait();
-  checkpoint_ = newest_checkpoint();
+  checkpoint_ = newest_checkpoint(run_, processes_);
   loader_.reset();  // it reads the order that is replaced
-  restore(checkpoint_);
-  const bool again = guard.rollbacks_in_a_row > 0 && guard.rollback_step == state_.step;
-  guard.windows = std::move(state_.guard.windows);
-  guard.skips_in_a_row = state_.guard.skips_in_a_row;
-  guard.excluded_batches.push_back(incident.batch);
-  guard.rollback_step = state_.step;
-  guard.rollbacks_in_a_row = again ? guard.rollbacks_in_a_row + 1 : 1;
-  state_.guard = std::move(guard);
-  state_.micro = std::move(micro);
+  restore();
+  keep_after_rollback(state_, left, incident.batch);
   begin_from_state();
-  recorder_->rolled_back(state_, incident, reason, from_step,
+  recorder_->rolled_back(state_, incident, reason, left.step,
                          checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
   if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
     throw diverged(str("gone back to step ", state_.step, " ", state_.guard.rollbacks_in_a_row,
@@ -375,20 +328,17 @@ void Trainer::roll_back(const Incident& incident, const std::string& reason) {
 }
 
 void Trainer::evaluate_now() {
+  shards_.gather_masters(engine_.parameters());
   if (!eval_shard_) {
     if (!state_.eval_step) recorder_->no_held_out_text();
     state_.eval_step = state_.step;
     return;
   }
   if (state_.eval_step == state_.step) return;
-  const int64_t length = config_.sequence.max_length;
-  EvalOptions options{length, length * micro_rows(config_, state_.micro, length),
-                      *config_.eval.tokens};
-  // Micro-batches are fitted to the precision of the run, and this is in fp32.
-  options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   recorder_->begin_lap();
   const auto result = evaluate(
-      engine_.fp32_model(), *eval_shard_, options, [] { return stop_signal() == 0; }, processes_);
+      engine_.evaluation_model(), *eval_shard_, evaluation_options(config_, state_.micro),
+      [] { return stop_signal() == 0; }, processes_);
   agreement_.refresh();
   state_.eval_pending = !result;
   if (!result) return;
@@ -401,24 +351,36 @@ void Trainer::evaluate_now() {
 }
 
 void Trainer::save_checkpoint() {
-  if (saved_step_ == state_.step) return;
+  // Only the first process learns that a save has failed, and all are needed for another one.
+  if (shards_.as_the_first_says(saved_step_ == state_.step)) return;
+  shards_.gather_masters(engine_.parameters());
   require_finite_weights(config_, engine_.parameters(), state_.step);
   recorder_->begin_lap();
-  recorder_->sync();
-  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), engine_.optimizer()));
-  recorder_->add_save();
+  std::vector<OptimizerBuffer> buffers = shards_.collect(engine_.optimizer());
   saved_step_ = state_.step;
+  try {
+    recorder_->sync();
+  } catch (const Error&) {
+    return save_failed(state_, std::current_exception());
+  }
+  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), std::move(buffers)));
+  recorder_->add_save();
   recorder_->running(state_);
 }
 
-void Trainer::save_before_error() {
+void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
   try {
     save_checkpoint();
     if (saver_) saver_->wait();
-  } catch (const std::exception& error) {
+    processes_.barrier();  // the first process has saved
+  } catch (const std::exception& failure) {
     log_warning(
-        str("the steps since the last checkpoint are lost: ", describe_failure(error).message));
+        str("the steps since the last checkpoint are lost: ", describe_failure(failure).message));
+    if (!error) throw;
   }
+  if (error) std::rethrow_exception(error);
+  processes_.barrier();  // throws, since the process that has the error ends
+  throw Error(ErrorKind::kInternal, "a process that could not read its rows goes on");
 }
 
 void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {

@@ -1,5 +1,5 @@
-// A run from its first batch, or from a checkpoint, to its end: the loop, and what happens around
-// it.
+// Trains a run from its first batch, or from a checkpoint, to its end: the loop, and what happens
+// around it.
 //
 // The trainer owns everything a run needs, keeps the order in which things happen, and saves. What
 // is due after a step is decided by schedule/due.h, what becomes of a step by run/anomaly_policy.h,
@@ -23,6 +23,7 @@
 #include "run/anomaly_policy.h"
 #include "run/recorder.h"
 #include "run/shared/agreement.h"
+#include "run/shared/optimizer_shards.h"
 #include "run/shared/step_sum.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
@@ -34,14 +35,15 @@ namespace lmtrain {
 
 struct RunOutcome {
   int exit_code = 0;
-  std::string status;  // the final status.json, one line
+  std::string status;  // the final status.json, one line; empty in every process but the first
 };
 
 class Trainer {
  public:
   // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from, its files
-  // verified. Reads weights and opens the data; writes nothing yet. A `trial` is the beginning of
-  // the run, this long: it is saved where it ends, and then evaluated.
+  // verified. Reads weights, opens the data and plans the batches; writes nothing yet. With `trial`
+  // it trains only the beginning of the run, this long, saves that, and then evaluates it. Throws
+  // StopRequested on a signal, or when max_time is over, before the batches are planned.
   //
   // Several processes make the same Trainer at the same time, and call run() together. The first
   // alone reads checkpoints, and writes: to the others the folder is a name. Each decides the same
@@ -50,63 +52,68 @@ class Trainer {
           std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
 
-  RunPlan plan() const { return plan_run(config_, data_, *order_); }
-  // The plan of the run, for people: model, data, lengths, steps.
+  RunPlan plan() const { return plan_run(config_, data_, *order_, processes_.count()); }
+  // Returns the plan of the run for people: model, data, lengths, steps.
   std::string summary() const;
-  // Warnings of settings that are seldom meant (run/run_warnings.h).
+  // Returns warnings of settings that are seldom meant (run/run_warnings.h).
   std::vector<std::string> warnings() const;
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
   // to status.json and thrown on.
   RunOutcome run();
-  // The status.json that a failed run() has written; empty when it could not.
+  // Returns the status.json that a failed run() has written; empty when it could not.
   const std::string& failed_status() const { return failed_status_; }
   const TrainingState& state() const { return state_; }
   const BatchOrder& order() const { return *order_; }
 
-  // Settings that this process has changed, for the event `resume`: changes_json of
+  // The event `resume` names these settings that this process has changed: changes_json of
   // checkpoint/changed_settings.h.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
-  // For tests of the guard: called with a batch, its loss and its gradient between backward and
-  // clipping, and may change the two.
+  // Tests of the guard set this. It is called with a batch, its loss and its gradient between
+  // backward and clipping, and may change the two.
   std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;
 
  private:
   // Trains from where the state stands until no step follows; returns why, with all saved.
   Stop train();
-  // The outcome of a run whose every step and evaluation is there already; nothing when there is
-  // something left to do.
+  // Returns the outcome of a run whose every step and evaluation is there already; nothing when
+  // there is something left to do.
   std::optional<RunOutcome> already_done();
-  // Weights, optimizer, state and order of data as of a checkpoint, or of the beginning.
-  void restore(std::optional<int64_t> checkpoint);
-  // Logs and loader begin where the state stands.
+  // Sets state, weights, optimizer and order of data as of checkpoint_ (run/restore.h).
+  void restore();
+  // Makes logs and loader begin where the state stands.
   void begin_from_state();
-  // The figures of the update; nothing when the step was refused.
+  // Makes a step and returns the figures of the update; nothing when the step was refused.
   std::optional<AppliedStep> train_batch();
-  // Loss of the batch whose share is given, and its gradient in the engine, over all processes.
+  // Returns the loss of the whole batch whose share is given; its gradient is in the engine.
   double forward_and_backward(const Batch& batch);
-  // The next batch of the loader. When its data cannot be read or are damaged, the trainer saves
-  // the state as of the last step, which those data have not touched, and throws the error on.
+  // Returns the rows of the next batch that this process computes. Does not return where they
+  // cannot be read or are damaged.
   Batch next_batch();
-  void save_before_error();
-  // Forward and backward of the share, in smaller micro-batches where memory does not hold them
-  // after all: its losses (StepSum::compute).
+  // Ends the run in every process, after some process could not read its rows. All save the state
+  // after the last step together, which those rows have not touched. Then a process throws its own
+  // `error`; one that has none (null) throws ProcessLost, which names the error of another one.
+  [[noreturn]] void end_with_unread_rows(const std::exception_ptr& error);
+  // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
+  // them after all, and returns its losses (StepSum::compute).
   std::vector<double> compute_share(const Batch& batch);
-  // Micro-batches that fit into memory, the same in every process.
+  // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
-  // The first process's newest valid checkpoint.
-  std::optional<int64_t> newest_checkpoint() const;
-  // Does what was decided of a step that must not be applied.
+  // Carries out the decision about a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
   void roll_back(const Incident& incident, const std::string& reason);
+  // Evaluates where that is due, and gathers the masters in every case: what follows an evaluation
+  // reads all weights.
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
+  // Ends the first planning of this process.
+  void poll_planning() const;
   RunClock clock() const;  // as of the state
-  // The things that are due now, after the step that began at `before`.
+  // Returns the things that are due now, after the step that began at `before`.
   Due due_since(const RunClock& before) const;
   Stop stop() const { return due_since(clock()).stop; }
-  // Targets of an evaluation; none: there is no held-out text.
+  // Returns the targets of an evaluation; none: there is no held-out text.
   std::optional<int64_t> eval_targets() const;
 
   Config config_;
@@ -118,6 +125,7 @@ class Trainer {
   TokenShard train_shard_;
   std::optional<TokenShard> eval_shard_;
   std::unique_ptr<BatchOrder> order_;
+  OptimizerShards shards_;
   Engine engine_;
   std::optional<LrSchedule> lr_schedule_;
   DueRules rules_;

@@ -1,6 +1,6 @@
-// The things that are due after a step: the progress line stays, an evaluation, a checkpoint, the
-// end. It is decided here alone, by a pure function of the run's clock before and after the step
-// and of what may end the run; the trainer carries it out.
+// After each step due_after() decides what is due: that the progress line stays, an evaluation, a
+// checkpoint, the end. It is a pure function of the run's clock before and after the step and of
+// what may end the run; the trainer carries it out.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 
 namespace lmtrain {
 
-// When things fall due in a run, and when it ends.
+// The rules by which things are due in a run, and by which it ends.
 struct DueRules {
   Cadence log, evaluate;
   SaveSchedule save;
-  std::optional<int64_t> num_batches;  // a run of whole epochs ends after so many; none: by clock
+  std::optional<int64_t> num_batches;  // a run given in epochs ends after these; none: by clock
   std::optional<double> trial_end;     // a trial ends here, in the unit of the run
   std::optional<double> max_seconds;   // train.max_time
 };
 
-// Where the run stands, and what asks it to stop.
+// A RunMoment says how far the run has come, and what asks it to stop.
 struct RunMoment {
   RunClock clock;
   int64_t next_batch = 0;  // in the order of data
-  double seconds = 0;      // of this process, since it began with the run
+  double seconds = 0;      // since this process began with the run
   bool signalled = false;  // a signal has asked to stop
 };
 
-// Why no step follows; where several hold, the first in this order.
+// The reason why no step follows; where there are several, it is the first in this order.
 enum class Stop { kNone, kFinished, kTrialEnd, kSignal, kMaxTime };
 
-// Whether the run, or the trial, has all its steps: nothing has interrupted it.
+// Returns whether the run, or the trial, has all its steps: nothing has interrupted it.
 constexpr bool has_all_steps(Stop stop) {
   return stop == Stop::kFinished || stop == Stop::kTrialEnd;
 }
 
-// In the order in which it is carried out. After the last step of a run neither evaluation nor
-// checkpoint is due by the clock: both come at the end, whatever the settings.
+// The members are in the order in which they are carried out. After the last step of a run
+// `evaluate` and `save` are false: the trainer evaluates and saves at the end in any case.
 struct Due {
   bool log = false;       // the line of this step stays on the screen
   bool evaluate = false;  // on the held-out text
@@ -47,8 +47,8 @@ struct Due {
   Stop stop = Stop::kNone;
 };
 
-// `before`: the clock before the step that led to `now`. With before == now.clock, as before the
-// first step, only `stop` can say anything.
+// `before` is the clock before the step that led to `now`. Before the first step it is now.clock;
+// then only `stop` can be set.
 Due due_after(const DueRules& rules, const RunClock& before, const RunMoment& now);
 
 }  // namespace lmtrain

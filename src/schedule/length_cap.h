@@ -1,12 +1,13 @@
-// The longest row allowed at batch k: schedules linear, root and step (docs/batching.md). The other
-// schedules cap nothing.
+// A LengthCap gives the longest row allowed at batch k for the schedules linear, root and step
+// (docs/batching.md). For the other schedules it is always max_length.
 //
 //   linear, root   min + (max - min)·(k/D)^(1/r), D: `duration`, r: 1 or `root_degree`
 //   step           lengths[i] until boundaries[i], then max
 //
-// rounded down to max_length/2^j, a whole number, at least min_length (the least of these where
-// nothing fits): few shapes, and rows of max_length divide into rows of the cap. Durations are
-// resolved once, to batches. Immutable.
+// The cap is this value rounded down to a whole number max_length/2^j of at least min_length, or
+// the least such number where the value is below all. So there are few shapes, and rows of
+// max_length divide into rows of the cap. Durations are converted to batches once, by the
+// constructor.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,13 @@ class LengthCap {
     bool operator==(const Step&) const = default;
   };
 
-  // `run` counts its batches as steps, also those that are skipped; their tokens are an average.
-  // Error(kConfig) for boundaries that do not increase in this run, and for durations of time.
+  // `run` must count steps: its total is the number of batches, also of those that are skipped, and
+  // its tokens_per_step is an average. Throws Error(kConfig) for boundaries that do not increase in
+  // this run, and for durations of time.
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
             const RunClock& run);
 
-  // The longest row of a batch, in positions. Requires batch >= 0.
+  // Returns the longest row allowed in a batch, in positions. Requires batch >= 0.
   int64_t at(int64_t batch) const;
   const std::vector<Step>& steps() const { return steps_; }  // ascending, the first at batch 0
 

@@ -1,8 +1,8 @@
-// The learning rate as a pure function of progress t. The formulas are those of docs/schedules.md:
+// The learning rate is a pure function of progress t. The formulas are those of docs/schedules.md:
 // the warm-up is peak·(s + (1-s)·w(t/W)) for t < W, with s = `warmup_start` and w the
 // `warmup_shape`, which rises from 0 to 1; a decay from peak to min_ratio·peak follows. t, W and
-// the length of the run are in the unit of the run (run_clock.h). Past the end the last value
-// holds.
+// the length of the run are in the unit of the run, steps or tokens (run_clock.h). Past the end the
+// last value stays.
 #pragma once
 
 #include "config/config.h"
@@ -12,16 +12,16 @@ namespace lmtrain {
 
 class LrSchedule {
  public:
-  // `peak` is the highest rate. How far `run` has come does not matter, only how long it is.
+  // `peak` is the highest rate. Only the length of `run` matters, not how far it has come. Throws
   // Error(kConfig) for a warm-up or decay given as a duration of time.
   LrSchedule(const LrScheduleConfig& config, double peak, const RunClock& run);
 
-  // The rate of the step that begins when so much of the run is done, in the unit of the run.
+  // Returns the rate of the step that begins when RunClock::done() is `done`.
   double at(double done) const;
-  // How long the warm-up is, in the unit of the run.
+  // Returns how long the warm-up is, in the unit of the run.
   double warmup() const { return warmup_; }
-  // Where the rate begins to fall, in the unit of the run: `warmup()`, later for wsd, the end for
-  // constant.
+  // Returns the progress at which the rate begins to fall, in the unit of the run: warmup(), later
+  // for wsd, the end of the run for constant.
   double decay_begin() const { return decay_begin_; }
 
  private:

@@ -1,5 +1,6 @@
-// When a run saves a checkpoint, and which of them are never removed: a pure function of the
-// run's clock before and after a step. The run asks it step by step, the plan counts with it.
+// A SaveSchedule says when a run saves a checkpoint, and which of them are never removed. It is a
+// pure function of the run's clock before and after a step. The trainer asks it after each step;
+// the plan of a run counts checkpoints by it.
 #pragma once
 
 #include <optional>
@@ -16,13 +17,14 @@ class SaveSchedule {
   // `lr` is the learning rate's schedule in the same run.
   SaveSchedule(const Config& config, const LrSchedule& lr);
 
-  // Whether a checkpoint falls due on the step that leads from `before` to `after`.
+  // Returns whether a checkpoint is due after the step that leads from `before` to `after`.
   bool due(const RunClock& before, const RunClock& after) const;
-  // About how many fall due between the two: where every and keep_every meet, one checkpoint serves
-  // both, so the more frequent of the two is counted, and one for the decay of wsd.
+  // Returns about how many are due between the two. Where every and keep_every meet, one checkpoint
+  // serves both, so the more frequent of the two is counted, and one for the decay of wsd.
   double estimate(const RunClock& before, const RunClock& after) const;
-  // Whether it is never removed: keep_every falls due, or the decay of a wsd schedule begins behind
-  // it, so that it is the last of the plateau, from which a longer run or another decay can begin.
+  // Returns whether the checkpoint after this step is never removed: keep_every is due, or the step
+  // is the one that reaches the beginning of a wsd schedule's decay. From that checkpoint, the end
+  // of the plateau, a longer run or another decay can begin.
   bool kept(const RunClock& before, const RunClock& after) const;
 
  private:

@@ -1,12 +1,12 @@
-// Values that go from one to another over a whole run: betas and weight decay. `done` and `total`
-// are in one unit, steps or tokens; past the end the last value holds.
+// Betas and weight decay may change from one value to another over a whole run.
 #pragma once
 
 #include "config/enums.h"
 
 namespace lmtrain {
 
-// Along a line, or along half a cosine.
+// Returns the value at `done` of `total`, which are in one unit, steps or tokens: `begin` at 0, and
+// `end` from `total` on. Between them it follows a line or half a cosine.
 double transition(EndShape shape, double begin, double end, double done, double total);
 
 }  // namespace lmtrain

@@ -1,9 +1,10 @@
-// How fast a config trains on this machine, and in how much memory: what `lmtrain bench` measures.
-// Random weights, random tokens, the step of a run; no data is read and nothing is written.
+// Measures how fast a config trains on this machine, and in how much memory, for `lmtrain bench`.
+// It makes the step of a run with random weights and random tokens; no data is read and nothing is
+// written.
 //
-// A step of several micro-batches is timed as one of them, and its time counted as often as there
-// are micro-batches; the update is timed by itself. Times are medians, in seconds of a whole step.
-// With `compile: graph` the phases of every length are measured before the first graph is captured:
+// One micro-batch of a step is timed, and its time is counted as often as there are whole
+// micro-batches; the update is timed by itself. Times are medians, in seconds of a whole step. With
+// `compile: graph` the phases of every length are measured before the first graph is captured:
 // graphs keep the memory of their activations as long as they live, and `script` needs as much.
 #pragma once
 
@@ -23,14 +24,14 @@ namespace lmtrain {
 struct LengthBench {
   int64_t length = 0;
   int64_t micro_rows = 0;     // of a micro-batch
-  int64_t micro_batches = 0;  // of a step
+  int64_t micro_batches = 0;  // whole ones of a step; a smaller last one is not counted
   double seconds = 0;         // of a step
   double seconds_min = 0, seconds_max = 0;
-  // Seconds of a step by phase: forward, backward, sum gradient, clip, update. As `script` does
-  // them, where a graph would do them at once.
+  // Holds the seconds of a step by phase: "forward", "backward", "sum gradient", "clip", "update".
+  // With `compile: graph` they are measured without graphs, whose phases cannot be told apart.
   std::map<std::string, double> phases;
   double tokens_per_second = 0;
-  double flops_per_token = 0;   // 6N + 6 L D T: attention that is causal
+  double flops_per_token = 0;   // 6N + 6 L D T, for causal attention (model/parameters.h)
   double flops_per_second = 0;  // by that count
   std::optional<double> mfu;    // by 6N + 12 L D T and the data sheet of the device, where known
   uint64_t peak_memory = 0;     // bytes: of the process on a CPU, of tensors on a GPU
@@ -45,20 +46,22 @@ struct BenchResult {
 };
 
 struct BenchOptions {
-  int64_t steps = 5;   // measured, of each length
-  int64_t warmup = 2;  // before them
-  // A recorder of graphs that tests give; null: that of the device.
+  int64_t steps = 5;   // measured of each length, at least 1
+  int64_t warmup = 2;  // steps before them that are not measured
+  // Makes a recorder of graphs, for tests; null: that of the device.
   std::function<std::unique_ptr<GraphRecorder>()> make_recorder = nullptr;
 };
 
-// Every length of rows that a run of this config could have, ascending.
+// Returns every length of rows that a run of this config could have, ascending.
 std::vector<int64_t> lengths_of(const SequenceConfig& sequence);
-// The vocabulary without preparing data: as the config says, else of the tokenizer given, else as
-// large as the one to be trained. Error as Tokenizer::load.
+// Returns the size of the vocabulary without preparing data: that of the config, else that of the
+// tokenizer given, else that of the tokenizer to be trained. Throws the errors of Tokenizer::load.
 int64_t bench_vocab_size(const Config& config);
 
-// `config` is resolved. `report` is called when a length is done. `trace`: a profile of one step of
-// each length (device/trace.h) is put there unless it is null. Throws StopRequested on a signal.
+// Measures all lengths and calls `report` when one is done. `config` is resolved, model.vocab_size
+// included. Unless `trace` is null, a profile of one micro-batch and update of each length, JSON as
+// device/trace.h has it, is put there. Throws Error(kMemory) when one row does not fit. Throws
+// StopRequested (base/stop.h) on a signal.
 BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace);
 

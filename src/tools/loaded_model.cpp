@@ -5,6 +5,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
+#include "config/init_from.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
@@ -18,10 +19,12 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
     : num_threads_(default_threads()), tokenizer_path_(options.tokenizer_path) {
   configure_runtime(num_threads_);
   const at::Device device = resolve_device(options.device);
-  if (tokenizer_path_.empty()) tokenizer_path_ = location.folder / "tokenizer.model";
+  if (tokenizer_path_.empty())
+    tokenizer_path_ = tokenizer_in(location.folder).value_or(location.folder / "tokenizer.model");
   if (!is_there(tokenizer_path_)) {
     throw Error(ErrorKind::kUsage, str("there is no tokenizer at ", tokenizer_path_.string(),
-                                       "; give a sentencepiece .model with --tokenizer"));
+                                       "; give a sentencepiece .model or a tokenizer.json with "
+                                       "--tokenizer"));
   }
   tokenizer_ = std::make_unique<Tokenizer>(Tokenizer::load(tokenizer_path_));
   const ModelConfig model = located_model_config(location);
@@ -36,6 +39,9 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
     const Config config = read_run_config(RunFolder(*location.run)).config;
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
+  } else {
+    add_bos_ = tokenizer_->adds_bos();
+    add_eos_ = !tokenizer_->is_json() || tokenizer_->eos_id() >= 0;
   }
   parameters_ =
       std::make_unique<Parameters>(ParameterLayout(model, vocab_size),

@@ -1,4 +1,4 @@
-// A location ready to compute: weights in memory, tokenizer beside them. For eval and generate.
+// Loads the model and the tokenizer of a location, so that eval and generate can compute with them.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,15 @@ struct LoadedModelOptions {
   std::string device = "auto";
   std::string precision = "fp32";  // auto, fp32, bf16 or fp16
   int64_t max_length = 0;          // 0: the model's
-  std::string tokenizer_path;      // empty: tokenizer.model of the folder
+  std::string tokenizer_path;      // empty: that in the folder
 };
 
 class LoadedModel {
  public:
-  // Sets up libtorch's threads, and loads tokenizer and weights. Error(kUsage) when there is no
-  // tokenizer; Error(kData) when it has more pieces than the model, or when a file is damaged;
-  // Error(kConfig) for a device or precision that is not there.
+  // Sets up libtorch's threads, and loads tokenizer and weights. Warns when the tokenizer given is
+  // not that of the weights. Throws Error(kUsage) when there is no tokenizer; Error(kData) when it
+  // has more pieces than the model, or when a file is damaged; Error(kConfig) for a device or
+  // precision that is not there.
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
   Llama& model() { return *model_; }
@@ -29,7 +30,8 @@ class LoadedModel {
   const std::filesystem::path& tokenizer_path() const { return tokenizer_path_; }
   int64_t max_length() const { return model_->max_length(); }
   int num_threads() const { return num_threads_; }
-  // As the run was trained; both for a bare HF folder.
+  // These two are as the run was trained. For a HF folder without a run they are as its tokenizer
+  // says: both true for a sentencepiece model.
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
 

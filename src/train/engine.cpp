@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
+#include "train/evaluate.h"
 #include "train/resolve.h"
 #include "train/step.h"
 
@@ -10,6 +11,14 @@ namespace lmtrain {
 
 Engine::Engine(const Config& config)
     : Engine(config, precision_of(config), device_of(config), Parts{}) {}
+
+Engine::Engine(const Config& config, const ParameterFilter& updates)
+    : Engine(config, precision_of(config), device_of(config),
+             {.make_optimizer =
+                  [&](Parameters& parameters) {
+                    return lmtrain::make_optimizer(config.optimizer, parameters, updates);
+                  },
+              .recorder = {}}) {}
 
 Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
                Parts parts)
@@ -19,6 +28,8 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
              config_.loss.z_loss, precision.fp8),
+      precision_(precision),
+      evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
                                       : make_optimizer(config_.optimizer, parameters_)),
       gradient_(at::zeros_like(parameters_.master())) {
@@ -62,15 +73,17 @@ void Engine::update(const UpdateStep& step, bool use_graphs) {
   } else {
     optimizer_->update(step, gradient_);
   }
+  if (device().is_cpu()) spin_control_.adjust();
 }
 
-Llama& Engine::fp32_model() {
-  if (parameters_.working().scalar_type() == at::kFloat) return model_;
-  if (!fp32_model_) {
-    fp32_model_.emplace(config_.model, fp32_parameters_, config_.sequence.max_length,
-                        config_.compile);
+Llama& Engine::evaluation_model() {
+  const bool same_weights = evaluation_precision_.dtype == precision_.dtype;
+  if (same_weights && evaluation_precision_.fp8 == precision_.fp8) return model_;
+  if (!evaluation_model_) {
+    evaluation_model_.emplace(config_.model, same_weights ? parameters_ : fp32_parameters_,
+                              config_.sequence.max_length, config_.compile);
   }
-  return *fp32_model_;
+  return *evaluation_model_;
 }
 
 }  // namespace lmtrain

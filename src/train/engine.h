@@ -1,6 +1,6 @@
-// One training step as an object: parameters, model, optimizer, gradient and, with `compile:
-// graph`, their captured graphs. A step is forward_backward(), then, if the caller wants to apply
-// it, clip() and update(). Not thread-safe.
+// An Engine makes training steps. It holds parameters, model, optimizer, gradient and, with
+// `compile: graph`, their captured graphs. A step is forward_backward(), then, if the caller wants
+// to apply it, clip() and update(). Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "device/captured_graph.h"
 #include "device/device.h"
+#include "device/spin_control.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
 #include "train/step_graphs.h"
@@ -22,51 +23,63 @@ namespace lmtrain {
 
 class Engine {
  public:
-  // Parts that tests give, which otherwise follow from the config.
+  // Tests give these parts, which otherwise follow from the config.
   struct Parts {
-    std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer;
-    std::unique_ptr<GraphRecorder> recorder;
+    std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer{};
+    std::unique_ptr<GraphRecorder> recorder{};
+    std::optional<Precision> evaluation{};  // else evaluation_precision()
   };
 
-  // `config` is resolved (train/resolve.h). Weights and the optimizer's state are uninitialised.
+  // `config` is resolved (train/resolve.h). Weights and the optimizer's state are zero until they
+  // are initialised or loaded.
   explicit Engine(const Config& config);
-  // The same with this precision on this device, whatever the config says.
+  // Updates, in update(), only the tensors for which `updates` returns true.
+  Engine(const Config& config, const ParameterFilter& updates);
+  // Computes in this precision on this device, whatever the config says.
   Engine(const Config& config, const Precision& precision, const at::Device& device, Parts parts);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  // Random weights of this seed, and an optimizer that has made no update.
+  // Sets random weights from this seed, and calls reset_optimizer().
   void initialize(int64_t seed);
+  // Sets the optimizer's state to that before the first update.
   void reset_optimizer();
 
-  // Puts the gradient of the mean loss over the batch's targets into gradient() and returns that
-  // loss, in nats a target; of a share of the batch, its part of both sums. `micro_rows` rows go
-  // through the model at once, at least 1. On the way both are multiplied by `loss_scale`, a power
-  // of two. `use_graphs` false computes the same bits without the captured graphs. Running out of
-  // memory passes through, in the words of libtorch.
+  // Overwrites gradient() with the gradient of the mean loss over the batch's targets and returns
+  // that loss, in nats a target. Where `batch` holds a share of a batch, both are that share's part
+  // of the whole batch's sums. `micro_rows` rows go through the model at once, at least 1. Inside
+  // the model both are multiplied by `loss_scale`, a power of two; the results are divided by it
+  // again. `use_graphs` false computes the same bits without the captured graphs. An error of
+  // libtorch that says that memory ran out passes through as it is.
   double forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale = 1,
                           bool use_graphs = true);
-  // The same in parts: gradient() is the sum over the parts of the share, the losses are theirs.
+  // Does the same part by part (StepParts::accumulate): gradient() becomes the sum over the parts
+  // of the share, and the losses of these parts are returned.
   std::vector<double> forward_backward(StepParts& parts, const Batch& batch, int64_t micro_rows,
                                        double loss_scale = 1);
-  // The norm of gradient(), over all parameters.
+  // Returns the L2 norm of gradient() over all parameters; not finite where the gradient is not.
   double grad_norm() const;
-  // Clips gradient(), whose norm is `grad_norm`, as `clip` of the config says. Returns the factor
-  // that update() has to multiply it by (UpdateStep::grad_scale).
+  // Clips as `clip` of the config says: by value in gradient() itself, by norm through the factor
+  // that it returns, which is UpdateStep::grad_scale of the update. `grad_norm` is the norm of
+  // gradient().
   double clip(double grad_norm) const;
-  // Applies gradient() to masters, optimizer state and working weights.
+  // Applies gradient() to masters, optimizer state and working weights. The optimizer may overwrite
+  // gradient().
   void update(const UpdateStep& step, bool use_graphs = true);
 
   Parameters& parameters() { return parameters_; }
   const Parameters& parameters() const { return parameters_; }
   const ParameterLayout& layout() const { return parameters_.layout(); }
   Llama& model() { return model_; }
-  // The same weights in fp32, for evaluations: the masters. It is compiled at the first call.
-  Llama& fp32_model();
+  // Returns a model with the same weights in the precision of evaluations (evaluation_precision()
+  // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
+  // it is model().
+  Llama& evaluation_model();
   Optimizer& optimizer() { return *optimizer_; }
   const at::Tensor& gradient() const { return gradient_; }  // flat, fp32
   at::Device device() const { return model_.device(); }
+  // Returns true where the config asks for graphs, even after StepGraphs has given them up.
   bool has_graphs() const { return graphs_ != nullptr; }
 
  private:
@@ -74,10 +87,12 @@ class Engine {
   Parameters parameters_;
   Parameters fp32_parameters_;
   Llama model_;
-  std::optional<Llama> fp32_model_;  // none where model_ is fp32 itself, and before it is wanted
+  Precision precision_, evaluation_precision_;
+  std::optional<Llama> evaluation_model_;  // none where model_ serves, and before it is wanted
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
   std::unique_ptr<StepGraphs> graphs_;
+  SpinControl spin_control_;
 };
 
 }  // namespace lmtrain

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "batching/batch.h"
 #include "device/torch_headers.h"
+#include "ops/matmul.h"
 
 namespace lmtrain {
 namespace {
@@ -92,6 +93,10 @@ double EvalResult::bits_per_byte() const {
   return bytes > 0 ? nats / (std::log(2.0) * static_cast<double>(bytes)) : NAN;
 }
 
+Precision evaluation_precision(const Precision& training, const at::Device& device) {
+  return {device.is_cpu() ? at::kFloat : training.dtype};
+}
+
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget) {
   int64_t targets = 0;
   const int64_t documents = count_documents(shard, token_budget);
@@ -103,6 +108,7 @@ int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget) {
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going, Processes& processes) {
+  const Fp32Sums fp32_sums;
   EvalResult result;
   const std::vector<Window> windows = choose_windows(shard, options, result);
   const auto count = static_cast<int64_t>(windows.size());

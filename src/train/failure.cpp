@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "processes/processes.h"
 
 namespace lmtrain {
 namespace {
@@ -80,8 +81,10 @@ bool is_shortage(const std::system_error& error) {
 
 Failure describe_failure(const std::exception& error) {
   const auto failure = [](ErrorKind kind, const std::string& cause, const char* advice = "") {
-    return Failure{kind, cause + advice, cause};
+    return Failure{kind, cause + advice, cause, exit_code(kind)};
   };
+  if (const auto* lost = dynamic_cast<const ProcessLost*>(&error))
+    return {lost->kind(), lost->what(), lost->what(), lost->exit_code()};
   if (const auto* known = dynamic_cast<const Error*>(&error)) {
     // Our CUDA kernels report what the driver says: a kernel's code and local memory are allocated
     // where it is first launched.

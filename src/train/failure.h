@@ -1,4 +1,4 @@
-// The meaning of an exception for the person in front of the program: its kind, which decides the
+// Says what an exception means for the person in front of the program: its kind, which decides the
 // exit code, and a message. libtorch, the standard library, cuBLAS and cuDNN have their own ways to
 // say that memory ran out.
 #pragma once
@@ -14,13 +14,16 @@ struct Failure {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
   std::string cause;  // the message without its advice
+  int exit_code = lmtrain::exit_code(ErrorKind::kInternal);
 };
 
+// An Error keeps its kind and message; another exception that is not recognised is kInternal. The
+// exit code is that of the kind, and for ProcessLost that of the process that ended first.
 Failure describe_failure(const std::exception& error);
 
-// Whether cuDNN's frontend, which computes attention on a GPU, has refused the shape or the work:
-// "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the graph." False where
-// it ran out of memory.
+// Returns whether cuDNN's frontend, which computes attention on a GPU, has refused the shape or the
+// work: "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the graph." False
+// where it ran out of memory.
 bool is_refused_by_cudnn(const std::exception& error);
 
 }  // namespace lmtrain

@@ -1,11 +1,12 @@
-// Whether a step may be applied: its loss and gradient norm must be finite and, where the config
-// asks for it, no spike.
+// Judges whether a step may be applied: its loss and gradient norm must be finite and, where the
+// config asks for it, no spike.
 //
-// A spike lies more than spike_sigma standard deviations above the mean of the last `window` good
-// values, of the loss or of the gradient norm. Each sequence length has a window of its own (loss
-// depends on the length) and judges nothing until it is half full. Values that were not applied
-// never enter it. The windows are plain data in state.json, so a resumed run judges alike. What is
-// done about it is run/anomaly_policy.h's.
+// A spike is a loss or gradient norm more than spike_sigma standard deviations above the mean of
+// its last guard.window values; the deviation counts as at least 0.1 % of the mean. Each sequence
+// length has a window of its own (loss depends on the length), and there are no spikes until it is
+// half full. Only finite values of applied steps enter it. The windows are plain data in
+// state.json, so a resumed run judges alike. run/anomaly_policy.h decides what is done about an
+// anomaly.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace lmtrain {
 
-// Losses and gradient norms of the applied updates at one sequence length, oldest first; at most
-// guard.window of each.
+// Holds losses and gradient norms of the applied updates at one sequence length, oldest first; at
+// most guard.window of each.
 struct GuardWindow {
   std::vector<double> losses;
   std::vector<double> grad_norms;
@@ -43,12 +44,12 @@ struct Verdict {
   std::string reason;  // for people
 };
 
-// Whether the loss or the gradient norm of a step of this length is an anomaly, and why. A rule
-// whose policy is "off" finds none. A pure function.
+// Says whether the loss or the gradient norm of a step of this length is an anomaly, and why. A
+// rule whose policy is "off" finds none. The function is pure.
 Verdict judge_step(const GuardConfig& config, const GuardState& state, int64_t length, double loss,
                    double grad_norm);
-// Takes an applied step into the windows of its length, unless on_spike is off, and ends the skips
-// in a row.
+// Records an applied step: its values, where both are finite, enter the window of its length, and
+// skips_in_a_row becomes 0. Where on_spike is off, all windows are emptied instead.
 void note_update(const GuardConfig& config, GuardState& state, int64_t length, double loss,
                  double grad_norm);
 

@@ -1,9 +1,9 @@
-// Dynamic loss scaling for fp16 (Micikevicius et al., 1710.03740): the loss is multiplied by a
-// power of two before the backward so that small gradients are not rounded to zero, and the
-// gradient divided by it before anything reads it.
+// Keeps the dynamic loss scale of fp16 (Micikevicius et al., 1710.03740): the loss is multiplied by
+// a power of two before the backward so that small gradients are not rounded to zero, and the
+// gradient is divided by it before anything reads it.
 //
-// After an overflow the scale is halved, after kInterval updates without one doubled, between
-// kFloor and kCeiling. Its state is plain data in state.json.
+// The scale is halved after an overflow and doubled after kInterval updates without one, and stays
+// between kFloor and kCeiling. Its state is plain data in state.json.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct LossScale {
   static constexpr double kCeiling = 16777216;  // 2^24
 
   double scale = 65536;
-  int64_t good_in_a_row = 0;  // updates since the scale last changed
+  int64_t good_in_a_row = 0;  // updates since the last overflow, counted anew after kInterval
 
   bool at_floor() const { return scale <= kFloor; }
-  void on_update();
-  void on_overflow();
+  void on_update();    // call it after each update that was applied
+  void on_overflow();  // call it for each batch whose gradient overflowed
   bool operator==(const LossScale&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "device/torch_headers.h"
 #include "ops/operators.h"
 #include "optim/optimizer.h"
+#include "optim/ownership.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -26,25 +27,59 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
   return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
 }
 
+// On the device "meta" tensors have shapes and no memory, so the rule itself says what it keeps.
+int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
+                        const ParameterFilter& takes) {
+  int64_t bytes = 0;
+  for (const OptimizerBuffer& buffer : make_optimizer(config, on_meta, takes)->buffers())
+    bytes += static_cast<int64_t>(buffer.values.nbytes());
+  return bytes;
+}
+
+int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int num_processes) {
+  const std::vector<int64_t> cuts = cut_tensors(on_meta.layout(), config, num_processes);
+  int64_t most = 0;
+  for (size_t i = 0; i + 1 < cuts.size() && cuts[i] < cuts.back(); ++i) {
+    const auto takes = [&](const ParameterSpec& spec) {
+      return spec.offset >= cuts[i] && spec.offset < cuts[i + 1];
+    };
+    most = std::max(most, optimizer_bytes(config, on_meta, takes));
+  }
+  return most;
+}
+
 }  // namespace
 
-MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions) {
+int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
+                             const at::Device& device) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  auto bytes = static_cast<int64_t>(parameters.working().nbytes());
+  if (device.is_cpu() || precision.fp8) return bytes;
+  for (const WorkingSpec& spec : parameters.layout().working()) {
+    if (spec.layer >= 0 && spec.shape.size() == 2) bytes -= element * spec.shape[0] * spec.shape[1];
+  }
+  return bytes;
+}
+
+MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
+                       int num_processes) {
   const ModelConfig& model = config.model;
-  // On the device "meta" tensors have shapes and no memory, so the rule itself says what it keeps.
   Parameters parameters(ParameterLayout(model, *model.vocab_size), precision.dtype, at::kMeta);
-  const auto optimizer = make_optimizer(config.optimizer, parameters);
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
 
   MemoryPlan plan;
   plan.weights = static_cast<int64_t>(parameters.master().nbytes());
-  plan.micro_gradient = static_cast<int64_t>(parameters.working().nbytes());
-  if (precision.dtype != at::kFloat) plan.working_weights = plan.micro_gradient;
+  plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
+  if (precision.dtype != at::kFloat)
+    plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
   // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.
   if (config.parallel.sum == ParallelSum::kExact)
     plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
-  for (const OptimizerBuffer& buffer : optimizer->buffers())
-    plan.optimizer += static_cast<int64_t>(buffer.values.nbytes());
+  const int64_t whole_optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
+  plan.optimizer = whole_optimizer;
+  if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone)
+    plan.optimizer = largest_share(config.optimizer, parameters, num_processes);
   const int64_t of_layer = saved_by_layer(model, precision, device_of(config));
   const int64_t input = element * model.hidden_size;
   // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
@@ -55,7 +90,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       element * *model.vocab_size *
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
-  if (config.checkpoint.async) plan.snapshot = plan.weights + plan.optimizer;
+  if (config.checkpoint.async) plan.snapshot = plan.weights + whole_optimizer;
   return plan;
 }
 

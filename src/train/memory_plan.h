@@ -1,6 +1,6 @@
-// The memory that a run will hold, computed from shapes alone: bytes of what is allocated once, and
-// of what one micro-batch keeps from its forward for its backward. An estimate: allocators round up
-// and matrix libraries have workspaces of their own.
+// Computes the memory that a run will hold from shapes alone: the bytes that are allocated once,
+// and those that one micro-batch keeps from its forward for its backward. It is an estimate, since
+// allocators round up and matrix libraries have workspaces of their own.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,15 @@
 
 namespace lmtrain {
 
+// A MemoryPlan counts bytes of one process. With several, `snapshot` is of the first alone, which
+// writes the whole state.
 struct MemoryPlan {
   int64_t weights = 0;          // fp32 masters
-  int64_t working_weights = 0;  // a second copy in bf16; 0 in fp32
-  int64_t gradient = 0;         // fp32, summed over the step, with parallel.sum exact in parts
+  int64_t working_weights = 0;  // a second copy in bf16 or fp16; 0 in fp32
+  int64_t gradient = 0;         // fp32, summed over the step; several where parallel.sum is exact
   int64_t optimizer = 0;        // state of the update rule
   int64_t activations = 0;      // of the layers, kept for the backward of the largest micro-batch
-  int64_t logits = 0;           // of that micro-batch; their gradient overwrites them
+  int64_t logits = 0;           // of the chunk of that micro-batch whose loss is computed at once
   int64_t micro_gradient = 0;   // of that micro-batch, before it is added to `gradient`
   int64_t snapshot = 0;         // host memory, while a checkpoint is written beside training
 
@@ -26,7 +28,16 @@ struct MemoryPlan {
   }
 };
 
-// `config` is resolved; `micro_positions` are rows x length of the largest micro-batch.
-MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions);
+// Returns the bytes of the gradients of a micro-batch that exist beside their sum over
+// micro-batches. On a GPU those of the layers' matrices do not (ops/weight_gradient.h), but where
+// their products are in fp8.
+int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
+                             const at::Device& device);
+
+// Returns the plan of a run. `config` is resolved. `micro_positions` is rows x length of the
+// largest micro-batch. Where `num_processes` divide the optimizer, `optimizer` is the most that one
+// of them keeps.
+MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
+                       int num_processes = 1);
 
 }  // namespace lmtrain

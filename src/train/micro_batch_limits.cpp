@@ -17,8 +17,8 @@ namespace {
 // Measured peaks grew up to 1.4 times as fast with the micro-batch as the plan.
 constexpr double kAllowance = 1.5;
 
-MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows) {
-  return plan_memory(config, precision_of(config), rows * length);
+MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes = 1) {
+  return plan_memory(config, precision_of(config), rows * length, num_processes);
 }
 
 int64_t of_micro_batch(const MemoryPlan& plan) {
@@ -165,11 +165,11 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
   return batch;
 }
 
-void require_memory(const Config& config, std::optional<uint64_t> available) {
+void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes) {
   if (!available) return;
   Config no_copy = config;  // the copy for checkpoints comes later, and is judged then
   no_copy.checkpoint.async = false;
-  const MemoryPlan plan = plan_of(no_copy, config.sequence.max_length, 1);
+  const MemoryPlan plan = plan_of(no_copy, config.sequence.max_length, 1, num_processes);
   const int64_t fixed = plan.device_total() - of_micro_batch(plan);
   if (static_cast<uint64_t>(fixed) <= *available) return;
   throw Error(ErrorKind::kMemory,
@@ -178,10 +178,11 @@ void require_memory(const Config& config, std::optional<uint64_t> available) {
                   explain_memory(no_copy, config.sequence.max_length, 1)));
 }
 
-void require_longest_row(const Config& config, std::optional<uint64_t> available) {
+void require_longest_row(const Config& config, std::optional<uint64_t> available,
+                         int num_processes) {
   if (!available) return;
   const int64_t length = config.sequence.max_length;
-  const MemoryPlan plan = plan_of(config, length, 1);
+  const MemoryPlan plan = plan_of(config, length, 1, num_processes);
   const int64_t needed = plan.device_total() + plan.snapshot;
   if (static_cast<uint64_t>(needed) <= *available) return;
   throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: the run takes ",
@@ -189,11 +190,11 @@ void require_longest_row(const Config& config, std::optional<uint64_t> available
                                       " of memory available; ", explain_memory(config, length, 1)));
 }
 
-void prepare_memory(const Config& config) {
+void prepare_memory(const Config& config, int num_processes) {
   const at::Device device = device_of(config);
-  require_memory(config, available_memory(device));
+  require_memory(config, available_memory(device), num_processes);
   const int64_t length = config.sequence.max_length;
-  const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length));
+  const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length), num_processes);
   expect_memory(device, static_cast<uint64_t>(plan.device_total()));
 }
 

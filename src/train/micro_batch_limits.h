@@ -1,9 +1,11 @@
-// How many rows of a length go through the model at once: as many as batch.micro_tokens says, or
-// fewer where memory does not hold those.
+// Decides how many rows of a length go through the model at once: as many as batch.micro_tokens
+// says, or fewer where memory does not hold those.
 //
-// The cut into micro-batches decides how sums are rounded. So what was lowered is part of the
-// training state and stays for the rest of the run, resumes included, unless batch.micro_tokens
-// itself is changed.
+// The cut into micro-batches decides how sums are rounded. So the lowered numbers of rows are part
+// of the training state and stay for the rest of the run, resumes included, unless
+// batch.micro_tokens itself is changed; then the trainer drops them.
+//
+// `config` is resolved everywhere here.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +22,12 @@
 namespace lmtrain {
 
 struct MicroBatchLimits {
-  int64_t micro_tokens = 0;         // batch.micro_tokens when it was found
-  std::map<int64_t, int64_t> rows;  // by length, where they are fewer than that gives
+  int64_t micro_tokens = 0;         // batch.micro_tokens when rows were lowered
+  std::map<int64_t, int64_t> rows;  // by length; only where they were lowered
   bool operator==(const MicroBatchLimits&) const = default;
 };
 
-// A reduction of the rows of a length, for the log.
+// Tells how the rows of a length were reduced, for the log.
 struct MicroBatchReduction {
   int64_t length = 0;
   int64_t rows_before = 0, rows = 0;
@@ -33,56 +35,65 @@ struct MicroBatchReduction {
 };
 using ReportReduction = std::function<void(const MicroBatchReduction&)>;
 
-// The rows of a micro-batch of this length, at least 1. `config` is resolved, here and below.
+// Returns the rows of a micro-batch of this length, at least 1: those of `fit` where it has some,
+// without a look at fit.micro_tokens, else those of batch.micro_tokens.
 int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
-// Halves the rows of a length. Error(kMemory) that says what takes how much, and which key to
-// change, when there is one row already. `reason` is what went wrong.
+// Halves the rows of a length in `fit` and returns the change. `reason` is what went wrong. Throws
+// Error(kMemory) when there is one row already; it says what takes how much, and which key to
+// change.
 MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
                                       const std::string& reason);
 
-// Lowers rows until the memory plan of every length, the parts that are still to be allocated,
-// keeps within `available` bytes. For a CPU, where there is no failing allocation to learn from but
-// a kernel that ends the process. Error(kMemory) where one row is too much.
+// Lowers rows until, for every length, the parts of the memory plan that are allocated later fit
+// into `available` bytes: activations and logits with an allowance of half their size, the gradient
+// of a micro-batch and the snapshot. It serves a CPU, where the kernel ends the process instead of
+// refusing an allocation. Throws Error(kMemory) where one row does not fit even without the
+// allowance.
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
                  MicroBatchLimits& fit, const ReportReduction& report);
 
-// Which micro-batches are tried.
+// Selects the micro-batches that are tried.
 enum class TrialShapes {
   kLongest,  // for a CPU: one of the longest rows, which takes the most memory
-  // For a GPU, whose libraries prepare themselves for each shape and refuse some: one of every
-  // length, with the smaller one that ends a step where its rows do not divide the batch's.
+  // This serves a GPU, whose libraries prepare themselves for each shape and refuse some: one
+  // micro-batch of every length is tried, and the smaller one that ends a step where its rows do
+  // not divide the batch's.
   kAll,
 };
 // Runs forward and backward of micro-batches without a target, and lowers rows while that fails for
-// want of memory. `lengths` ascend. `grad` is overwritten, which the first micro-batch of a step
-// does anyway; nothing else changes, so no bit of the run depends on a trial that fits. Errors that
-// are not about memory pass through.
+// want of memory. `lengths` ascend and are not empty. `grad` is overwritten, which the first
+// micro-batch of a step does anyway; nothing else changes, so no bit of the run depends on a trial
+// that fits. Throws Error(kMemory) where one row does not fit; errors that are not about memory
+// pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                   TrialShapes shapes);
 
-// Both, as a run does before its first step: the plan on a CPU, then the trial. `sharers`: so many
-// processes share the memory of the CPU.
+// Calls both, as a run does before its first step: fit_to_plan on a CPU, then fit_by_trial. The
+// memory of a CPU is divided by `sharers`, the number of processes that share it.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 int sharers = 1);
 
-// Rows that cost as much as rows of this length can: full, each one segment. Ids are 0, and there
-// is no target.
+// Returns rows that cost as much as rows of this length can: each is full and one segment. Ids are
+// 0, and there is no target.
 Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows);
 
-// Error(kMemory) when what a run holds from its beginning to its end is more than `available`
-// bytes.
-void require_memory(const Config& config, std::optional<uint64_t> available);
-// Error(kMemory) when one row of sequence.max_length is more than `available` bytes leave beside
-// that, by the plan. For what a CPU has before a run begins; fit_to_plan says it of a run that did.
-void require_longest_row(const Config& config, std::optional<uint64_t> available);
-// require_memory with what the device has, which then expects the run.
-void prepare_memory(const Config& config);
+// Throws Error(kMemory) when weights, gradient and optimizer alone need more than `available` bytes
+// in a run of `num_processes`. An unknown amount is no error, here and below.
+void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes = 1);
+// Throws Error(kMemory) when the whole memory plan with one row of sequence.max_length at once, the
+// snapshot included, needs more than `available` bytes. It serves a CPU before anything of the run
+// is allocated; afterwards fit_to_plan finds the same.
+void require_longest_row(const Config& config, std::optional<uint64_t> available,
+                         int num_processes = 1);
+// Calls require_memory with the memory that the device has available, and then expect_memory
+// (device/device_memory.h) with the plan of the run.
+void prepare_memory(const Config& config, int num_processes = 1);
 
-// The memory that a run holds when micro-batches of this length have this many rows, part by part,
-// and the one key to change; for the end of a message.
+// Returns a text for the end of a message: the memory that a run holds when micro-batches of this
+// length have this many rows, part by part, and the one key to change.
 std::string explain_memory(const Config& config, int64_t length, int64_t rows);
 
 }  // namespace lmtrain

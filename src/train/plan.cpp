@@ -56,7 +56,8 @@ std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule, 
 
 }  // namespace
 
-RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order) {
+RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order,
+                 int num_processes) {
   const ParameterLayout layout(config.model, *config.model.vocab_size);
   const int64_t longest = order.batch_lengths().back();
   RunPlan plan;
@@ -98,7 +99,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   const int64_t rows =
       std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / longest);
   plan.micro_positions = rows * longest;
-  plan.memory = plan_memory(config, precision_of(config), plan.micro_positions);
+  plan.memory = plan_memory(config, precision_of(config), plan.micro_positions, num_processes);
   return plan;
 }
 

@@ -1,5 +1,5 @@
-// The plan of a run, which `lmtrain plan` shows: worked out from config and prepared data, without
-// training anything.
+// Plans a run, for `lmtrain plan` to show: the plan is worked out from config and prepared data,
+// without training anything.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,18 @@ namespace lmtrain {
 
 struct LearningRatePoint {
   std::string at;    // "start", "end of warm-up", "50 %"...
-  int64_t step = 1;  // the step with this rate
+  int64_t step = 1;  // the first step that begins there or later
   double rate = 0;
 };
 
 struct RunPlan {
   int64_t num_parameters = 0;
-  double flops_per_token = 0;  // forward and backward, at the longest rows
+  double flops_per_token = 0;  // of forward and backward, for rows of the greatest length
   int64_t steps = 0;
   int64_t targets = 0;  // of those steps
   std::vector<LearningRatePoint> learning_rate;
-  // Nothing where they follow the clock.
+  // A number is missing where it depends on a duration of time. Evaluations include the first and
+  // the last, and are 0 without held-out text; checkpoints include the last.
   std::optional<int64_t> evaluations;
   std::optional<int64_t> checkpoints;
   std::optional<int64_t> kept_checkpoints;  // of them, those before the end that are never removed
@@ -33,12 +34,13 @@ struct RunPlan {
   MemoryPlan memory;
 };
 
-// `config` is resolved.
-RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order);
+// Returns the plan of a run. `config` is resolved. `memory` is that of one of `num_processes`.
+RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order,
+                 int num_processes = 1);
 
-// Divides the batches of the run into `columns` equal parts, or into as many as there are batches.
-// Entry [column][i] is the share of the part's batches that have length order.batch_lengths()[i],
-// estimated from at most 64 batches of the part.
+// Divides the batches of the run into `columns` equal parts (at least 1), or into as many as there
+// are batches where those are fewer. Entry [column][i] is the share of the part's batches that have
+// length order.batch_lengths()[i], estimated from at most 64 batches of the part.
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
 
 }  // namespace lmtrain

@@ -1,5 +1,7 @@
 #include "train/resolve.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -42,8 +44,11 @@ void resolve_runtime(Config& config, const Processes& processes) {
   configure_runtime(static_cast<int>(*config.threads));
   if (config.deterministic) use_deterministic_algorithms();
   at::Device device = resolve_device(config.device);
-  if (device.is_cuda() && !processes.is_only())
-    device = resolve_device(str("cuda:", processes.local_rank()));
+  if (device.is_cuda() && !processes.is_only()) {
+    // Slurm may show each process its own GPU alone, as number 0.
+    const int num_gpus = at::detail::getCUDAHooks().deviceCount();
+    device = resolve_device(str("cuda:", processes.local_rank() % num_gpus));
+  }
   config.device = device.str();
   const Precision precision = resolve_precision(name_of(config.precision), device);
   config.precision = value_named<PrecisionSetting>(precision_name(precision)).value();

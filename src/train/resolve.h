@@ -1,6 +1,6 @@
-// From a config with `auto` in it to one that says what will happen on this machine. The run's own
-// config.json is the resolved one, so a resumed run computes with the same threads, precision and
-// micro-batch.
+// Turns a config with `auto` in it into one that says what will happen on this machine: a resolved
+// config. The run's own config.json is the resolved one, so a resumed run computes with the same
+// threads, precision and micro-batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,25 +15,30 @@
 
 namespace lmtrain {
 
-// OMP_NUM_THREADS, else the processors this process may use, divided by the number of processes
-// that share them.
+// Returns OMP_NUM_THREADS as it is where that holds a number above 0. Otherwise divides the
+// processors that this process may use by `sharers`, the number of processes that share them; at
+// least 1.
 int default_threads(int sharers = 1);
 
-// threads, device, precision, compile and batch.micro_tokens made concrete. Sets up libtorch's
-// threads. Call once. Each of several processes of a machine takes the GPU of its local rank.
+// Makes threads, device, precision, compile and batch.micro_tokens concrete, and sets up libtorch's
+// threads and determinism. Call once, before the first operator. Each of several processes of a
+// machine takes the GPU of its local rank. Warns where `compile: graph` is not possible here.
+// Throws the errors of resolve_device, resolve_precision and configure_runtime (device/device.h).
 void resolve_runtime(Config& config, const Processes& processes = only_process());
 
-// model.vocab_size made concrete: the tokenizer's unless given. Error(kConfig) when the one given
-// is too small.
+// Makes model.vocab_size concrete: the tokenizer's unless given. Throws Error(kConfig) when the one
+// given is too small.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
 at::Device device_of(const Config& config);    // of a resolved config
 Precision precision_of(const Config& config);  // of a resolved config
 
-// How long the run is to be, as its order of data is planned by it.
+// Returns the length of the run, by which its order of data is planned: train.steps, train.epochs
+// or train.tokens.
 RunLength run_length(const TrainConfig& train);
-// The clock of the run at its beginning. It counts steps where `train.steps` is given, else
-// targets; a step is batch.tokens positions, an epoch the targets that `order` was given.
+// Returns the clock of the run at its beginning. It counts steps where `train.steps` is given, else
+// targets. A step is taken as batch.tokens positions, an epoch as the targets that `order` was
+// given.
 RunClock run_clock(const Config& config, const BatchOrder& order);
 
 }  // namespace lmtrain

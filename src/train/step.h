@@ -1,4 +1,4 @@
-// The forward and backward of one optimizer step.
+// Computes the forward and backward passes of one optimizer step.
 #pragma once
 
 #include "batching/batch.h"
@@ -7,18 +7,21 @@
 
 namespace lmtrain {
 
-// Loss in nats a target over the whole batch, and its gradient in `grad` (flat, fp32), whatever
-// `micro_tokens`: every micro-batch is weighted by the targets of the whole batch, so the cut
-// changes nothing but rounding. On their way through the model loss and gradient are multiplied by
-// `loss_scale`, a power of two, and then divided by it again. `graphs`, of this model and gradient,
-// do the same work with the same bits; null: none. Where cuDNN refuses a shape, its attention is
-// turned off for the rest of the process, the log says so, and the work is done again without; so
-// it is where the graphs end for want of memory.
+// Returns the mean loss of the batch in nats a target, and overwrites `grad` (flat, fp32) with its
+// gradient. Where `batch` holds a share of a batch, both are sums over the rows of the share,
+// divided by the targets of the whole batch. micro_tokens / batch.length rows, at least one, go
+// through the model at once. Every micro-batch is weighted by the targets of the whole batch, so
+// the cut changes nothing but rounding. Inside the model loss and gradient are multiplied by
+// `loss_scale`, a power of two; both results are divided by it again. `graphs`, made for this model
+// and `grad`, compute the same bits; null: none are used. Where cuDNN refuses a shape, its
+// attention is turned off for the rest of the process, the log says so, and the step is computed
+// again. Where the graphs are given up for want of memory, the step is computed again without them.
+// Other errors pass through.
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale = 1,
                         StepGraphs* graphs = nullptr);
-// The same for some rows alone, [first, end) of those that `batch` holds: their part of loss and
-// gradient, zero where there are none.
+// Computes the part of that loss and gradient that some rows have, zero for an empty range. `rows`
+// counts from the first row that `batch` holds.
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr);
 

@@ -81,7 +81,7 @@ void StepGraphs::run(Graph& graph, const Work& work, const std::string& what) {
     // All else that is thrown outside a capture, `script` would throw too.
     if (!captures && failure.kind != ErrorKind::kMemory) throw;
     give_up(what, failure.cause);
-    // Nothing was done yet, but in a rehearsal, where a part may have been.
+    // Nothing was done yet, but in a warm-up a part may have been.
     if (rehearses) throw;
   }
   work();

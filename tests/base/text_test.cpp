@@ -25,6 +25,7 @@ TEST(Text, ShellQuoted) {
   EXPECT_EQ(shell_quoted("/runs/a-1_b.c,d=e:f@g%+"), "/runs/a-1_b.c,d=e:f@g%+");
   EXPECT_EQ(shell_quoted("/my runs/$a"), "'/my runs/$a'");
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
 }
 
 TEST(Text, NearestWord) {
@@ -39,6 +40,16 @@ TEST(Text, NearestWord) {
   EXPECT_EQ(nearest_word("anything", {}), "");
   // The first of equals.
   EXPECT_EQ(nearest_word("cat", {"bat", "rat"}), "bat");
+}
+
+TEST(Text, Printed) {
+  EXPECT_EQ(printed("%.1f", 0.25), "0.2");
+  EXPECT_EQ(printed("%.0f %%", 12.0), "12 %");
+  // Longer than any buffer that was thought to be enough: 1e300 has 301 digits.
+  const std::string digits = printed("%.0f", 1e300);
+  EXPECT_EQ(digits.size(), 301U);
+  EXPECT_EQ(std::stod(digits), 1e300);
+  EXPECT_EQ(printed("%100.2f", 1.5), std::string(96, ' ') + "1.50");
 }
 
 TEST(Text, FormatCount) {

@@ -23,6 +23,17 @@ TEST(Utf8, ValidAndInvalid) {
   EXPECT_EQ(valid_utf8_prefix(""), 0U);
 }
 
+TEST(Utf8, AMalformedByteIsReplacedByItself) {
+  const auto replaced = [](std::string_view text) {
+    std::string out = "before ";
+    append_replacing_malformed(out, text);
+    return out;
+  };
+  EXPECT_EQ(replaced(""), "before ");
+  EXPECT_EQ(replaced("caf\xC3\xA9"), "before caf\xC3\xA9");
+  EXPECT_EQ(replaced("a\xE2\x82z\xFF"), "before a\xEF\xBF\xBD\xEF\xBF\xBDz\xEF\xBF\xBD");
+}
+
 TEST(Utf8, DecodesEveryCodePoint) {
   // Encoded by the definition (RFC 3629 section 3).
   const auto encode = [](char32_t c) {

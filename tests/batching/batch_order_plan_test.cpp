@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "batching/batch_order.h"
 #include "batching/test_corpus.h"
 
@@ -52,6 +54,39 @@ double least_growth(const SequenceConfig& config, int64_t num_batches) {
         std::min(least, mean(begin + cycle / 2, begin + cycle) - mean(begin, begin + cycle / 2));
   }
   return least;
+}
+
+// Planning millions of documents or batches takes long, so a signal and a limit of time end it.
+TEST(BatchOrderPlan, APollEndsThePlanning) {
+  int polls = 0;
+  const auto plan = [&](const TokenShard& shard, const SequenceConfig& config, bool shuffle,
+                        int64_t steps, int most_polls) {
+    polls = 0;
+    DataConfig data;
+    data.shuffle = shuffle;
+    const BatchOrder order({.shard = shard,
+                            .fingerprint = "corpus",
+                            .sequence = config,
+                            .data = data,
+                            .batch_tokens = 256,
+                            .run = {.steps = steps},
+                            .poll = [&] {
+                              if (++polls > most_polls) throw StopRequested{SIGTERM};
+                            }});
+  };
+  const TokenShard shard = make_shard(random_sizes(1, 400, 900));
+  for (const char* schedule : {"grow_p2", "natural"}) {
+    for (const bool shuffle : {true, false}) {
+      const SequenceConfig config = sequence("bucket", schedule);
+      plan(shard, config, shuffle, 1000, 0);
+      EXPECT_EQ(polls, 0) << "a short run asks nothing";
+      EXPECT_THROW(plan(shard, config, shuffle, 3'000'000, 1), StopRequested) << schedule;
+    }
+  }
+  const TokenShard many = make_shard(std::vector<int64_t>(1'100'000, 2));
+  for (const char* batching : {"bucket", "concat"})
+    EXPECT_THROW(plan(many, sequence(batching, "constant"), true, 10, 0), StopRequested)
+        << batching;
 }
 
 TEST(BatchOrderPlan, CyclesGrow) {

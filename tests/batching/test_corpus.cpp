@@ -18,8 +18,8 @@ namespace lmtrain {
 
 TokenShard make_shard(const std::vector<int64_t>& document_sizes) {
   static int counter = 0;
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / str("order-", getpid(), "-", counter++, ".shard");
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
+                                     str("order-", getpid(), "-", counter++, ".shard");
   const int64_t total = std::accumulate(document_sizes.begin(), document_sizes.end(), int64_t{0});
   TokenShardWriter writer(path, total + 1);
   int32_t id = 1;

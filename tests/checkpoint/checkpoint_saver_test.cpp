@@ -59,7 +59,7 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
   TemporaryFolder folder;
   RunFolder run{folder / "run"};
   CheckpointConfig config;
-  CheckpointTexts texts{"{}", "{}", "a tokenizer", "{}"};
+  CheckpointTexts texts{"{}", "{}", {{"tokenizer.model", "a tokenizer"}}};
   TinyModel model;
   bool ends_the_run = false;
   Steps saved, failed;
@@ -134,6 +134,19 @@ TEST_P(CheckpointSaverTest, AFailureEndsTheRunWhereItIsToldTo) {
   EXPECT_EQ(failed, Steps{5});
   saver.wait();  // it was told once
   EXPECT_EQ(failed, Steps{5});
+}
+
+// A folder that was deleted while the run trains would be begun anew, without the run's config.
+TEST_P(CheckpointSaverTest, ARunFolderThatIsGoneIsNotMadeAgain) {
+  fs::remove_all(run.path());
+  ends_the_run = true;
+  CheckpointSaver saver = this->saver();
+  const std::string message = error_of(ErrorKind::kIo, [&] {
+    saver.save(snapshot(5));
+    saver.wait();
+  });
+  EXPECT_NE(message.find(run.path().string() + " is gone"), std::string::npos) << message;
+  EXPECT_FALSE(fs::exists(run.path()));
 }
 
 TEST_P(CheckpointSaverTest, LetGoItFinishesAndTellsNobody) {

@@ -1,5 +1,6 @@
 #include "checkpoint/state.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/support.h"
@@ -77,6 +78,34 @@ TEST(State, RoundTrip) {
     expect_equal(read, state);
     EXPECT_EQ(state_to_text(read), text);
   }
+}
+
+// Byte by byte, but for line breaks: other programs read it, and rank 0 sends it to the others.
+TEST(State, IsWrittenFieldByField) {
+  const Json expected = Json::parse(R"({"version":3,"run":"fedcba9876543210fedcba9876543210",
+    "seed":1339,"step":1234,"batch":1240,"tokens":987654321012,"elapsed":0.30000000000000004,
+    "loss":1.3333333333333333,"eval_loss":1e-300,"eval_step":1200,"eval_pending":true,
+    "fingerprint":"0123456789abcdef0123456789abcdef",
+    "planned":{"steps":0,"tokens":1000000,"epochs":0.0},
+    "replans":[{"first_batch":40,"left":{"steps":10,"tokens":0,"epochs":0.0}},
+               {"first_batch":77,"left":{"steps":0,"tokens":0,"epochs":1.5}}],
+    "total":{"steps":0,"tokens":0,"epochs":1.5},
+    "guard":{"skips_in_a_row":3,
+             "windows":{"64":{"losses":[4.1,0.3333333333333333],
+                              "grad_norms":[0.30000000000000004,1e-300]},
+                        "1024":{"losses":[2.5],"grad_norms":[0.5]}},
+             "passed_over":[5,12],"rollback_step":4,"rollbacks_in_a_row":2},
+    "loss_scale":{"scale":8192.0,"good_in_a_row":77},"kept":true,
+    "micro":{"micro_tokens":8192,"rows":{"256":16,"1024":4}}})");
+  EXPECT_EQ(state_to_text(full_state()), expected.dump(2) + "\n");
+  // What is not there, or no number, is null.
+  TrainingState empty;
+  empty.loss = std::nan("");
+  const Json json = Json::parse(state_to_text(empty));
+  for (const char* key : {"loss", "eval_loss", "eval_step", "loss_scale"})
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  EXPECT_EQ(json.at("guard").at("windows").dump(), "{}");
+  EXPECT_EQ(json.at("replans").dump(), "[]");
 }
 
 TEST(State, WhatIsMissingOrWrongIsNamed) {

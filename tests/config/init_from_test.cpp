@@ -81,15 +81,21 @@ TEST_F(InitFromTest, WeightsWithoutTheirTokenizerAreRefused) {
                                     "\" has no tokenizer.model"))
       << problem();
   EXPECT_NE(problem().find("it has no tokenizer)"), std::string::npos) << problem();
-  write_file_atomic(folder_ / "tokenizer.json", "{}");
-  EXPECT_NE(problem().find("it has tokenizer.json, which is not read yet"), std::string::npos)
-      << problem();
+  write_file_atomic(folder_ / "vocab.json", "{}");
+  EXPECT_NE(problem().find("it has vocab.json, which is not read"), std::string::npos) << problem();
   EXPECT_NE(problem().find("tokenizer.allow_mismatch"), std::string::npos) << problem();
 
   EXPECT_EQ(parsed(members(""), {"tokenizer.model=/their.model"}).tokenizer.model, "/their.model");
   const std::vector<std::string> allowed = {"tokenizer.allow_mismatch=true",
                                             "tokenizer.train.vocab_size=300"};
   EXPECT_EQ(parsed(members(""), allowed).tokenizer.model, std::nullopt);
+}
+
+TEST_F(InitFromTest, TokenizerJsonIsTakenWhereThereIsNoTokenizerModel) {
+  write_file_atomic(folder_ / "tokenizer.json", "{}");
+  EXPECT_EQ(parsed(members(""), {}).tokenizer.model, (folder_ / "tokenizer.model").string());
+  fs::remove(folder_ / "tokenizer.model");
+  EXPECT_EQ(parsed(members(""), {}).tokenizer.model, (folder_ / "tokenizer.json").string());
 }
 
 TEST_F(InitFromTest, NullInPlaceOfTheirTokenizerIsRefused) {

@@ -180,6 +180,11 @@ TEST(ShowConfig, MarksWhatAnotherVariantUses) {
   has("\"vocab_size\": 8192,  // unused: tokenizer.model is given\n");
   has("\"decay\": \"20%\",  // unused: lr_schedule.type is cosine\n");
   has("\"lr\": 0.001,\n");
+  // It depends on tokenizer.train.type, which has no effect here.
+  has("\"byte_fallback\": true,  // unused: tokenizer.model is given\n");
+  EXPECT_NE(show_config(parsed(R"("tokenizer": {"train": {"type": "byte_bpe"}})"))
+                .find("\"byte_fallback\": true,  // unused: tokenizer.train.type is byte_bpe\n"),
+            std::string::npos);
   EXPECT_EQ(show_config(parsed(R"("optimizer": {"type": "muon"})"))
                 .find("unused: optimizer.type is adamw"),
             std::string::npos);

@@ -130,15 +130,16 @@ TEST_F(CacheTest, AnyChangedByteOfTheTableOfFilesIsFoundOrHarmless) {
 
 TEST_F(CacheTest, AnyChangedByteOfATokenizersInfoIsFoundOrHarmless) {
   const Tokenizer tokenizer = Tokenizer::load(kTokenizerModel);
-  cache_.store_tokenizer(kKey, tokenizer);
-  const fs::path info = cache_.tokenizer_path(kKey).parent_path() / "info.json";
+  const fs::path path = cache_.tokenizer_path(kKey, Tokenizer::kSentencePieceModel);
+  cache_.store_tokenizer(path, tokenizer);
+  const fs::path info = path.parent_path() / "info.json";
   const std::string bytes = read_file(info);
   ::testing::internal::CaptureStderr();
   for (size_t offset = 0; offset < bytes.size(); ++offset) {
     std::string damaged = bytes;
     damaged[offset] = static_cast<char>(damaged[offset] ^ 1);
     testing::replace_file(info, damaged);
-    const std::optional<Tokenizer> found = cache_.find_tokenizer(kKey);
+    const std::optional<Tokenizer> found = cache_.find_tokenizer(path);
     if (found) {
       EXPECT_EQ(found->model_bytes(), tokenizer.model_bytes()) << offset;
     }

@@ -154,15 +154,18 @@ TEST_F(Split, TheNumberOfThreadsDoesNotMatter) {
   for (int i = 0; i < 20; ++i) write(str("corpus/", i), text(random_() % 20'000));
   config_.tokenizer.model.reset();
   config_.tokenizer.train.vocab_size = 300;
-  std::set<std::string> results;
-  for (const int threads : {1, 2, 4}) {
-    config_.data.cache_dir = folder_.str(str("cache", threads));
-    const PreparedData data = prepare(threads);
-    results.insert(data.fingerprint + read_file(data.tokenizer_model) +
-                   read_file(data.train_shard) + read_file(*data.eval_shard) +
-                   read_file(data.document_files));
+  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kByteBpe}) {
+    config_.tokenizer.train.type = type;
+    std::set<std::string> results;
+    for (const int threads : {1, 2, 4}) {
+      config_.data.cache_dir = folder_.str(str("cache", threads));
+      const PreparedData data = prepare(threads);
+      results.insert(data.fingerprint + read_file(data.tokenizer_model) +
+                     read_file(data.train_shard) + read_file(*data.eval_shard) +
+                     read_file(data.document_files));
+    }
+    EXPECT_EQ(results.size(), 1U);
   }
-  EXPECT_EQ(results.size(), 1U);
 }
 
 // A tokenizer that has seen no held-out text: the same as one made of the training side.
@@ -171,14 +174,13 @@ TEST_F(Split, TheTokenizerSeesNoHeldOutPiece) {
   config_.tokenizer.model.reset();
   config_.tokenizer.train.vocab_size = 300;
   const PreparedData data = prepare();
-  const std::string model = read_file(data.tokenizer_model);
-  const Tokenizer tokenizer(model, "trained");
-  EXPECT_EQ(train_tokenizer(config_.tokenizer.train,
+  const Tokenizer tokenizer = Tokenizer::load(data.tokenizer_model);
+  EXPECT_EQ(train_tokenizer(config_.tokenizer,
                             [&](const TextSink& add) {
                               for (const Ids& ids : ids_of(data.train_shard))
                                 add(tokenizer.decode({ids.begin() + 1, ids.end() - 1}));
                             }),
-            model);
+            tokenizer.files());
 }
 
 TEST_F(Split, KilledAgainAndAgainItGivesTheSamePieces) {

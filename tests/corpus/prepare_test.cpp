@@ -1,85 +1,21 @@
 #include "corpus/prepare.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <csignal>
 #include <map>
 
 #include "base/files/file.h"
+#include "base/limits.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/text.h"
-#include "corpus/folder.h"
-#include "corpus/tokenizer/tokenizer.h"
-#include "formats/token_shard.h"
+#include "corpus/prepare_fixture.h"
+#include "corpus/readers/arrow_files.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The documents of a shard as text.
-std::vector<std::string> texts_of(const fs::path& path, const Tokenizer& tokenizer) {
-  const TokenShard shard(path, true);
-  std::vector<std::string> texts;
-  for (int64_t i = 0; i < shard.num_documents(); ++i) {
-    std::vector<int32_t> ids(static_cast<size_t>(shard.document_size(i)));
-    shard.read_tokens(shard.document_begin(i), ids);
-    EXPECT_EQ(ids.front(), tokenizer.bos_id());
-    EXPECT_EQ(ids.back(), tokenizer.eos_id());
-    texts.push_back(tokenizer.decode({ids.begin() + 1, ids.end() - 1}));
-    EXPECT_EQ(shard.raw_bytes(i), texts.back().size());
-  }
-  return texts;
-}
-
-class Prepare : public ::testing::Test {
- protected:
-  Prepare() {
-    for (int i = 0; i < 60; ++i) write_document(i);
-    config_.data.train = {{folder_.str("corpus"), 1.0}};
-    config_.data.cache_dir = folder_.str("cache");
-    config_.data.eval_fraction = 0.1;
-    config_.tokenizer.model = kTokenizerModel;
-  }
-
-  static std::string text(int i) {
-    std::string document = str("document number ", i, "\n");
-    for (int line = 0; line < i % 7; ++line) document += str("    line ", line * i, " of it\n");
-    return document;
-  }
-  static std::string name(int i) { return str("corpus/", i / 10, "/", i % 10, ".txt"); }
-  void write_document(int i) { folder_.write(name(i), text(i)); }
-
-  PreparedData prepare(int num_threads = 2) const { return prepare_data(config_, num_threads); }
-  std::vector<std::string> train_texts(const PreparedData& data) const {
-    return texts_of(data.train_shard, tokenizer_);
-  }
-  std::vector<std::string> eval_texts(const PreparedData& data) const {
-    return data.eval_shard ? texts_of(*data.eval_shard, tokenizer_) : std::vector<std::string>();
-  }
-
-  // Makes the text of every file something else without changing size or time: only a program that
-  // reads would notice.
-  void scramble_unnoticed() const {
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "corpus")) {
-      if (!entry.is_regular_file()) continue;
-      struct stat before {};
-      ASSERT_EQ(::stat(entry.path().c_str(), &before), 0);
-      const int fd = ::open(entry.path().c_str(), O_WRONLY);
-      ASSERT_EQ(::pwrite(fd, "#", 1, 0), 1);
-      const timespec times[] = {before.st_atim, before.st_mtim};
-      ASSERT_EQ(::futimens(fd, times), 0);
-      ::close(fd);
-    }
-  }
-
-  Folder folder_;
-  Config config_;
-  Tokenizer tokenizer_ = Tokenizer::load(kTokenizerModel);
-};
 
 TEST_F(Prepare, EveryDocumentIsOnOneSideInOrder) {
   const PreparedData data = prepare();
@@ -183,19 +119,6 @@ TEST_F(Prepare, WeightsDoNotChangeTheShards) {
   ASSERT_EQ(data.sources.size(), 1U);
 }
 
-TEST_F(Prepare, ASecondStartReadsNoText) {
-  const PreparedData first = prepare();
-  const auto written = fs::last_write_time(first.train_shard);
-  scramble_unnoticed();
-  const PreparedData second = prepare();
-  EXPECT_EQ(second.fingerprint, first.fingerprint);
-  EXPECT_EQ(second.train_tokens, first.train_tokens);
-  EXPECT_EQ(second.train_bytes, first.train_bytes);
-  EXPECT_EQ(second.eval_documents, first.eval_documents);
-  EXPECT_EQ(second.eval_bytes, first.eval_bytes);
-  EXPECT_EQ(fs::last_write_time(second.train_shard), written);
-}
-
 TEST_F(Prepare, ChangedTextOrSettingsGiveAnotherFingerprint) {
   std::vector<std::string> fingerprints = {prepare().fingerprint};
   folder_.write(name(3), "changed");
@@ -256,154 +179,51 @@ TEST_F(Prepare, FormatsThatHoldTheSameDocumentsGiveTheSameShards) {
   EXPECT_EQ(fingerprint("documents.jsonl", DataFormat::kAuto), files);
 }
 
-TEST_F(Prepare, BrokenCacheEntriesAreMadeAnew) {
-  config_.tokenizer.model.reset();
-  config_.tokenizer.train.vocab_size = 300;
-  const PreparedData first = prepare();
-  const std::string train = read_file(first.train_shard);
-  const std::string eval = read_file(*first.eval_shard);
-  const std::string model = read_file(first.tokenizer_model);
-  const auto check = [&](const fs::path& broken) {
-    const PreparedData again = prepare();
-    EXPECT_EQ(again.fingerprint, first.fingerprint) << broken;
-    EXPECT_EQ(read_file(again.train_shard), train) << broken;
-    EXPECT_EQ(read_file(*again.eval_shard), eval) << broken;
-    EXPECT_EQ(read_file(again.tokenizer_model), model) << broken;
-  };
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "cache")) {
-    if (entry.is_regular_file() && entry.path().parent_path().filename() != "locks")
-      files.push_back(entry.path());
-  }
-  EXPECT_EQ(files.size(), 9U);
-  for (const fs::path& file : files) {
-    const std::string bytes = read_file(file);
-    fs::remove(file);
-    check(file);
-    write_file_atomic(file, bytes.substr(0, bytes.size() / 2));
-    check(file);
-    write_file_atomic(file, "");
-    check(file);
-    write_file_atomic(file, "{}");
-    check(file);
-    write_file_atomic(file, std::string(bytes.size(), 'x'));
-    check(file);
-    std::string flipped = bytes;
-    flipped[bytes.size() / 2] ^= 1;
-    write_file_atomic(file, flipped);
-    check(file);
-  }
-  fs::remove_all(folder_ / "cache/shards");
-  check("shards");
-  fs::remove_all(folder_ / "cache/tokenizers");
-  check("tokenizers");
-}
-
-// Caches that were made before the blocks of shards had checksums.
-TEST_F(Prepare, MissingChecksumsOfBlocksAreMadeWithoutReadingText) {
-  const PreparedData first = prepare();
-  const fs::path sums = block_sums_path(first.train_shard);
-  const std::string bytes = read_file(sums);
-  const auto time = fs::last_write_time(first.train_shard);
-  fs::remove(sums);
-  prepare();
-  EXPECT_EQ(read_file(sums), bytes);
-  EXPECT_EQ(fs::last_write_time(first.train_shard), time) << "the shard stays";
-}
-
-TEST_F(Prepare, FilesByFormatAreSaidAgainAtACachedStart) {
-  const auto said = [&] {
-    ::testing::internal::CaptureStderr();
-    prepare();
-    return ::testing::internal::GetCapturedStderr();
-  };
-  const std::string before = said();
-  const size_t begin = before.find("; ", before.find("train and held-out text: ")) + 2;
-  const std::string formats = before.substr(begin, before.find(')', begin) + 1 - begin);
-  expect_contains(formats, " files as ");
-  EXPECT_EQ(before.find("prepared before"), std::string::npos);
-  expect_contains(said(), "prepared before: data.train " + formats + "\n");
-}
-
-// A sample of all bits; what is read must never be trusted.
-TEST_F(Prepare, AFlippedBitInTheCacheChangesNothing) {
-  config_.data.train = {{folder_.str("corpus/[0-2]/*"), 1.0}, {folder_.str("corpus/[3-5]/*"), 1.0}};
-  const PreparedData first = prepare();
-  ASSERT_EQ(first.sources.size(), 2U);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "cache"))
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  ASSERT_EQ(files.size(), 2U);
-  for (const fs::path& file : files) {
-    const std::string bytes = read_file(file);
-    for (size_t bit = 3; bit < 8 * bytes.size(); bit += 41) {
-      std::string damaged = bytes;
-      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
-      testing::replace_file(file, damaged);
-      ::testing::internal::CaptureStderr();
-      const PreparedData again = prepare();
-      const std::string said = ::testing::internal::GetCapturedStderr();
-      expect_contains(said, "is broken and made anew");
-      expect_contains(said, file.native());
-      ASSERT_EQ(again.fingerprint, first.fingerprint) << file << " bit " << bit;
-      ASSERT_EQ(again.train_documents, first.train_documents) << file << " bit " << bit;
-      ASSERT_EQ(again.train_tokens, first.train_tokens) << file << " bit " << bit;
-      ASSERT_EQ(again.train_bytes, first.train_bytes) << file << " bit " << bit;
-      ASSERT_EQ(again.eval_documents, first.eval_documents) << file << " bit " << bit;
-      ASSERT_EQ(again.eval_bytes, first.eval_bytes) << file << " bit " << bit;
-      ASSERT_EQ(again.sources.size(), 2U) << file << " bit " << bit;
-      for (size_t i = 0; i < 2; ++i) {
-        ASSERT_EQ(again.sources[i].first_document, first.sources[i].first_document);
-        ASSERT_EQ(again.sources[i].source, first.sources[i].source);
-      }
-      EXPECT_EQ(read_file(file), bytes) << "made anew";
-    }
-  }
-}
-
-TEST_F(Prepare, TwoProcessesAtOnceMakeOneGoodCache) {
-  config_.tokenizer.model.reset();
-  config_.tokenizer.train.vocab_size = 300;
-  for (int i = 60; i < 400; ++i) write_document(i);
-  std::vector<pid_t> children;
-  for (int i = 0; i < 3; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int code = 1;
-      try {
-        const PreparedData data = prepare_data(config_, 2);
-        code = TokenShard(data.train_shard, true).num_documents() == data.train_documents ? 0 : 2;
-      } catch (...) {  // the code says it
-      }
-      ::_exit(code);
-    }
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  }
-  scramble_unnoticed();
-  EXPECT_EQ(prepare().train_documents, TokenShard(prepare().train_shard, true).num_documents());
-  int shards = 0;
-  for (const auto& entry : fs::directory_iterator(folder_ / "cache/shards"))
-    shards += entry.is_directory() ? 1 : 0;
-  EXPECT_EQ(shards, 1);
-}
-
 TEST_F(Prepare, TheTokenizerIsTrainedOnTheTrainingTextAlone) {
   config_.tokenizer.model.reset();
   config_.tokenizer.train.vocab_size = 300;
+  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kByteBpe}) {
+    config_.tokenizer.train.type = type;
+    const PreparedData data = prepare();
+    const Tokenizer tokenizer = Tokenizer::load(data.tokenizer_model);
+    const std::vector<std::string> train = texts_of(data.train_shard, tokenizer);
+    EXPECT_EQ(train_tokenizer(config_.tokenizer,
+                              [&](const TextSink& add) {
+                                for (const std::string& text : train) add(text);
+                              }),
+              tokenizer.files());
+  }
+}
+
+// BOS before a text is a part of tokenizer.json, so that it is another one without.
+TEST_F(Prepare, AByteBpeTokenizerIsCachedWithAllThatItDependsOn) {
+  config_.tokenizer.model.reset();
+  config_.tokenizer.train.vocab_size = 300;
+  config_.tokenizer.train.type = TokenizerType::kByteBpe;
   const PreparedData data = prepare();
-  const std::string model = read_file(data.tokenizer_model);
-  const Tokenizer tokenizer(model, "trained");
-  std::vector<std::string> train = texts_of(data.train_shard, tokenizer);
-  EXPECT_EQ(train_tokenizer(config_.tokenizer.train,
-                            [&](const TextSink& add) {
-                              for (const std::string& text : train) add(text);
-                            }),
-            model);
+  EXPECT_EQ(data.tokenizer_model.filename(), "tokenizer.json");
+  EXPECT_TRUE(Tokenizer::load(data.tokenizer_model).adds_bos());
+  config_.tokenizer.add_bos = false;
+  const PreparedData without = prepare_data(config_, 2);
+  EXPECT_NE(without.tokenizer_model, data.tokenizer_model);
+  EXPECT_NE(without.fingerprint, data.fingerprint);
+  EXPECT_FALSE(Tokenizer::load(without.tokenizer_model).adds_bos());
+  config_.tokenizer.add_bos = true;
+  const std::string json = read_file(data.tokenizer_model);
+  const fs::path specials = data.tokenizer_model.parent_path() / "special_tokens_map.json";
+  for (const fs::path& damaged : {data.tokenizer_model, specials}) {
+    const std::string bytes = read_file(damaged);
+    testing::replace_file(damaged, bytes.substr(0, bytes.size() - 9));
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(prepare().fingerprint, data.fingerprint);
+    expect_contains(::testing::internal::GetCapturedStderr(), "is broken and made anew");
+    EXPECT_EQ(read_file(damaged), bytes) << damaged;
+  }
+  fs::remove(specials);
+  EXPECT_EQ(prepare().fingerprint, data.fingerprint);
+  EXPECT_EQ(Tokenizer::load(data.tokenizer_model).eos_id(), 1);
+  scramble_unnoticed();
+  EXPECT_EQ(prepare().fingerprint, data.fingerprint) << "no text is read";
 }
 
 TEST_F(Prepare, TheTokenizerSampleIsBoundedAndDoesNotDependOnTheSeed) {
@@ -453,18 +273,89 @@ TEST_F(Prepare, InvalidUtf8IsReadAsReplacementCharacters) {
   EXPECT_EQ(tokenizer_.decode({ids.begin() + 1, ids.end() - 1}), "bad \xEF\xBF\xBD byte");
 }
 
+// 64 KiB of gzip that become a document of 64 MiB, and one of an exact size in each format.
+TEST_F(Prepare, ADocumentAboveTheLimitIsRefusedByName) {
+  config_.data.max_document = 1 << 20;
+  config_.data.eval_fraction = 0;
+  const std::string bomb = testing::compressed(std::string(64 << 20, 'a'), Compression::kGzip);
+  ASSERT_LT(bomb.size(), 128U << 10);
+  const std::string fits(1 << 20, 'b');
+  const auto as_json = [](const std::string& text) { return "{\"text\":\"" + text + "\"}\n"; };
+  const auto as_table = [](const std::string& text) {
+    return testing::parquet_bytes(*testing::table_of({"small", text}));
+  };
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"bomb.txt.gz", bomb},
+      {"bomb.jsonl.gz", bomb},
+      {"large.txt", fits + "b"},
+      {"large.jsonl", as_json("small") + as_json(fits)},
+      {"large.parquet", as_table(fits + "b")}};
+  for (const auto& [name, bytes] : refused) {
+    config_.data.train = {{folder_.write("files/" + name, bytes).native(), 1.0}};
+    const std::string message = error_of(ErrorKind::kData, [&] { prepare(); });
+    expect_contains(message, name);
+    expect_contains(message, "more than 1.0 MiB (data.max_document)");
+    const auto evaluate = [&] {
+      tokenize_paths({folder_.str("files/" + name)}, config_.data, kTokenizerModel, true, true,
+                     folder_ / "loose.bin");
+    };
+    expect_contains(error_of(ErrorKind::kData, evaluate), name);
+  }
+  const std::vector<std::pair<std::string, std::string>> taken = {
+      {"exact.txt", fits},
+      {"exact.jsonl", as_json(fits.substr(11))},
+      {"exact.parquet", as_table(fits)}};
+  for (const auto& [name, bytes] : taken) {
+    config_.data.train = {{folder_.write("files/" + name, bytes).native(), 1.0}};
+    EXPECT_GT(prepare().train_tokens, 0) << name;
+  }
+}
+
+// The limit decides what is refused and nothing else.
+TEST_F(Prepare, TheLimitOfADocumentIsNoPartOfTheFingerprint) {
+  const PreparedData first = prepare();
+  config_.data.max_document = 100'000;
+  config_.data.cache_dir = folder_.str("cache2");
+  EXPECT_EQ(prepare().fingerprint, first.fingerprint);
+}
+
+TEST_F(Prepare, MemoryThatRunsOutNamesTheFile) {
+  const std::string text(80 << 20, 'a');
+  testing::ParquetOptions as_one_page;
+  as_one_page.dictionary = false;
+  as_one_page.compression = arrow::Compression::ZSTD;
+  const std::vector<std::pair<std::string, std::string>> bombs = {
+      {"bomb.txt.gz", testing::compressed(text, Compression::kGzip)},
+      {"bomb.parquet", testing::parquet_bytes(*testing::table_of({text}), as_one_page)}};
+  for (const auto& [name, bytes] : bombs) {
+    config_.data.train = {{folder_.write("files/" + name, bytes).native(), 1.0}};
+    const auto prepare_in_little_memory = [&] {
+      if (!testing::limit_addresses(uint64_t{64} << 20)) return 1;
+      try {
+        prepare(1);
+      } catch (const Error& error) {
+        const std::string message = error.what();
+        const bool named = message.find(name) != std::string::npos &&
+                           message.find("data.max_document") != std::string::npos;
+        return error.kind() == ErrorKind::kMemory && named ? 0 : 2;
+      }
+      return 3;
+    };
+    EXPECT_EQ(testing::exit_code_of(prepare_in_little_memory), 0) << name;
+  }
+}
+
 TEST_F(Prepare, TokenizePaths) {
   folder_.write("odd.jsonl", "{\"text\": \"from json\"}\n");
   const fs::path shard = folder_ / "loose.bin";
-  tokenize_paths({folder_.str("odd.jsonl"), folder_.str("corpus/0")}, DataFormat::kAuto, "text",
-                 kTokenizerModel, true, true, shard);
+  tokenize_paths({folder_.str("odd.jsonl"), folder_.str("corpus/0")}, DataConfig(), kTokenizerModel,
+                 true, true, shard);
   std::vector<std::string> expected;
   for (int i = 0; i < 10; ++i) expected.push_back(text(i));
   expected.emplace_back("from json");
   EXPECT_EQ(texts_of(shard, tokenizer_), expected);
   error_of(ErrorKind::kUsage, [&] {
-    tokenize_paths({folder_.str("nothing")}, DataFormat::kAuto, "text", kTokenizerModel, true, true,
-                   shard);
+    tokenize_paths({folder_.str("nothing")}, DataConfig(), kTokenizerModel, true, true, shard);
   });
 }
 

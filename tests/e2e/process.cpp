@@ -14,14 +14,12 @@
 #include <ostream>
 #include <thread>
 
+#include "base/elapsed.h"
+
 namespace lmtrain::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 std::string content(int fd) {
   std::string text;

@@ -211,4 +211,21 @@ RunDir train(const std::string& config, const fs::path& folder) {
   return RunDir(folder);
 }
 
+ProcessResult resume(const RunDir& run) { return lmtrain({"resume", run.path()}); }
+
+std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      files[std::filesystem::relative(entry.path(), folder)] = read_text(entry.path());
+  }
+  return files;
+}
+
+std::vector<std::string> field_names(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  return names;
+}
+
 }  // namespace lmtrain::testing

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -85,6 +86,13 @@ std::string difference(const RunDir& actual, const RunDir& expected);
 // Starts `lmtrain train`, which must end with exit code 0.
 RunDir train(const std::string& config, const std::filesystem::path& folder);
 
+// `lmtrain resume` of a run.
+ProcessResult resume(const RunDir& run);
+
 std::string read_text(const std::filesystem::path& path);
+// Every file of a folder with its content, by its path in the folder.
+std::map<std::string, std::string> contents(const std::filesystem::path& folder);
+// The names of the fields of an object, in order.
+std::vector<std::string> field_names(const Json& object);
 
 }  // namespace lmtrain::testing

@@ -1,20 +1,22 @@
-// As much of CUDA as src/ops/*.cu uses, on a CPU and without a toolkit, so that the kernels' own
-// source is tested on machines without a GPU.
+// As much of CUDA as src/kernels/cuda/*.cu uses, on a CPU and without a toolkit, so that the
+// kernels' own source is tested on machines without a GPU.
 //
-// translate.cmake turns `kernel<<<...>>>(...)` into `emulation::launch(kernel, ...)(...)`, and
-// shared memory into static memory that the emulator poisons before each block; all else is
-// compiled as it stands. Blocks run one after another; the threads of a block are fibers
-// (emulator.cpp): a warp runs until all of it waits at a barrier, then the next, in ascending or in
-// descending order, so a kernel that lacks a barrier gives different results. A shuffle or barrier
-// that not all threads reach ends the test, and so does a word that is not aligned
-// (CMakeLists.txt). What this cannot show: the order of memory accesses inside a warp, limits of
-// registers, speed.
+// translate.cmake turns `kernel<<<...>>>(...)` into `emulation::launch(name, kernel, ...)(...)`,
+// and shared memory into static objects that the emulator poisons before each block, and whose bank
+// conflicts it counts (shared_memory.h); all else is compiled as it stands. Blocks run one after
+// another; the threads of a block are fibers (emulator.cpp): a warp runs until all of it waits at a
+// barrier, then the next, in ascending or in descending order, so a kernel that lacks a barrier
+// gives different results. A shuffle or barrier that not all threads reach ends the test, and so
+// does a word that is not aligned (CMakeLists.txt). What this cannot show: the order of memory
+// accesses inside a warp, limits of registers, speed.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+
+#include "shared_memory.h"
 
 #define __global__
 #define __device__
@@ -86,17 +88,9 @@ namespace emulation {
 // Whether the threads of a block take turns from the last to the first.
 void set_descending(bool descending);
 
-// At once, or into the graph that is captured from the stream.
-void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+// At once, or into the graph that is captured from the stream. `name`: of the kernel, a constant.
+void queue(const char* name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
            const std::function<void()>& thread);
-
-// Shared memory of a kernel, from where it is first seen on: every byte is 0xFF when a block
-// begins, which makes floating-point numbers NaN and integers -1, as nothing is there that could be
-// read.
-class SharedMemory {
- public:
-  SharedMemory(void* first, size_t bytes);
-};
 
 // Waits for the threads of the block, or of the warp.
 void wait_for_block();
@@ -106,10 +100,10 @@ uint64_t* exchange();
 int thread_in_block();
 
 template <class... Parameters>
-auto launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-            cudaStream_t stream) {
+auto launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+            size_t shared_bytes, cudaStream_t stream) {
   return [=](auto... arguments) {
-    queue(grid, block, shared_bytes, stream,
+    queue(name, grid, block, shared_bytes, stream,
           [=] { kernel(static_cast<Parameters>(arguments)...); });
   };
 }

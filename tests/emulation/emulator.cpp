@@ -108,8 +108,10 @@ void run_warp(int begin, int end, dim3 block) {
       if (fibers[current].state != State::kReady) continue;
       const auto thread = static_cast<unsigned>(current);
       threadIdx = {thread % block.x, thread / block.x};
+      begin_thread(current - begin);
       give_turn(fibers[current]);
     }
+    end_turn_of_warp();
   } while (release_if_all_wait(begin, end, State::kWaitsForWarp));
 }
 
@@ -135,7 +137,8 @@ void run_block(dim3 block) {
   }
 }
 
-void run(dim3 grid, dim3 block, const std::function<void()>& thread) {
+void run(const char* name, dim3 grid, dim3 block, const std::function<void()>& thread) {
+  begin_kernel(name);
   gridDim = grid;
   blockDim = block;
   num_threads = static_cast<int>(block.x * block.y);
@@ -150,14 +153,18 @@ void run(dim3 grid, dim3 block, const std::function<void()>& thread) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(void* first, size_t bytes) {
+void poison_before_blocks(void* first, size_t bytes) {
   shared_memory.emplace_back(first, bytes);
   poison(shared_memory.back());
 }
 
+void check_index(const Index& i, size_t count) {
+  if (i.value < 0 || static_cast<size_t>(i.value) >= count) fail("an index out of shared memory");
+}
+
 void set_descending(bool descending) { from_last = descending; }
 
-void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+void queue(const char* name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
            const std::function<void()>& thread) {
   const bool captured = capture && stream == captured_stream;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -168,9 +175,9 @@ void queue(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
     return;
   }
   if (captured) {
-    capture->kernels.push_back([=] { run(grid, block, thread); });
+    capture->kernels.push_back([=] { run(name, grid, block, thread); });
   } else {
-    run(grid, block, thread);
+    run(name, grid, block, thread);
   }
 }
 

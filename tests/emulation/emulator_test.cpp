@@ -11,8 +11,7 @@ namespace {
 // As translate.cmake makes it of a kernel that reads its shared memory in every block and writes it
 // in the first alone.
 void reads_what_another_block_wrote(float* out) {
-  static float shared[2];
-  static const emulation::SharedMemory memory(shared, sizeof shared);
+  static emulation::Shared<float[2]> shared;
   if (blockIdx.x == 0) shared[threadIdx.x] = 1;
   __syncthreads();
   out[blockIdx.x] = shared[1 - threadIdx.x];
@@ -20,7 +19,7 @@ void reads_what_another_block_wrote(float* out) {
 
 TEST(Emulator, SharedMemoryHoldsNothingWhenABlockBegins) {
   float out[3] = {};
-  emulation::launch(reads_what_another_block_wrote, 3, 2, 0, nullptr)(out);
+  emulation::launch("test", reads_what_another_block_wrote, 3, 2, 0, nullptr)(out);
   EXPECT_EQ(out[0], 1);
   EXPECT_TRUE(std::isnan(out[1]));
   EXPECT_TRUE(std::isnan(out[2]));

@@ -143,13 +143,13 @@ TEST(Graph, CrossEntropyTakesItsScaleFromMemory) {
 TEST(Graph, ACaptureThatFailsIsAnErrorAndLeavesNothing) {
   cuda::begin_capture(kStream);
   emulation::launch(
-      +[](int) {}, 1, 2048, 0, kStream)(0);
+      "test", +[](int) {}, 1, 2048, 0, kStream)(0);
   EXPECT_THROW(cuda::check_launch("none"), Error);
   EXPECT_THROW(cuda::end_capture(kStream), Error);
   EXPECT_NO_THROW(cuda::check_launch("none"));
   int done = 0;
   emulation::launch(
-      +[](int* flag) { *flag = 1; }, 1, 1, 0, kStream)(&done);
+      "test", +[](int* flag) { *flag = 1; }, 1, 1, 0, kStream)(&done);
   EXPECT_EQ(done, 1);  // at once: no capture is under way
 }
 

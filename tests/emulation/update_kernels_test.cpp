@@ -168,7 +168,7 @@ TEST(SumOfSquares, IsThatOfEveryElement) {
   for (const int64_t count : kCounts) {
     in_every_way([&](int64_t shift) {
       Array<float> x(count, shift);
-      std::vector<double> partial(cuda::kSumOfSquaresPartials);
+      std::vector<double> partial(cuda::kSumOfSquaresPartials, NAN);
       double result = NAN, expected = 0;
       x.fill(1);
       for (const double value : x.values()) expected += value * value;
@@ -186,7 +186,7 @@ TEST(SumOfSquares, IsThatOfEveryElement) {
 
 TEST(Launching, AConfigurationOutOfLimitsIsAnError) {
   emulation::launch(
-      +[](int) {}, 1, 2048, 0, nullptr)(0);
+      "test", +[](int) {}, 1, 2048, 0, nullptr)(0);
   EXPECT_THROW(cuda::check_launch("none"), Error);
   EXPECT_NO_THROW(cuda::check_launch("none"));
   EXPECT_TRUE(cuda::serves_current_device());
@@ -199,7 +199,7 @@ TEST(EmulatorDeathTest, ABarrierThatNotAllReachEndsTheTest) {
   const auto some_wait = +[](int) {
     if (threadIdx.x < 3) __syncthreads();
   };
-  EXPECT_DEATH(emulation::launch(some_wait, 1, 64, 0, nullptr)(0), "others have returned");
+  EXPECT_DEATH(emulation::launch("test", some_wait, 1, 64, 0, nullptr)(0), "others have returned");
   const auto some_shuffle = +[](int) {
     if (threadIdx.x % 2 == 0) {
       __shfl_xor_sync(0xFFFFFFFFU, 1.0F, 1);
@@ -207,7 +207,7 @@ TEST(EmulatorDeathTest, ABarrierThatNotAllReachEndsTheTest) {
       __syncthreads();
     }
   };
-  EXPECT_DEATH(emulation::launch(some_shuffle, 1, 64, 0, nullptr)(0), "what never comes");
+  EXPECT_DEATH(emulation::launch("test", some_shuffle, 1, 64, 0, nullptr)(0), "what never comes");
 }
 
 TEST(Emulator, AMissingBarrierGivesOtherResultsInTheOtherOrder) {
@@ -220,7 +220,7 @@ TEST(Emulator, AMissingBarrierGivesOtherResultsInTheOtherOrder) {
   for (const bool descending : {false, true}) {
     emulation::set_descending(descending);
     shared = 0;
-    emulation::launch(race, 1, 32, 0, nullptr)(0);
+    emulation::launch("test", race, 1, 32, 0, nullptr)(0);
     results[descending] = seen;
   }
   emulation::set_descending(false);

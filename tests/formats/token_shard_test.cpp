@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -244,6 +246,41 @@ TEST(TokenShardBlocks, AShardCutShortIsAnError) {
   const std::string of_tokens = error_of(ErrorKind::kData, [&] { shard.read_tokens(20'000, ids); });
   EXPECT_NE(of_tokens.find("was cut short"), std::string::npos) << of_tokens;
   error_of(ErrorKind::kData, [&] { shard.document_size(399); });
+}
+
+TEST(TokenShard, WrittenToWhileItIsOpenIsAnError) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(12);
+  const fs::path path = folder / "shard";
+  write_shard(path, random_documents(random, 400, 1000), 1000);
+  const std::string whole = read_file(path);
+  const auto index = static_cast<uint64_t>(whole.size() - 400 * 16);
+  const TokenShard shard(path, false);
+  shard.require_unchanged();
+  const auto time = fs::last_write_time(path);
+  // Where its time is set back, an index that contradicts itself still shows.
+  overwrite_file(path, index + 16 * 7, std::string(16, '\xFF'));
+  fs::last_write_time(path, time);
+  shard.require_unchanged();
+  std::vector<int32_t> ids(10);
+  const auto expect_index = [&](const std::function<void()>& request) {
+    const std::string said = error_of(ErrorKind::kData, request);
+    EXPECT_NE(said.find(path.string() + ": its index was written to"), std::string::npos) << said;
+  };
+  expect_index([&] { shard.document_end(7); });
+  expect_index([&] { shard.document_begin(8); });
+  expect_index([&] { shard.read_tokens(shard.num_tokens() - 5, ids); });
+  // Else its time shows.
+  overwrite_file(path, 0, whole);
+  fs::last_write_time(path, time + std::chrono::seconds(1));
+  const std::string said = error_of(ErrorKind::kData, [&] { shard.require_unchanged(); });
+  EXPECT_NE(said.find("was written to since it was opened"), std::string::npos) << said;
+  // One that was replaced or removed stays as it was opened.
+  fs::rename(path, folder / "old");
+  testing::replace_file(path, "another");
+  shard.require_unchanged();
+  fs::remove(path);
+  shard.require_unchanged();
 }
 
 // Those of caches that were made before there were any.

@@ -15,8 +15,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import bench_processes  # noqa: E402
 import gpu_benchmarks  # noqa: E402
 import gpu_check  # noqa: E402
+import gpu_processes  # noqa: E402
 import gpu_programs  # noqa: E402
 import gpu_report  # noqa: E402
+import gpu_training  # noqa: E402
 
 
 class Case(unittest.TestCase):
@@ -205,6 +207,42 @@ class Tools(Case):
         self.assertEqual(gpu_programs.counters_of(text), [
             ("void b<float> (1, 1, 1)", {"nanoseconds": 2000.0, "registers": 32.0}), ("void a<float> (1, 1, 1)", {"nanoseconds": 1000.0}),
         ])
+
+
+class Processes(Case):
+    """gpu_processes.py with a script in the place of lmtrain, which writes a loss a step."""
+
+    def compare(self, loss, says="", gpus=1, code=0):
+        self.script("lmtrain", f"""
+while [ "$1" != --run-dir ]; do shift; done
+mkdir -p "$2"
+for step in $(seq {gpu_training.STEPS}); do printf '{{"step": %s, "loss": %s}}\\n' $step {loss}; done >"$2/metrics.jsonl"
+if [ "$WORLD_SIZE$RANK" = 20 ]; then echo "{says}" >&2; fi
+exit {code}
+""")
+        self.script("nvidia-smi", "\n".join(f"echo 'GPU {i}: a stand-in'" for i in range(gpus)))
+        path, os.environ["PATH"] = os.environ["PATH"], self.folder + ":" + os.environ["PATH"]
+        try:
+            context = self.context()
+            context.lmtrain, context.device = self.path("lmtrain"), "cuda"
+            gpu_processes.compare_processes(context)
+        finally:
+            os.environ["PATH"] = path
+        [row] = self.read("report.json")["rows"]
+        os.remove(self.path("report.json"))
+        return row
+
+    def test_two_processes_on_one_gpu_go_past_nccl_and_say_so(self):
+        said = "warning: the processes " + gpu_processes.PAST_NCCL
+        self.assertEqual(self.compare("2.5", said)["result"], "pass")
+        self.assertEqual(self.compare("2.5")["result"], "fail")
+        self.assertEqual(self.compare("2.5", said, gpus=2)["result"], "fail")
+        self.assertEqual(self.compare("2.5", gpus=2)["result"], "pass")
+
+    def test_losses_that_differ_and_processes_that_fail_are_failures(self):
+        row = self.compare("$WORLD_SIZE", gpus=2)
+        self.assertEqual((row["result"], row["differing_steps"]), ("fail", gpu_training.STEPS))
+        self.assertEqual(self.compare("2.5", gpus=2, code=3)["result"], "fail")
 
 
 if __name__ == "__main__":

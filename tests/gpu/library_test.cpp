@@ -1,6 +1,7 @@
 // What lmtrain takes from libtorch_cuda.so by name: it must be there, with or without a driver.
 // Skips itself where the CUDA wheels are not set up.
 #include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
@@ -19,6 +20,10 @@ TEST(GpuLibrary, BringsHooksAndAllocator) {
   EXPECT_TRUE(hooks.hasCuDNN());
   EXPECT_GE(hooks.versionCuDNN(), 91500);  // from there on ATen takes cuDNN's attention on Hopper
   EXPECT_NE(dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(at::kCUDA)), nullptr);
+  // ops/weight_gradient.cpp
+  const auto addmm = c10::Dispatcher::singleton().findSchema({"aten::addmm", "dtype_out"});
+  ASSERT_TRUE(addmm.has_value());
+  EXPECT_TRUE(addmm->hasKernelForDispatchKey(c10::DispatchKey::CUDA));
 }
 
 }  // namespace

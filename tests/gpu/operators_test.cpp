@@ -4,6 +4,7 @@
 
 #include "device/dispatch.h"
 #include "gpu.h"
+#include "ops/weight_gradient.h"
 #include "support/operator_check.h"
 
 namespace lmtrain {
@@ -70,6 +71,27 @@ TEST(GpuDevice, HostBuffersArePageLocked) {
   EXPECT_TRUE(locked.is_pinned());
   locked.copy_(buffer);
   EXPECT_TRUE(same_bits(locked.to(*device, /*non_blocking=*/true).cpu(), buffer));
+}
+
+// Sums of products of 16-bit numbers that are never rounded to 16 bits.
+TEST(GpuOperators, AddProductAddsInFp32) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  constexpr int64_t kPositions = 1000, kIn = 256, kOut = 192;
+  for (const at::ScalarType dtype : kDtypes) {
+    SCOPED_TRACE(at::toString(dtype));
+    const at::Tensor x = random_tensor({kPositions, kIn}, 1, dtype);
+    const at::Tensor dy = random_tensor({kPositions, kOut}, 2, dtype) / 32;
+    const at::Tensor product = dy.t().to(at::kDouble).matmul(x.to(at::kDouble));
+    const at::Tensor sum = at::full({kOut, kIn}, NAN, at::TensorOptions(*device));
+    add_product(dy.to(*device).t(), x.to(*device), sum, /*first=*/true);
+    EXPECT_LT(testing::largest_difference(sum.cpu(), product), 1e-5);
+    const at::Tensor once = sum.clone();
+    add_product(dy.to(*device).t(), x.to(*device), sum, /*first=*/false);
+    EXPECT_LT(testing::largest_difference(sum.cpu(), 2 * product), 1e-5);
+    add_product(dy.to(*device).t(), x.to(*device), sum, /*first=*/true);
+    EXPECT_TRUE(same_bits(sum.cpu(), once.cpu()));
+  }
 }
 
 TEST(GpuOperators, AddRmsNorm) {

@@ -83,6 +83,7 @@ FILENAME ~ /CMakeLists\.txt$/ {
   else if (first == "CLI") name = "CLI11"
   else if (first ~ /^(arrow|parquet)$/) name = "arrow"
   else if (path ~ /^sentencepiece/) name = "sentencepiece"
+  else if (path ~ /^(pcre2|utf8proc)\.h$/) { name = path; sub(/\.h$/, "", name) }
   else if (quoted) { complain("not a path from the root of src: \"" path "\""); next }
   if (name == "") next
   if (!((folder, name) in library)) complain(folder " may not include " name " (" path ")")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_layers.sh and check_docs.sh must see what they are for: each fault below is put alone into a copy of the tree, and must be
+# check_layers.sh, check_docs.sh and check_tree.sh must see what they are for: each fault below is put alone into a copy of the tree, and must be
 # the one thing reported.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -114,4 +114,26 @@ expect_in_docs "a test that is not there" links $'`Suite.Test` `Other/Suite.Test
 expect_in_docs "good links" links $'[b](docs/files.md#map) `src/base/file.cpp` `src/FOLDER/*.h` [w](https://example.org)\n' ''
 expect_in_docs "a file that is not on the map" map '' 'no line for src/base/other.h'
 expect_in_docs "a file that is only on the map" map '' 'src/base/file is listed and not there'
+# expect_in_tree NAME LINES FILES TYPE MESSAGE: a tree with a file of so many lines, a folder of so many files and a second type of
+# that name gives MESSAGE; an empty one: no complaint.
+expect_in_tree() {
+  local report passes=no i
+  rm -rf "$work/tree"
+  mkdir -p "$work/tree/src/base" "$work/tree/tests/e2e"
+  printf 'struct First {\n};\n' >"$work/tree/src/base/first.h"
+  printf 'namespace {\nclass %s : public First {};\n}\n' "$4" >"$work/tree/src/base/second.cpp"
+  yes '// a line' | head -n "$2" >"$work/tree/src/base/long.cpp" || true
+  for ((i = 0; i < $3; ++i)); do touch "$work/tree/tests/e2e/$i.txt"; done
+  report=$("$here/check_tree.sh" "$work/tree") && passes=yes
+  if [ -z "$5" ] && [ "$passes" = yes ] || { [ -n "$5" ] && [ "$passes" = no ] && grep -qF "$5" <<<"$report"; }; then
+    echo "ok   $1"
+    return
+  fi
+  printf 'FAIL %s: expected "%s", got\n%s\n' "$1" "$5" "$report"
+  failures=$((failures + 1))
+}
+expect_in_tree "a tree within its limits" 400 28 Second ''
+expect_in_tree "a file that is too long" 401 28 Second 'src/base/long.cpp: 401 lines'
+expect_in_tree "a folder with too many files" 400 29 Second 'tests/e2e: 29 files'
+expect_in_tree "a type name twice" 400 28 First 'First is the name of several types: src/base/first.h src/base/second.cpp'
 [ "$failures" -eq 0 ] || { echo "$failures faults were not noticed"; exit 1; }

@@ -1,4 +1,4 @@
-// Activation checkpointing: the same bits, in less memory.
+// Activation checkpointing, and gradients summed by products: the same bits, in less memory.
 #include "model/activation_checkpointing.h"
 
 #include <c10/core/Allocator.h>
@@ -55,6 +55,7 @@ struct Case {
   at::ScalarType dtype = at::kFloat;
   bool tied = true;
   std::vector<int32_t> segments = {};
+  bool sum_by_products = false;
 };
 
 Result step(const Case& test, bool checkpointing) {
@@ -63,6 +64,7 @@ Result step(const Case& test, bool checkpointing) {
   Parameters parameters(ParameterLayout(config, kVocabulary), test.dtype, at::kCPU);
   parameters.initialize(/*seed=*/5, /*initializer_range=*/0.2);
   Llama llama(config, parameters, kLength, test.compile);
+  llama.sum_by_products(test.sum_by_products);
   const at::Tensor ids = random_integers(0, kVocabulary, {kRows, kLength}, 1);
   const at::Tensor targets = random_integers(0, kVocabulary, {kRows, kLength}, 2);
   Result result;
@@ -98,6 +100,25 @@ TEST(Recompute, SameBitsInLessMemory) {
     EXPECT_LT(computed_again.peak, kept.peak / 2) << name_of(test.compile) << test.dtype;
     EXPECT_GT(computed_again.peak, 0);
   }
+}
+
+// Gradients that products add to the sum (ops/weight_gradient.h), as on a GPU: the same bits, but
+// for weights that two operators read.
+TEST(SumsByProducts, HaveTheBitsOfSumsAfterTheBackward) {
+  bool saves_memory = false;  // not where the head's logits are the peak
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const bool checkpointing : {false, true}) {
+      Case test{CompileMode::kScript, dtype, /*tied=*/false};
+      const Result after = step(test, checkpointing);
+      test.sum_by_products = true;
+      const Result by_products = step(test, checkpointing);
+      EXPECT_TRUE(same_bits(by_products.gradient, after.gradient));
+      EXPECT_TRUE(same_bits(by_products.loss, after.loss));
+      EXPECT_LE(by_products.peak, after.peak);
+      saves_memory = saves_memory || by_products.peak < after.peak;
+    }
+  }
+  EXPECT_TRUE(saves_memory);
 }
 
 // What a layer keeps is its input; what it computes in between is gone until the backward.

@@ -134,7 +134,11 @@ Training::Make muon_in(at::ScalarType dtype) {
 
 // The exact rule whatever this processor would iterate in.
 Training::Make maker(const Golden& golden, at::ScalarType dtype) {
-  if (golden.config.type != OptimizerType::kMuon) return make_optimizer;
+  if (golden.config.type != OptimizerType::kMuon) {
+    return [](const OptimizerConfig& config, Parameters& parameters) {
+      return make_optimizer(config, parameters);
+    };
+  }
   return muon_in(dtype == at::kDouble ? at::kDouble : at::kFloat);
 }
 

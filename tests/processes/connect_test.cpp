@@ -63,6 +63,45 @@ TEST_P(Exchanges, BroadcastAndGather) {
   });
 }
 
+TEST_P(Exchanges, RangesAreSummedAndGathered) {
+  const int count = GetParam();
+  constexpr int64_t kSize = 10'001;
+  at::Tensor expected = at::zeros({kSize}, at::kDouble);
+  for (int rank = 0; rank < count; ++rank) expected += values_of(rank, kSize).to(at::kDouble);
+  const std::vector<ElementRange> ranges = even_ranges(kSize, count);
+  std::vector<at::Tensor> sums(static_cast<size_t>(count));
+  as_ranks(count, [&](Processes& processes) {
+    const at::Tensor flat = values_of(processes.rank(), kSize);
+    processes.sum_ranges(flat, ranges);
+    processes.gather_ranges(flat, ranges);
+    sums[static_cast<size_t>(processes.rank())] = flat;
+    const at::Tensor working = at::full({kSize}, processes.rank(), at::kBFloat16);
+    processes.gather_ranges(working, ranges);
+    for (int rank = 0; rank < count; ++rank) {
+      const at::Tensor part = ranges[static_cast<size_t>(rank)].of(working);
+      EXPECT_TRUE(at::equal(part, at::full_like(part, rank)));
+    }
+  });
+  for (const at::Tensor& sum : sums) {
+    EXPECT_TRUE(at::equal(sum, sums[0]));
+    EXPECT_TRUE(at::allclose(sum.to(at::kDouble), expected, 1e-4, 1e-3));
+  }
+}
+
+TEST_P(Exchanges, ATensorIsPassedFromOneToAnother) {
+  const int last = GetParam() - 1;
+  as_ranks(GetParam(), [&](Processes& processes) {
+    at::Tensor values;
+    if (processes.rank() == last) values = values_of(last, 12).view({3, 4}).t();  // not contiguous
+    if (processes.is_first()) values = at::zeros({4, 3});
+    processes.pass(values, last, 0);
+    if (processes.is_first()) {
+      EXPECT_TRUE(at::equal(values, values_of(last, 12).view({3, 4}).t()));
+    }
+    processes.pass(values, 0, 0);
+  });
+}
+
 TEST_P(Exchanges, TellingAndMeeting) {
   const int count = GetParam();
   std::atomic<int> came = 0;
@@ -92,7 +131,9 @@ TEST(Connect, TheTreesOrderIsFixed) {
   ASSERT_FALSE(at::equal(tree, chain));  // else nothing is shown
   as_ranks(4, [&](Processes& processes) {
     const at::Tensor flat = values_of(processes.rank(), kSize);
-    processes.sum_as_tree(flat);
+    const std::vector<ElementRange> ranges = ranges_of_ranks({0, 10, 10, 7000, kSize});
+    processes.sum_ranges(flat, ranges);
+    processes.gather_ranges(flat, ranges);
     EXPECT_TRUE(at::equal(flat, tree));
   });
 }
@@ -103,7 +144,9 @@ TEST(Connect, OneProcessExchangesNothing) {
   EXPECT_TRUE(one.is_first());
   const at::Tensor flat = values_of(0, 5);
   one.sum(flat);
-  one.sum_as_tree(flat);
+  one.sum_ranges(flat, even_ranges(5, 1));
+  one.gather_ranges(flat, even_ranges(5, 1));
+  one.pass(flat, 0, 0);
   EXPECT_TRUE(at::equal(flat, values_of(0, 5)));
   EXPECT_EQ(one.all_gather({1.0, 2.0}), (std::vector<double>{1, 2}));
   EXPECT_EQ(one.broadcast("text"), "text");

@@ -39,8 +39,16 @@ inline Launch launch_of(int rank, int count, int port) {
   return launch;
 }
 
+// Sums `flat` over all processes by its two halves.
+inline void sum_by_ranges(Processes& processes, const at::Tensor& flat) {
+  const std::vector<ElementRange> ranges = even_ranges(flat.numel(), processes.count());
+  processes.sum_ranges(flat, ranges);
+  processes.gather_ranges(flat, ranges);
+}
+
 // Runs `work` as each rank; what one of them throws is thrown here.
-inline void as_ranks(int count, const std::function<void(Processes&)>& work) {
+inline void as_ranks(int count, const std::function<void(Processes&)>& work,
+                     const NcclLibrary& library = {}) {
   const int port = free_port();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
   std::vector<std::thread> threads;
@@ -48,7 +56,7 @@ inline void as_ranks(int count, const std::function<void(Processes&)>& work) {
     threads.emplace_back([&, rank] {
       try {
         const std::unique_ptr<Processes> processes =
-            connect_processes(launch_of(rank, count, port), std::chrono::seconds(60));
+            connect_processes(launch_of(rank, count, port), std::chrono::seconds(60), library);
         work(*processes);
         processes->leave();
       } catch (...) {

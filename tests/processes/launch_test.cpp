@@ -55,6 +55,17 @@ TEST(Launch, Torchrun) {
   EXPECT_EQ(launch.attempt, 2);
 }
 
+TEST(Launch, LocalhostNeedsNoNameServer) {
+  Environment environment = torchrun();
+  environment["MASTER_ADDR"] = "localhost";
+  EXPECT_EQ(read_launch(environment).address, "127.0.0.1");
+  environment = {{"SLURM_PROCID", "1"},
+                 {"SLURM_STEP_NUM_TASKS", "2"},
+                 {"SLURM_LOCALID", "1"},
+                 {"SLURM_STEP_NODELIST", "localhost"}};
+  EXPECT_EQ(read_launch(environment).address, "127.0.0.1");
+}
+
 TEST(Launch, NamesTheVariableThatIsMissing) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     Environment environment = torchrun();
@@ -147,6 +158,9 @@ TEST(Launch, FirstMachineOfAList) {
   EXPECT_EQ(first_machine("node7,node9"), "node7");
   EXPECT_EQ(first_machine("node[03-05,9],login"), "node03");
   EXPECT_EQ(first_machine("node[12]"), "node12");
+  EXPECT_EQ(first_machine("node[1-2]-ib0,login"), "node1-ib0");
+  EXPECT_EQ(first_machine("rack[02,4]node[3-5]"), "rack02node3");
+  EXPECT_EQ(first_machine("node[3"), "node3");
   EXPECT_EQ(first_machine("login,node[1-2]"), "login");
 }
 

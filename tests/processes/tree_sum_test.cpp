@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -46,22 +47,35 @@ at::Tensor tree(int first, int count, int64_t size) {
   return tree(first, count / 2, size) + tree(first + count / 2, count / 2, size);
 }
 
+// Runs `work` as each rank, whose tensor it is given; returns the tensors afterwards.
+std::vector<at::Tensor> as_ranks(
+    int count, int64_t size, Board& board,
+    const std::function<void(int rank, const at::Tensor& flat, const Exchange& exchange)>& work) {
+  std::vector<at::Tensor> flats;
+  for (int rank = 0; rank < count; ++rank) flats.push_back(leaf(rank, size));
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < count; ++rank) {
+    ranks.emplace_back([&, rank] {
+      work(rank, flats[static_cast<size_t>(rank)],
+           [&, rank](int partner, const at::Tensor& give, const at::Tensor& take) {
+             board.swap(rank, partner, give, take);
+           });
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  return flats;
+}
+
 TEST(TreeSum, HasTheBitsOfTheTreeAndTheBytesOfAReduceScatter) {
   for (const int count : {1, 2, 4, 8}) {
     for (const int64_t size : {0, 1, 3, 8, 4096}) {
       Board board;
-      std::vector<at::Tensor> flats;
-      for (int rank = 0; rank < count; ++rank) flats.push_back(leaf(rank, size));
-      std::vector<std::thread> ranks;
-      for (int rank = 0; rank < count; ++rank) {
-        ranks.emplace_back([&, rank] {
-          tree_sum(flats[static_cast<size_t>(rank)], rank, count,
-                   [&](int partner, const at::Tensor& give, const at::Tensor& take) {
-                     board.swap(rank, partner, give, take);
-                   });
-        });
-      }
-      for (std::thread& rank : ranks) rank.join();
+      const std::vector<ElementRange> ranges = even_ranges(size, count);
+      const std::vector<at::Tensor> flats =
+          as_ranks(count, size, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+            tree_sum(flat, ranges, rank, swap);
+            tree_gather(flat, ranges, rank, swap);
+          });
       const at::Tensor expected = tree(0, count, size);
       for (int rank = 0; rank < count; ++rank) {
         EXPECT_TRUE(at::equal(flats[static_cast<size_t>(rank)], expected)) << count << " " << size;
@@ -73,7 +87,60 @@ TEST(TreeSum, HasTheBitsOfTheTreeAndTheBytesOfAReduceScatter) {
   }
 }
 
-TEST(TreeSum, NeedsAPowerOfTwo) { EXPECT_THROW(tree_sum(leaf(0, 3), 0, 3, {}), Error); }
+// Unequal ranges, empty ones among them; before they are gathered, each rank has its own alone.
+TEST(TreeSum, AnyCutsHaveTheSameBits) {
+  constexpr int64_t kSize = 1000;
+  const at::Tensor expected = tree(0, 4, kSize);
+  for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, 10, 900, 999, kSize},
+                                           {0, 0, 400, 400, kSize},
+                                           {0, kSize, kSize, kSize, kSize},
+                                           {0, 0, 0, 0, kSize}}) {
+    const std::vector<ElementRange> ranges = ranges_of_ranks(cuts);
+    Board board, second;
+    const std::vector<at::Tensor> sums =
+        as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+          tree_sum(flat, ranges, rank, swap);
+        });
+    for (size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)));
+      EXPECT_FALSE(at::equal(sums[rank], expected) && ranges[rank].size < kSize) << "not a half";
+    }
+    const std::vector<at::Tensor> all =
+        as_ranks(4, kSize, second, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+          flat.zero_();
+          const ElementRange& mine = ranges[static_cast<size_t>(rank)];
+          mine.of(flat).copy_(mine.of(expected));
+          tree_gather(flat, ranges, rank, swap);
+        });
+    for (const at::Tensor& flat : all) EXPECT_TRUE(at::equal(flat, expected));
+  }
+}
+
+// A range that is extended into the next ones has the whole sum there too.
+TEST(TreeSum, RangesMayOverlap) {
+  constexpr int64_t kSize = 1000;
+  const at::Tensor expected = tree(0, 4, kSize);
+  for (const int64_t extension : {1, 100, 600}) {
+    std::vector<ElementRange> ranges = ranges_of_ranks({0, 300, 450, 450, kSize});
+    for (ElementRange& range : ranges) {
+      if (range.size > 0) range.size = std::min(range.size + extension, kSize - range.first);
+    }
+    Board board;
+    const std::vector<at::Tensor> sums =
+        as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+          tree_sum(flat, ranges, rank, swap);
+        });
+    for (size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected))) << extension;
+    }
+  }
+}
+
+TEST(TreeSum, NeedsAPowerOfTwo) {
+  const std::vector<ElementRange> ranges = even_ranges(3, 3);
+  EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}), Error);
+  EXPECT_THROW(tree_gather(leaf(0, 3), ranges, 0, {}), Error);
+}
 
 }  // namespace
 }  // namespace lmtrain

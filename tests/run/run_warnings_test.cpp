@@ -18,6 +18,7 @@ class RunWarningsTest : public ::testing::Test {
     config.sequence.min_length = 8;
     config.batch.tokens = 256;
     config.train.tokens = 40'000;
+    config.eval.tokens = 1000;
     config.eval.every = {10, TrainingDuration::Unit::kSteps};
     config.checkpoint.every = {10, TrainingDuration::Unit::kSteps};
   }
@@ -33,7 +34,7 @@ class RunWarningsTest : public ::testing::Test {
                        .run = run_length(config.train)});
   }
   std::vector<std::string> warnings(bool has_eval = true) const {
-    return run_warnings(config, order(), has_eval);
+    return run_warnings(config, order(), has_eval ? std::optional(eval_targets) : std::nullopt);
   }
   // Exactly one, with this in it.
   void expect(const std::string& part) const {
@@ -42,6 +43,7 @@ class RunWarningsTest : public ::testing::Test {
     EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
   }
 
+  int64_t eval_targets = 1000;
   TokenShard shard_ = make_shard(std::vector<int64_t>(40, 101));
   std::vector<SourceRun> runs = {{0, 0}};
   Config config;
@@ -55,6 +57,13 @@ TEST_F(RunWarningsTest, AnOrdinaryRunHasNone) {
     config.sequence.schedule.type = LengthScheduleType::kConstant;
     EXPECT_EQ(warnings(), std::vector<std::string>()) << name_of(batching);
   }
+}
+
+TEST_F(RunWarningsTest, AnEvaluationOfOneLongDocument) {
+  eval_targets = 2000;
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  eval_targets = 83'500;
+  expect("83.5K tokens in place of eval.tokens 1.00K");
 }
 
 TEST_F(RunWarningsTest, ManyPassesNameTheSettingAndTheText) {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/signal.h"
+#include "base/stop.h"
 #include "train/tiny_run.h"
 
 namespace lmtrain {
@@ -107,8 +108,24 @@ TEST(Trainer, StoppedByTheClockItGoesOnWhereItWas) {
   EXPECT_EQ(tiny.status().at("state"), "stopped");
   EXPECT_EQ(tiny.events("end").at(0).at("reason"), "max_time");
   EXPECT_EQ(tiny.state(0).step, 0);
+  EXPECT_FALSE(tiny.state(0).eval_step) << "evaluated without the time for it";
   tiny.trainer(0).run();
   EXPECT_TRUE(tiny.bytes(40) == straight.bytes(40));
+}
+
+TEST(Trainer, PlanningIsEndedByTheClock) {
+  const TinyRun tiny;
+  Config config = tiny.config;
+  config.train.steps = 3'000'000;
+  config.train.max_time = 1e-9;
+  int exit_code = 0;
+  try {
+    const Trainer trainer(config, tiny.data, tiny.run, std::nullopt);
+  } catch (const StopRequested& stop) {
+    exit_code = stop.exit_code();
+  }
+  EXPECT_EQ(exit_code, kExitMaxTime);
+  EXPECT_TRUE(fs::is_empty(tiny.run.path()));
 }
 
 // In a process of its own: a signal is noted for good.

@@ -77,13 +77,27 @@ TEST(Engine, InitializeBeginsAnew) {
   EXPECT_TRUE(same_bits(weights[0], weights[1]));
 }
 
-TEST(Engine, EvaluationsComputeInFp32) {
-  Config config = engine_config();
+TEST(Engine, OnACpuEvaluationsComputeInFp32) {
+  const Config config = engine_config();
   Engine fp32(config);
-  EXPECT_EQ(&fp32.fp32_model(), &fp32.model());
+  EXPECT_EQ(&fp32.evaluation_model(), &fp32.model());
   Engine bf16(config, {at::kBFloat16}, at::kCPU, {});
-  EXPECT_NE(&bf16.fp32_model(), &bf16.model());
-  EXPECT_EQ(&bf16.fp32_model(), &bf16.fp32_model());
+  EXPECT_NE(&bf16.evaluation_model(), &bf16.model());
+  EXPECT_EQ(&bf16.evaluation_model(), &bf16.evaluation_model());
+  EXPECT_EQ(bf16.evaluation_model().parameters().working().scalar_type(), at::kFloat);
+}
+
+// As on a GPU: the working weights, and for fp8 products in their dtype.
+TEST(Engine, EvaluationsComputeWithTheWorkingWeightsWhereTheyAreToldTo) {
+  const Config config = engine_config();
+  for (const bool fp8 : {false, true}) {
+    Engine engine(config, {at::kBFloat16, fp8}, at::kCPU, {.evaluation = Precision{at::kBFloat16}});
+    engine.initialize(/*seed=*/7);
+    Llama& model = engine.evaluation_model();
+    EXPECT_EQ(&model == &engine.model(), !fp8);
+    EXPECT_EQ(&model.parameters(), &engine.parameters());
+    EXPECT_EQ(model.logits(at::zeros({2, kTinyLength}, at::kLong)).scalar_type(), at::kBFloat16);
+  }
 }
 
 }  // namespace

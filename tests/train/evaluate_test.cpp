@@ -103,5 +103,35 @@ TEST(Evaluate, NothingToPredict) {
   EXPECT_TRUE(std::isnan(result->loss()));
 }
 
+TEST(Evaluate, PrecisionIsFp32OnACpuAndThatOfTheWorkingWeightsOnAGpu) {
+  const at::Device gpu(at::kCUDA, 0);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const bool fp8 : {false, true}) {
+      EXPECT_EQ(evaluation_precision({dtype, fp8}, at::kCPU).dtype, at::kFloat);
+      EXPECT_EQ(evaluation_precision({dtype, fp8}, gpu).dtype, dtype);
+      EXPECT_FALSE(evaluation_precision({dtype, fp8}, gpu).fp8);
+    }
+  }
+}
+
+// libtorch tells cuBLAS so while an evaluation is under way, and no longer.
+TEST(Evaluate, SumsOfProductsStayInFp32) {
+  const Corpus corpus({9, 5});
+  TinyModel model;
+  at::Context& context = at::globalContext();
+  using Option = at::CuBLASReductionOption;
+  ASSERT_EQ(context.allowBF16ReductionCuBLAS(), Option::AllowReducedPrecisionWithSplitK);
+  int asked = 0;
+  evaluate(model.llama, *corpus.shard, {}, [&] {
+    ++asked;
+    EXPECT_EQ(context.allowBF16ReductionCuBLAS(), Option::DisallowReducedPrecisionAllowSplitK);
+    EXPECT_EQ(context.allowFP16ReductionCuBLAS(), Option::DisallowReducedPrecisionAllowSplitK);
+    return true;
+  });
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(context.allowBF16ReductionCuBLAS(), Option::AllowReducedPrecisionWithSplitK);
+  EXPECT_EQ(context.allowFP16ReductionCuBLAS(), Option::AllowReducedPrecisionWithSplitK);
+}
+
 }  // namespace
 }  // namespace lmtrain

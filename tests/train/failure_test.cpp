@@ -97,6 +97,14 @@ TEST(Failure, OurOwnErrorsStayAsTheyAre) {
   EXPECT_EQ(failure.message, "diverged");
 }
 
+// The others end with the exit code of the process that ended first.
+TEST(Failure, OfAnotherProcessHasItsExitCode) {
+  const Failure failure = describe_failure(ProcessLost(3, "rank 1 has found bad data"));
+  EXPECT_EQ(failure.exit_code, 3);
+  EXPECT_EQ(failure.message, "rank 1 has found bad data");
+  EXPECT_EQ(describe_failure(Error(ErrorKind::kNumeric, "diverged")).exit_code, 4);
+}
+
 TEST(Failure, AnythingElseIsInternalInOneLine) {
   const Failure failure =
       describe_failure(std::runtime_error("a\nlong\ntraceback\nwhat happened\n"));

@@ -132,6 +132,14 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(plan_memory(exact, {at::kFloat}, 128).gradient, 4 * 4 * flat);
   EXPECT_EQ(bf16.optimizer, moments);
   EXPECT_EQ(2 * bf16.activations, fp32.activations);
+  EXPECT_EQ(bf16.micro_gradient, 2 * flat);
+  // On a GPU those of the matrices of both layers are added up at once, but for fp8's.
+  const Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size),
+                              at::kBFloat16, at::kMeta);
+  const at::Device gpu(at::kCUDA, 0);
+  const int64_t matrices = 2 * 16 * (32 + 16 + 48 + 24);
+  EXPECT_EQ(micro_gradient_bytes(parameters, {at::kBFloat16}, gpu), 2 * (flat - matrices));
+  EXPECT_EQ(micro_gradient_bytes(parameters, {at::kBFloat16, /*fp8=*/true}, gpu), 2 * flat);
   // In fp8 one byte for each number that a matrix is multiplied by, also where attention keeps it,
   // or where bf16 computes it again.
   const MemoryPlan fp8 = plan_memory(config, {at::kBFloat16, /*fp8=*/true}, 128);
@@ -142,6 +150,25 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).activations, 4 * 128 * (2 * 16 + 160 + 32));
   config.checkpoint.async = false;
   EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).snapshot, 0);
+}
+
+// The largest share counts; a checkpoint is written from all of them.
+TEST_F(PlanTest, SeveralProcessesDivideTheOptimizer) {
+  Config config = planned_config();
+  config.parallel.shard = ParallelShard::kNone;
+  const MemoryPlan whole = plan_memory(config, {at::kFloat}, 128);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128, 4).optimizer, whole.optimizer);
+  config.parallel.shard = ParallelShard::kOptimizer;
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, whole.optimizer);
+  int64_t last = whole.optimizer;
+  for (const int count : {2, 3, 4}) {
+    const MemoryPlan divided = plan_memory(config, {at::kFloat}, 128, count);
+    EXPECT_GE(count * divided.optimizer, whole.optimizer) << count;
+    EXPECT_LT(divided.optimizer, last) << count;
+    EXPECT_EQ(divided.weights, whole.weights);
+    EXPECT_EQ(divided.snapshot, whole.snapshot);
+    last = divided.optimizer;
+  }
 }
 
 // Rules are asked on a device without memory; they must say there what they keep where there is

@@ -1,6 +1,7 @@
-// A FileWriter for many small writes, which another process can continue: sync() returns the size
-// and checksum of what is on disk, and a later process, also after a crash, opens the file again
-// with them. Writes wait in a buffer of 1 MiB. Not thread-safe. Errors as in base/files/file.h.
+// A BufferedFile is for many small writes, and for a file that another process may continue: sync()
+// returns the size and checksum of what is on disk, and a later process, also after a crash, opens
+// the file again with them. Writes wait in a buffer of 1 MiB. It is not thread-safe. Errors are
+// those of base/files/file.h.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +16,8 @@ class BufferedFile {
  public:
   // Creates the file, or empties the one that is there.
   explicit BufferedFile(const std::filesystem::path& path);
-  // Keeps the first `kept.size` bytes, which sync() returned, and cuts off the rest. Reads those
-  // bytes: Error(kData) unless they have the checksum.
+  // Continues a file for which sync() returned `kept`: keeps its first `kept.size` bytes and cuts
+  // off the rest. Reads those bytes, and throws Error(kData) unless they have the checksum.
   BufferedFile(const std::filesystem::path& path, const FileSum& kept);
 
   void write(std::string_view bytes);
@@ -27,9 +28,9 @@ class BufferedFile {
   // Flushes, syncs and closes. No call may follow.
   void finish();
 
-  // Bytes written, flushed or not.
+  // Returns the number of bytes kept and written, flushed or not.
   uint64_t size() const { return file_.size() + buffer_.size(); }
-  // The file below the buffer. The caller calls flush() before using it.
+  // Returns the file below the buffer. The caller must call flush() before using it.
   FileWriter& file() { return file_; }
 
  private:

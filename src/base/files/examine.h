@@ -1,10 +1,10 @@
-// Questions to the file system: the kind of thing at a path, and the names in a folder.
+// These functions ask the file system what is at a path, and which names are in a folder.
 //
-// Missing is an answer. A file system that refuses to say (an input/output error, a stale handle,
-// no permission, too many open files) is Error(kIo) with the path: a caller that took it for
-// "nothing there" would begin a run anew or train on a part of the data. Refusals that may pass are
-// tried again first (retry.h). Use these functions instead of those of std::filesystem, which
-// answer "no" or throw.
+// "Missing" is an answer, no error. When the file system refuses to say (an input/output error, a
+// stale handle, no permission, too many open files), they throw Error(kIo) with the path: a caller
+// that took it for "nothing there" would begin a run anew or train on a part of the data. Refusals
+// that may pass are tried again first (retry.h). Use these functions instead of those of
+// std::filesystem, which answer "no" or throw.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,21 @@ struct FileInfo {
   uint64_t device = 0, inode = 0;
 };
 
-// Links are followed; a link to nothing, and a name below a file, are missing.
+// Links are followed. These are missing too: a link that leads to nothing or back to itself, a path
+// below a file, and a name that is too long.
 FileInfo examine(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one
 bool is_folder(const std::filesystem::path& path);
-// The kind of what lies there, for messages: "missing", "a file", "a folder", "a pipe", "a socket"
-// or "a device".
+// Returns the kind for messages: "missing", "a file", "a folder", "a pipe", "a socket" or "a
+// device".
 std::string file_kind_name(const std::filesystem::path& path);
 
-// The names in a folder in byte order, without "." and "..". A missing folder is Error(kIo) too.
+// Returns the names in a folder in byte order, without "." and "..". Throws Error(kIo) for a
+// missing folder too.
 std::vector<std::string> list_folder(const std::filesystem::path& folder);
-// The same, but no names for a folder that is missing. A file at the path is Error(kIo).
+// Does the same, but returns no names for a folder that is missing. Throws Error(kIo) for a file at
+// the path.
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
 }  // namespace lmtrain

@@ -168,7 +168,14 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
 
 void append_file(const fs::path& path, std::string_view bytes, bool sync) {
   const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
-  write_all(fd.get(), path, bytes.data(), bytes.size());
+  const off_t before = ::lseek(fd.get(), 0, SEEK_END);
+  try {
+    write_all(fd.get(), path, bytes.data(), bytes.size());
+  } catch (const Error&) {
+    // Where this fails too, the next reader finds a torn line.
+    [[maybe_unused]] const int result = ::ftruncate(fd.get(), before);
+    throw;
+  }
   if (sync && ::fsync(fd.get()) != 0) fail_on_file("sync", path, errno);
 }
 

@@ -1,9 +1,11 @@
-// Files that must last. Every call checks what the operating system says and throws Error(kIo) with
-// the path, the operation and the reason; nothing here goes through iostreams, which report success
-// on a full disk. A pipe, device or folder in place of a file is Error(kData) (open_file.h).
+// This is for files that must last. Every call checks what the operating system says and throws
+// Error(kIo) with the path, the operation and the reason; nothing here goes through iostreams,
+// which report success on a full disk. For a pipe, a socket or a folder in place of a file, and for
+// a device that is to be read, it throws Error(kData); it writes to a device such as /dev/null
+// (open_file.h).
 //
-// Publishing: write, fsync, rename, fsync the folder. write_file_atomic does this for one file;
-// checkpoints do it for a folder with the pieces below.
+// To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
+// file; checkpoints do it for a folder with the pieces below.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +23,13 @@ struct FileSum {
   bool operator==(const FileSum&) const = default;
 };
 
-// Appends to a file it creates (or truncates), keeping size and CRC-32C of the bytes handed over.
+// A FileWriter writes a file from its beginning, and keeps size and CRC-32C of the bytes written.
 class FileWriter {
  public:
+  // Creates the file, or empties the one that is there.
   explicit FileWriter(const std::filesystem::path& path);
-  // Continues a file that must be there: cuts it to `kept.size` bytes and appends. Does not read
-  // the bytes that stay; their checksum is taken to be `kept.crc`.
+  // Continues a file that must exist and have at least `kept.size` bytes: cuts it to that size and
+  // appends. It does not check these bytes; their checksum is taken to be `kept.crc`.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
@@ -38,7 +41,7 @@ class FileWriter {
   // must lie within size(), else Error(kInternal). crc() stays that of the bytes first written.
   void overwrite(uint64_t offset, std::string_view bytes);
   void sync();  // fsync
-  // sync and close; throws if either fails.
+  // Syncs and closes; throws if either fails. No call may follow.
   void finish();
 
   uint64_t size() const { return size_; }
@@ -52,7 +55,8 @@ class FileWriter {
   uint32_t crc_ = 0;
 };
 
-// A read-only memory map of a whole file. An empty file maps to an empty view.
+// Maps a whole file into memory, to be read only. For an empty file bytes() is empty. See
+// lost_pages.h for a file that is cut short meanwhile.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -73,8 +77,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// An advisory lock (flock) on a file it creates if missing; released on destruction or death of the
-// process.
+// A FileLock is an advisory lock (flock) on a file that it creates if missing and leaves there. It
+// is released when the object is destroyed or the process dies.
 class FileLock {
  public:
   FileLock() = default;
@@ -84,10 +88,10 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // Releases the lock that this object holds, then tries to take the one of `path`. False when
-  // another process, or another FileLock of this one, holds it.
+  // Releases the lock that this object holds, then tries to take the one of `path`. Returns false
+  // when another process, or another FileLock of this process, holds it.
   bool try_acquire(const std::filesystem::path& path);
-  // The same, but waits until it is free, through signals too.
+  // Does the same, but waits until it is free; a signal does not end the waiting.
   void acquire(const std::filesystem::path& path);
 
  private:
@@ -95,33 +99,39 @@ class FileLock {
   int fd_ = -1;
 };
 
-// For small files, at most kMostOfSmallFile bytes; read_file.h has the others.
+// Returns the bytes of a small file. Throws Error(kData) when it has more than kMostOfSmallFile
+// bytes (read_file.h, which has functions for larger ones).
 std::string read_file(const std::filesystem::path& path);
 // Reads the file in pieces of 1 MiB, from its beginning up to `most` bytes.
 void read_pieces(const std::filesystem::path& path,
                  const std::function<void(std::string_view)>& visit, uint64_t most = UINT64_MAX);
-// Size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter. Memory is
-// constant.
+// Returns size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter.
+// It reads in pieces, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
-// Writes beside the target and renames over it: a reader sees the old bytes or the new ones, also
-// after a crash.
+// Writes PATH.tmp, syncs it and renames it to PATH: a reader sees the old bytes or the new ones,
+// also after a crash. Two writers of one path at a time are not allowed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Appends to the file, which it creates if missing, in one write; fsyncs if `sync`.
+// Appends to the file, which it creates if missing, in one write; fsyncs if `sync`. Where the
+// system refuses a part of the bytes, none of them stay.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
 // Writes `bytes` at `offset` of a file that must be there; the file grows where they go beyond its
 // end. No fsync.
 void overwrite_file(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 // Sets the size of a file that must be there. No fsync.
 void truncate_file(const std::filesystem::path& path, uint64_t size);
-// Renames and fsyncs the parent folder of the target.
+// Renames as rename(2) and fsyncs the parent folder of `to`. A file at `to` is replaced; a folder
+// there must be empty.
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
+// fsyncs a folder, so that the names in it last. Does nothing where the file system cannot.
 void sync_directory(const std::filesystem::path& path);
 // Creates a folder and its parents; one that is there is fine. No fsync.
 void create_directories(const std::filesystem::path& path);
-// Removes a file or folder tree; missing is fine.
+// Removes a file or folder tree; missing is fine. Of a symbolic link, at `path` or below, only the
+// link is removed.
 void remove_tree(const std::filesystem::path& path);
-// Error(kIo) naming both figures when the file system of `path`, which must exist, has fewer than
-// `bytes` free. The message begins with `purpose`: "the checkpoint needs ...".
+// Throws Error(kIo) that names both figures when the file system of `path`, which must exist, has
+// fewer than `bytes` free. The message begins with `purpose`: "a checkpoint" gives "a checkpoint
+// needs ...".
 void require_free_space(const std::filesystem::path& path, uint64_t bytes,
                         std::string_view purpose);
 

@@ -1,12 +1,12 @@
-// Symbolic links, which the questions of examine.h follow.
+// The functions of examine.h follow symbolic links; this one does not.
 #pragma once
 
 #include <filesystem>
 
 namespace lmtrain {
 
-// Whether a symbolic link lies at the path, whatever it leads to. Error(kIo) where the file system
-// refuses to say.
+// Returns whether a symbolic link lies at the path, whatever it leads to. Throws Error(kIo) where
+// the file system refuses to say.
 bool is_link(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -19,13 +19,13 @@
 namespace lmtrain {
 namespace {
 
-enum class Loss { kNone, kCutShort, kRefused };
+enum class LostPages { kNone, kCutShort, kRefused };
 
 struct Mapping {
   size_t size = 0;
   std::string path;
   bool survives = false;
-  Loss loss = Loss::kNone;
+  LostPages loss = LostPages::kNone;
 };
 
 // Whether a page of any file was lost in this process.
@@ -58,11 +58,11 @@ Mapping* find(uintptr_t address) {
   return address - next->first < next->second.size ? &next->second : nullptr;
 }
 
-Loss loss_of(const Mapping& mapping) {
+LostPages loss_of(const Mapping& mapping) {
   struct stat info {};
   const bool is_shorter = ::stat(mapping.path.c_str(), &info) == 0 &&
                           static_cast<uint64_t>(info.st_size) < mapping.size;
-  return is_shorter ? Loss::kCutShort : Loss::kRefused;
+  return is_shorter ? LostPages::kCutShort : LostPages::kRefused;
 }
 
 constexpr const char* kCutShort =
@@ -76,8 +76,8 @@ void print(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-[[noreturn]] void end_process(const Mapping& mapping, Loss loss) {
-  const bool is_cut = loss == Loss::kCutShort;
+[[noreturn]] void end_process(const Mapping& mapping, LostPages loss) {
+  const bool is_cut = loss == LostPages::kCutShort;
   print("lmtrain: ");
   print(is_cut ? "" : "cannot read ");
   print(mapping.path.c_str());
@@ -100,7 +100,7 @@ extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
     const Locked locked;
     const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
     if (Mapping* mapping = find(address)) {
-      const Loss loss = loss_of(*mapping);
+      const LostPages loss = loss_of(*mapping);
       if (!mapping->survives || !replace_page(address)) end_process(*mapping, loss);
       mapping->loss = loss;
       g_any_lost = true;
@@ -132,14 +132,14 @@ void survive_lost_pages(const MappedFile& file) {
 
 void require_whole(const MappedFile& file) {
   if (!g_any_lost.load(std::memory_order_relaxed)) return;
-  Loss loss = Loss::kNone;
+  LostPages loss = LostPages::kNone;
   {
     const Locked locked;
     const Mapping* mapping = find(reinterpret_cast<uintptr_t>(file.bytes().data()));
     if (mapping != nullptr) loss = mapping->loss;
   }
-  if (loss == Loss::kCutShort) throw Error(ErrorKind::kData, file.path().string() + kCutShort);
-  if (loss == Loss::kRefused)
+  if (loss == LostPages::kCutShort) throw Error(ErrorKind::kData, file.path().string() + kCutShort);
+  if (loss == LostPages::kRefused)
     throw Error(ErrorKind::kIo, str("cannot read ", file.path().string(), kRefused));
 }
 

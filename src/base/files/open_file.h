@@ -1,5 +1,5 @@
-// Opening files, for file.h and read_file.h: what is no regular file is told without waiting for
-// it, and a refusal that may pass is tried again.
+// file.h and read_file.h open files by these functions. They refuse what is no regular file without
+// waiting for it, and try again after a refusal that may pass (retry.h).
 #pragma once
 
 #include <unistd.h>
@@ -10,11 +10,12 @@
 
 namespace lmtrain {
 
-// Error(kIo) "cannot ACTION PATH: reason", with a hint; Error(kMemory) for ENOMEM.
+// Throws Error(kIo) "cannot ACTION PATH: reason", with a hint; Error(kMemory) for ENOMEM. `error`
+// is a value of errno.
 [[noreturn]] void fail_on_file(std::string_view action, const std::filesystem::path& path,
                                int error);
 
-// A file descriptor that closes itself.
+// A Descriptor closes its file descriptor when it is destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -30,16 +31,17 @@ class Descriptor {
   int fd_;
 };
 
-// A descriptor of what open(2) opens with `flags` and O_CLOEXEC; the caller closes it. A refusal
-// that may pass is tried again; any other is fail_on_file(action).
+// Returns a descriptor from open(2) with `flags`, O_CLOEXEC and mode 0644; the caller closes it.
+// Calls fail_on_file(action) when refused.
 int open_any(const std::filesystem::path& path, int flags, std::string_view action);
-// The same for what must be a file: Error(kData) naming the path when it is a pipe, a socket, a
-// folder or, to be read, a device. Never waits for the other end of a pipe.
+// Does the same for what must be a file: throws Error(kData) that names the path when it is a pipe,
+// a socket, a folder, a block device or, to be read, a character device. A character device, such
+// as /dev/null, may be written. Never waits for the other end of a pipe.
 int open_file(const std::filesystem::path& path, int flags, std::string_view action);
-// Bytes of the file that `fd` is.
+// Returns the size in bytes of the open file; `path` is for messages.
 uint64_t size_of(int fd, const std::filesystem::path& path);
-// Reads up to `size` bytes, as read(2): returns how many, 0 at the end. A refusal that may pass is
-// tried again; any other is fail_on_file.
+// Reads up to `size` bytes, as read(2): returns how many, 0 at the end. Calls fail_on_file when
+// refused.
 size_t read_some(int fd, const std::filesystem::path& path, char* out, size_t size);
 
 }  // namespace lmtrain

@@ -1,10 +1,10 @@
-// Reading regular files, and never more of them than they may hold. read_file(path) of file.h is
-// for small files that describe something, a config, a state, a list of tensors: at most
+// These functions read regular files, with a limit on their size. read_file(path) of file.h is for
+// small files that describe something, a config, a state, a list of tensors: at most
 // kMostOfSmallFile bytes.
 //
-// A pipe, socket, device or folder in place of a file is Error(kData) naming it; nothing here waits
-// for the other end of a pipe unless that is said. A refusal that may pass (retry.h) is tried
-// again, any other is Error(kIo).
+// All but read_file_or_pipe throw Error(kData) that names the path for a pipe, socket, device or
+// folder in place of a file, and never wait for the other end of a pipe. A refusal that may pass
+// (retry.h) is tried again; for any other they throw Error(kIo).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace lmtrain {
 
-// A regular file, read from its beginning.
+// Reads a regular file from its beginning.
 class FileReader {
  public:
   explicit FileReader(const std::filesystem::path& path);
@@ -33,10 +33,11 @@ class FileReader {
 };
 
 inline constexpr uint64_t kMostOfSmallFile = uint64_t{64} << 20;
-// Error(kData) naming file and figure when it holds more than `most` bytes.
+// Returns all bytes of the file. Throws Error(kData) that names file and figure when it holds more
+// than `most` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t most);
-// The same for a path that a person typed: a pipe or /dev/stdin will do, and is waited for until a
-// signal asks to stop (StopRequested).
+// Does the same for a path that a person typed, which may also be a pipe or /dev/stdin. It waits
+// for a pipe until a signal asks to stop (throws StopRequested). A folder is Error(kIo).
 std::string read_file_or_pipe(const std::filesystem::path& path, uint64_t most);
 
 }  // namespace lmtrain

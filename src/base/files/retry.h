@@ -1,5 +1,6 @@
-// Trying a refused system call again. Network file systems refuse for a moment (ESTALE, EIO), a
-// busy machine runs out of descriptors (EMFILE, ENFILE), a signal interrupts (EINTR).
+// A refused system call may succeed when it is tried again: network file systems refuse for a
+// moment (ESTALE, EIO), a busy machine runs out of descriptors (EMFILE, ENFILE), a signal
+// interrupts (EINTR). Use one Retry for each call.
 //
 //   Retry retry;
 //   while ((fd = ::open(...)) < 0 && retry.again(errno)) {
@@ -14,8 +15,9 @@ namespace lmtrain {
 
 class Retry {
  public:
-  // True when `error` may pass and has not been met too often; it has waited then, 0.3 s over all
-  // tries. `error` is still in errno afterwards.
+  // Returns true when the call is to be tried again: `error` (errno) is one of these and has not
+  // come too often. Except for EINTR it waits before it returns, 0.3 s over all tries. errno still
+  // holds `error` afterwards.
   bool again(int error) {
     constexpr int kMostInterruptions = 1000;
     constexpr int kMostWaits = 5;

@@ -1,24 +1,32 @@
-// A folder for files that nobody keeps: it goes with its owner. In TMPDIR, else /tmp. Error(kIo)
-// when it cannot be made.
+// A TemporaryFolder creates a folder in TMPDIR, else in /tmp, and removes it with all its files
+// when it is destroyed. The constructor throws Error(kIo) when the folder cannot be created, and
+// std::filesystem::filesystem_error when TMPDIR is set to a path that is no folder.
 #pragma once
 
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lmtrain {
 
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lmtrain-XXXXXX").string();
+    const char* const chosen = std::getenv("TMPDIR");
+    const std::filesystem::path parent =
+        chosen == nullptr || *chosen == '\0' ? "/tmp" : std::filesystem::path(chosen);
+    std::string name = (parent / "lmtrain-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorKind::kIo, "cannot create a folder " + name +
-                                      "; free some space there, or set TMPDIR to another place");
+      throw Error(ErrorKind::kIo,
+                  str("cannot create a folder in ", parent.string(), ": ", std::strerror(errno),
+                      "; free some space there, or set TMPDIR to another folder"));
     }
     path_ = name;
   }

@@ -1,6 +1,7 @@
-// The lines that a person reads on stderr while lmtrain works. On a terminal one progress line is
-// rewritten in place and notes scroll above it; in a file or pipe every line is plain and ends. All
-// but passing progress is also kept in a file, once there is one. Thread-safe.
+// The log prints the lines that a person reads on stderr while lmtrain works. On a terminal one
+// progress line is rewritten in place and notes scroll above it; in a file or pipe every line is
+// plain and ends. All but passing progress is also kept in a file, once there is one. All functions
+// are thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +15,18 @@ struct LinePart;  // base/terminal/progress_line.h
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends
-// Progress that a later line replaces: rewritten in place on a terminal, where parts are left out
-// until the line fits. If `keep`, the line stays; elsewhere than on a terminal it is printed only
-// then, and whole.
+// Prints progress. On a terminal the line is rewritten in place, parts are left out until it fits,
+// and the next line replaces it unless `keep`. Elsewhere the line is printed whole, and only if
+// `keep`.
 void log_progress(std::string_view line, bool keep);
 void log_progress(const std::vector<LinePart>& parts, bool keep);
-// Takes a progress line that is still there off the terminal.
+// Erases a progress line that is still on the terminal.
 void log_progress_done();
 
-// From here on every line that is kept is also appended to `file`, with the time in UTC; so are
-// the lines (at most kMostEarlyLines) printed before. An empty path ends it. A line that cannot be
-// written is lost; the first such failure is a warning, and none ends the process.
+// From this call on every note, warning, error and kept line of progress is also appended to
+// `file`, with the time in UTC; so are the lines (at most kMostEarlyLines) printed before. An empty
+// path ends it. A line that cannot be written is lost; the first such failure is a warning, and
+// none ends the process.
 inline constexpr size_t kMostEarlyLines = 1000;
 void log_to_file(const std::filesystem::path& file);
 

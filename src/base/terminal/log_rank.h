@@ -1,13 +1,14 @@
-// The log of one of several processes that work together: rank 0 says everything, every other rank
-// says warnings and errors alone, with its number. Call before the first line.
+// Several processes that work together divide the log: rank 0 prints everything, every other rank
+// prints warnings and errors alone, with its number.
 #pragma once
 
 namespace lmtrain {
 
+// Sets the rank of this process. Call it before the first line is printed.
 void log_as_rank(int rank);
 
-// While an object of this class exists the process logs errors alone, as another process of its
-// machine says the same notes and warnings. Not to be nested.
+// While an object of this class exists, notes and warnings are dropped, because another process of
+// the machine prints the same ones. At most one object may exist.
 class WarningsMuted {
  public:
   WarningsMuted();

@@ -1,5 +1,5 @@
-// A progress line with time left for a pass over a known number of bytes. A pass also learns here
-// that it has to stop.
+// A ProgressBar shows how far a pass over a known number of bytes has come, and the time left. A
+// pass also learns from it that a signal asks to stop. One thread uses it.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,19 @@ namespace lmtrain {
 
 class ProgressBar {
  public:
+  // Prints nothing yet. The lines begin with `action`: "reading".
   ProgressBar(std::string action, uint64_t total_bytes);
-  ~ProgressBar();  // takes the line off the terminal
+  ~ProgressBar();  // erases the line from the terminal
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Counts `bytes` more as done, and prints the line, at most every half second. Throws
-  // StopRequested (base/stop.h) when a signal has asked to stop.
+  // Counts `bytes` more as done, and prints the line: on a terminal at most every half second,
+  // elsewhere once a minute. Throws StopRequested (base/stop.h) when a signal has asked to stop.
   void advance(uint64_t bytes);
-  // Counts bytes that were done before, and cost no time now.
+  // Counts bytes that an earlier pass has done: they add to the share that is done, not to the
+  // speed.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
-  // Replaces the line by what came of the pass, and how long it took: "reading  9 documents in 3s".
+  // Logs a note with the result of the pass and how long it took: "reading  9 documents in 3s".
   void finish(std::string_view result);
 
  private:

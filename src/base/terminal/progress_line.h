@@ -1,4 +1,4 @@
-// A line of progress that gives up parts where the terminal is narrow. Pure functions.
+// A line of progress consists of parts; where the terminal is narrow, some are left out.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ struct LinePart {
   int drop = 0;  // the part with the highest number goes first; 0: never
 };
 
-// All parts, two spaces apart.
+// Returns all parts, two spaces apart.
 std::string whole_line(const std::vector<LinePart>& parts);
-// The same without the parts that must go for it to have at most `columns` bytes; cut off there
-// where that is not enough.
+// Leaves out parts, the highest `drop` first, until the line has at most `columns` bytes. If that
+// is not enough, the line is cut off there.
 std::string fitted_line(std::vector<LinePart> parts, size_t columns);
 
 }  // namespace lmtrain

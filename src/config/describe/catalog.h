@@ -1,5 +1,5 @@
-// All settings with their defaults, including those inside lists and objects, for what describes
-// them: `config explain`, the JSON Schema and docs/config.md.
+// The catalog has all settings with their defaults, including those inside lists and objects.
+// `config explain`, the JSON Schema and docs/config.md are made from it.
 #pragma once
 
 #include <string>
@@ -20,9 +20,10 @@ class SettingsCatalog {
     const Setting* setting;
   };
   const SettingTable& config() const { return config_table_; }
-  // The table of a setting that holds objects; null for others.
+  // Returns the table of the objects that a setting holds; null for a setting that holds none.
   const SettingTable* inside(const Setting& setting) const;
-  // In the order of the file, objects' own settings after the one that holds them.
+  // Returns all settings in the order of the table. Those of objects follow the first setting that
+  // holds such objects.
   std::vector<Entry> entries() const;
 
  private:
@@ -36,9 +37,10 @@ class SettingsCatalog {
   SettingTable scaling_table_;
 };
 
-// The default in words: "0.001", "null: train one", "none, it must be given".
+// Returns the default in words: "0.001", "null: train one", "none, it must be given". Requires that
+// the slot of the setting still holds the default, as it does for the settings of a catalog.
 std::string describe_default(const Setting& setting);
-// "optimizer.type is lion"; empty when the setting is always used.
+// Returns when the setting has an effect, "optimizer.type is lion"; empty when it always has one.
 std::string describe_use(const Setting& setting);
 
 }  // namespace lmtrain

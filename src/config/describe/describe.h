@@ -1,4 +1,5 @@
-// The settings described, for people and for other programs, from the table of settings alone.
+// These functions describe the settings, for people and for other programs, from the table of
+// settings alone.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,12 +7,13 @@
 
 namespace lmtrain {
 
-// `config schema`: JSON Schema (2020-12) of the file.
+// Returns the JSON Schema (2020-12) of the config file, for `config schema`.
 nlohmann::ordered_json config_schema();
-// `config explain KEY`: meaning, type, default, allowed values. An unknown key is Error(kUsage)
-// with the nearest. An empty key explains all.
+// Returns the text of `config explain KEY`: meaning, allowed values and default of a setting, or of
+// all settings of a section; of all for an empty key. The key may be dotted or a JSON pointer.
+// Throws Error(kUsage) that names the nearest key when it is unknown.
 std::string explain_setting(const std::string& key);
-// docs/config.md.
+// Returns the text of docs/config.md.
 std::string config_reference_markdown();
 
 }  // namespace lmtrain

@@ -24,8 +24,8 @@ a closing bracket, no key twice. Only `data.train` must be given. The smallest f
   what is allowed, and the known key nearest to an unknown one. The exit code is 2.
 - A key that belongs to another variant, `optimizer.momentum` while `optimizer.type` is `adamw`, is checked, accepted and unused.
 
-**Units.** A bare number in `every`, `warmup`, `decay` is steps; in keys named `tokens`, tokens; in `sample`, bytes; in
-`max_time` and `timeout`, seconds. As text: `"500 steps"`; tokens `"10B"`, `"64Ki"` (K M B T are powers of 1000, Ki Mi Gi powers of 1024),
+**Units.** A bare number in `every`, `warmup`, `decay` is steps; in keys named `tokens`, tokens; in `sample` and
+`max_document`, bytes; in `max_time` and `timeout`, seconds. As text: `"500 steps"`; tokens `"10B"`, `"64Ki"` (K M B T are powers of 1000, Ki Mi Gi powers of 1024),
 `"12345 tokens"`; bytes `"100MB"`, `"1GiB"`; `"2%"` of the run; time `"90s"`, `"30min"`, `"2h"`; `"1 epoch"`, `"0.5 epochs"`, passes over the training
 text. `every: 0` is never.
 
@@ -39,10 +39,10 @@ the file replaces the default, two are an error, and `--set` of one clears the o
 `num_attention_heads`, that of `num_key_value_heads`, and the width of a head is even. Restart trials need held-out text.
 With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with values, are multiples of 16.
 
-**`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder. A key of
+**`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder: its `tokenizer.model`, else its `tokenizer.json`. A key of
 `model` that is given and contradicts it is an error (`max_position_embeddings` excepted). Of a run folder the newest valid
 checkpoint is taken, and the run's own config names it. Weights know the ids of one tokenizer: a folder without
-`tokenizer.model`, and a `tokenizer.model` given that is not the folder's, are errors unless `tokenizer.allow_mismatch` is true.
+either, and a `tokenizer.model` given that is not the folder's, are errors unless `tokenizer.allow_mismatch` is true.
 
 )";
 

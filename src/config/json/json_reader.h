@@ -1,8 +1,9 @@
-// Strict JSON with // and /* */ comments, read into a tree whose every value knows where it stands.
+// Strict JSON with // and /* */ comments is read into a tree in which every value has its file and
+// line.
 //
-// Owned here because nlohmann's parser keeps neither lines nor duplicate keys, and turns 1e999 into
-// infinity. Errors never throw: they are returned as finished lines. Nesting is capped, text must
-// be UTF-8, numbers keep the spelling they were written in.
+// lmtrain has its own parser because nlohmann's keeps neither lines nor duplicate keys, and turns
+// 1e999 into infinity. Errors are not thrown but returned as whole messages. Nesting is limited to
+// 64 levels, text must be UTF-8, and numbers keep their spelling.
 #pragma once
 
 #include <cstdint>
@@ -22,39 +23,44 @@ struct JsonNode {
   std::string where;  // "run.json:12", or "--set key=value"
   std::string text;   // a number as written, or a string's value
   bool boolean = false;
-  double number = 0;               // infinite when the number written does not fit
-  std::optional<int64_t> integer;  // of a number without fraction that fits: 5, 5.0, 5e0
+  double number = 0;               // +infinity, whatever its sign, when out of range: 1e999, 1e-999
+  std::optional<int64_t> integer;  // set for a number without fraction that fits: 5, 5.0, 5e0
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;
 
   bool is(Type other) const { return type == other; }
-  // The value of the first member with this key; null where there is none, or this is no object.
+  // Returns the value of the member with this key; null where there is none, or this is no object.
   JsonNode* find(std::string_view key);
   const JsonNode* find(std::string_view key) const;
 };
 
 struct JsonMember {
   std::string key;
-  std::string key_where;  // of the key; the value may stand on a later line
+  std::string key_where;  // where the key is; the value may be on a later line
   JsonNode value;
 };
 
 struct JsonReadResult {
-  std::optional<JsonNode> root;       // none after a syntax error
-  std::vector<std::string> problems;  // duplicate keys, then the syntax error if there is one
+  std::optional<JsonNode> root;  // none after a syntax error
+  // Duplicate keys, of which the first is in the tree, then the syntax error if there is one.
+  std::vector<std::string> problems;  // messages
 };
 
-// Values of a file: `where` is "origin:line".
+// Reads the text of a file; `where` of each value is "origin:line".
 JsonReadResult read_json_file_text(std::string_view text, const std::string& origin);
-// Values typed on a command line: `where` is `label` throughout.
+// Reads a value typed on a command line; `where` of each value is `label`.
 JsonReadResult read_json_argument(std::string_view text, const std::string& label);
 
-// The value as compact JSON for a message, cut to 80 bytes between characters.
+// Returns the value as compact JSON for a message, cut to 80 bytes between characters.
 std::string quote_json(const JsonNode& node);
+// Returns the value as nlohmann's JSON, which keeps the order of the members. A number that is out
+// of the range of doubles becomes infinity, which dump() writes as null.
 nlohmann::ordered_json to_json(const JsonNode& node);
-// The text with its control characters as JSON escapes, so that a message stays on its line.
+// Returns the text with characters below U+0020 as JSON escapes, so that a message stays on its
+// line.
 std::string printable(std::string_view text);
-// One component of a JSON pointer (RFC 6901), printable: ~ and / escaped.
+// Returns the key as one component of a JSON pointer (RFC 6901), with ~ and / escaped, and
+// printable.
 std::string pointer_component(std::string_view key);
 
 }  // namespace lmtrain

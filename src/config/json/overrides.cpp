@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -22,18 +23,6 @@ std::string label_of(const std::string& override) {
     shown = shown.substr(0, cut) + "...";
   }
   return "--set " + shown;
-}
-
-std::vector<std::string> split(const std::string& key) {
-  std::vector<std::string> parts(1);
-  for (const char c : key) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 // Text that begins like a JSON object, array or string must be one; anything else that is no JSON
@@ -100,7 +89,7 @@ void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
       continue;
     }
     const std::string key = override.substr(0, equals);
-    const std::vector<std::string> parts = split(key);
+    const std::vector<std::string> parts = key_parts(key);
     if (equals == std::string::npos || std::find(parts.begin(), parts.end(), "") != parts.end()) {
       problems.push_back(label + ": expected key=value, for example --set optimizer.lr=3e-4");
       continue;

@@ -1,7 +1,7 @@
-// Text out of a column of Arrow's: string, binary, their large and view variants, dictionaries of
-// these, inside structs. Everything that bytes of a file could have got wrong (offsets, sizes,
-// dictionary indices) is checked before a value is handed out. Included by corpus/arrow_*.cpp
-// alone.
+// Reads text from a column of Arrow's: string, binary, their large and view variants, dictionaries
+// of these, and fields of structs. Offsets, sizes and dictionary indices, which a damaged file may
+// have wrong, are checked before a value is handed out; UTF-8 is not. Only the readers arrow_*.cpp
+// of this folder include it.
 #pragma once
 
 #include <arrow/array/array_base.h>
@@ -16,33 +16,37 @@
 
 namespace lmtrain {
 
-// Where a column is: the index of a field, then of a field of that struct, and so on.
+// A ColumnPath leads to a column: it has the index of a field, then of a field of that struct, and
+// so on. Parquet numbers its leaf columns instead, so there it is one index.
 using ColumnPath = std::vector<int>;
 
 // A column that has the name asked for.
 struct NamedColumn {
   ColumnPath path;
-  size_t depth = 1;  // how many names it is made of: 1 for a field outside of structs
+  size_t depth = 1;  // names from the outermost struct to the field; 1 without a struct
 };
-// The entry of `found`, which is not empty, with the least depth. Error(kData) naming `path` and
-// `column` where two have it.
+// Returns the entry of `found` with the least depth. Requires that `found` is not empty. Throws
+// Error(kData) naming `path` and `column` where two entries have that depth.
 const NamedColumn& outermost_column(const std::filesystem::path& path, const std::string& column,
                                     const std::vector<NamedColumn>& found);
 
-// `column` is the name of a field, or a.b for field b of struct a (if no field has the whole name).
-// Error(kData) when it is missing, there twice, or not text.
+// Returns the path to a text column. `column` is the name of a field, or a.b for field b of struct
+// a; a field whose whole name is a.b comes first. Throws Error(kData) where it is missing, there
+// twice, or not text; `path` names the file in the message.
 ColumnPath find_text_column(const arrow::Schema& schema, const std::string& column,
                             const std::filesystem::path& path);
 
 class TextColumn {
  public:
-  // Throws std::runtime_error when the content contradicts itself.
+  // Throws std::runtime_error when offsets or sizes of the array contradict each other.
   explicit TextColumn(std::shared_ptr<arrow::Array> array);
-  // The column at the path `column`, whose first step has led to `top`. Throws as the constructor.
+  // Returns the column at the path `column`. `top` is the array of the outermost field, column[0];
+  // the indices after it lead to fields inside. Throws like the constructor.
   static TextColumn of(const std::shared_ptr<arrow::Array>& top, const ColumnPath& column);
 
   int64_t size() const { return array_->length(); }
-  // The text in a row of [0, size()), valid as long as this column; nothing for a null.
+  // Returns the text of row `row` in [0, size()), valid as long as this column, or nothing for a
+  // null. Throws std::runtime_error for an index beyond the dictionary.
   std::optional<std::string_view> value(int64_t row) const;
 
  private:

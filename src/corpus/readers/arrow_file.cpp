@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "base/files/open_file.h"
@@ -61,6 +63,8 @@ class RetryingFile : public arrow::io::RandomAccessFile {
     return filled;
   }
   arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t size) override {
+    // A damaged file may ask for more than it has.
+    size = std::min(size, std::max<int64_t>(0, size_ - position));
     ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(size));
     ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position, size, buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));
@@ -80,6 +84,40 @@ std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const fs::path& pat
   Descriptor fd(open_file(path, O_RDONLY, "open"));
   const auto size = static_cast<int64_t>(size_of(fd.get(), path));
   return std::make_shared<RetryingFile>(fd.release(), size);
+}
+
+TableMemory::TableMemory(uint64_t max_document)
+    : ProxyMemoryPool(arrow::default_memory_pool()),
+      largest_(
+          std::max(int64_t{1} << 31,
+                   static_cast<int64_t>(std::min<uint64_t>(max_document, INT64_MAX / 2)) * 2)) {}
+
+arrow::Status TableMemory::noted(int64_t size, const arrow::Status& status) {
+  if (status.IsCapacityError()) refused_ = size;
+  if (status.IsOutOfMemory()) exhausted_ = true;
+  return status;
+}
+
+arrow::Status TableMemory::Allocate(int64_t size, int64_t alignment, uint8_t** out) {
+  if (size > largest_) return noted(size, arrow::Status::CapacityError("above the limit"));
+  return noted(size, ProxyMemoryPool::Allocate(size, alignment, out));
+}
+
+arrow::Status TableMemory::Reallocate(int64_t old_size, int64_t new_size, int64_t alignment,
+                                      uint8_t** pointer) {
+  if (new_size > largest_) return noted(new_size, arrow::Status::CapacityError("above the limit"));
+  return noted(new_size, ProxyMemoryPool::Reallocate(old_size, new_size, alignment, pointer));
+}
+
+void TableMemory::require_no_refusal(const std::string& where) const {
+  if (exhausted_) throw std::bad_alloc();
+  if (refused_ == 0) return;
+  throw Error(ErrorKind::kData,
+              str(where, ": a page or batch of ", format_bytes(static_cast<uint64_t>(refused_)),
+                  " in memory, more than the ", format_bytes(static_cast<uint64_t>(largest_)),
+                  " that data.max_document allows; get the file anew if it is damaged, else write "
+                  "it with fewer rows in each, or raise data.max_document to half of that size "
+                  "where memory holds it"));
 }
 
 void fail_arrow_file(const fs::path& path, const std::string& problem) {

@@ -24,9 +24,10 @@ Value checked(arrow::Result<Value> result) {
   return *std::move(result);
 }
 
-arrow::ipc::IpcReadOptions read_options() {
+arrow::ipc::IpcReadOptions read_options(TableMemory& memory) {
   arrow::ipc::IpcReadOptions options;
   options.use_threads = false;
+  options.memory_pool = &memory;
   return options;
 }
 
@@ -44,12 +45,13 @@ class Batches {
 template <class Reader>
 class BatchesOf : public Batches {
  public:
-  explicit BatchesOf(std::shared_ptr<arrow::io::RandomAccessFile> file) : file_(std::move(file)) {
-    open(read_options());
+  BatchesOf(std::shared_ptr<arrow::io::RandomAccessFile> file, TableMemory& memory)
+      : file_(std::move(file)), memory_(memory) {
+    open(read_options(memory_));
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
   void select(int column) override {
-    arrow::ipc::IpcReadOptions options = read_options();
+    arrow::ipc::IpcReadOptions options = read_options(memory_);
     options.included_fields = {column};
     open(options);
   }
@@ -66,6 +68,7 @@ class BatchesOf : public Batches {
     reader_ = checked(Reader::Open(file_.get(), options));
   }
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  TableMemory& memory_;
   std::shared_ptr<Reader> reader_;
 };
 
@@ -109,15 +112,15 @@ class StreamBatches : public BatchesOf<arrow::ipc::RecordBatchStreamReader> {
 
 class ArrowReader : public DocumentReader {
  public:
-  ArrowReader(const fs::path& path, const std::string& column, int64_t first)
-      : path_(path), first_(first), file_(open_arrow_file(path)) {
+  ArrowReader(const fs::path& path, const std::string& column, int64_t first, uint64_t max_document)
+      : path_(path), first_(first), memory_(max_document), file_(open_arrow_file(path)) {
     guarded([&] {
       std::array<char, 6> begin{};
       const int64_t got = checked(file_->ReadAt(0, begin.size(), begin.data()));
       if (got == 6 && std::memcmp(begin.data(), "ARROW1", begin.size()) == 0) {
-        batches_ = std::make_unique<FileBatches>(file_);
+        batches_ = std::make_unique<FileBatches>(file_, memory_);
       } else {
-        batches_ = std::make_unique<StreamBatches>(file_);
+        batches_ = std::make_unique<StreamBatches>(file_, memory_);
       }
       column_ = find_text_column(*batches_->schema(), column, path);
       batches_->select(column_[0]);
@@ -137,13 +140,7 @@ class ArrowReader : public DocumentReader {
  private:
   template <class Action>
   void guarded(const Action& action) const {
-    try {
-      action();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      fail_arrow_file(path_, str("row ", first_row_ + row_, ": ", error.what()));
-    }
+    read_arrow(path_, memory_, action, [this] { return first_row_ + row_; });
   }
 
   bool find_next(Document& document) {
@@ -176,6 +173,7 @@ class ArrowReader : public DocumentReader {
 
   fs::path path_;
   int64_t first_;
+  TableMemory memory_;
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
   std::unique_ptr<Batches> batches_;
   ColumnPath column_;
@@ -188,8 +186,8 @@ class ArrowReader : public DocumentReader {
 }  // namespace
 
 std::unique_ptr<DocumentReader> open_arrow(const fs::path& path, const std::string& column,
-                                           int64_t first) {
-  return std::make_unique<ArrowReader>(path, column, first);
+                                           int64_t first, uint64_t max_document) {
+  return std::make_unique<ArrowReader>(path, column, first, max_document);
 }
 
 }  // namespace lmtrain

@@ -22,10 +22,12 @@ namespace fs = std::filesystem;
 
 class ParquetReader : public DocumentReader {
  public:
-  ParquetReader(const fs::path& path, const std::string& column, int64_t first) : path_(path) {
+  ParquetReader(const fs::path& path, const std::string& column, int64_t first,
+                uint64_t max_document)
+      : path_(path), memory_(max_document) {
     std::shared_ptr<arrow::io::RandomAccessFile> file = open_arrow_file(path);
     guarded([&] {
-      parquet::ReaderProperties properties = parquet::default_reader_properties();
+      parquet::ReaderProperties properties(&memory_);
       properties.enable_buffered_stream();
       properties.set_buffer_size(kBufferBytes);
       properties.set_page_checksum_verification(true);
@@ -71,16 +73,9 @@ class ParquetReader : public DocumentReader {
   static constexpr int64_t kBufferBytes = int64_t{1} << 20;
   static constexpr size_t kBatchValues = 1024;
 
-  // Runs what may throw one of Parquet's exceptions, or one of the library's on a damaged file.
   template <class Action>
   void guarded(const Action& action) const {
-    try {
-      action();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      fail_arrow_file(path_, str("row ", row_, ": ", error.what()));
-    }
+    read_arrow(path_, memory_, action, [this] { return row_; });
   }
 
   int64_t group_rows(int group) const { return metadata_->RowGroup(group)->num_rows(); }
@@ -142,6 +137,7 @@ class ParquetReader : public DocumentReader {
   }
 
   fs::path path_;
+  TableMemory memory_;
   uint64_t file_size_ = 0;
   std::unique_ptr<parquet::ParquetFileReader> file_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
@@ -163,8 +159,8 @@ class ParquetReader : public DocumentReader {
 }  // namespace
 
 std::unique_ptr<DocumentReader> open_parquet(const fs::path& path, const std::string& column,
-                                             int64_t first) {
-  return std::make_unique<ParquetReader>(path, column, first);
+                                             int64_t first, uint64_t max_document) {
+  return std::make_unique<ParquetReader>(path, column, first, max_document);
 }
 
 }  // namespace lmtrain

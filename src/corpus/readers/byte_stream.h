@@ -1,7 +1,8 @@
-// The bytes of a file, decompressed where its name ends in .gz, .zst, .zstd or .bz2: any number of
-// gzip members, zstd frames or bzip2 streams, one after the other. Constant memory. Error(kIo) when
-// the operating system refuses, Error(kData) with file and position when compressed data is damaged
-// or cut short.
+// A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd or
+// .bz2. A file may hold any number of gzip members, zstd frames or bzip2 streams, one after the
+// other.
+// Memory is constant. Opening and reading throw Error(kIo) when the operating system refuses, and
+// Error(kData) with file and position when compressed data is damaged or cut short.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,12 @@ namespace lmtrain {
 
 enum class Compression { kNone, kGzip, kZstd, kBzip2 };
 
-// By the last extension. Error(kConfig) for .xz, .lz4, .zip and their like, which are not read.
+// Returns the compression that the last extension names. Throws Error(kConfig) for .xz, .lz4, .zip
+// and other compressions that are not read.
 Compression compression_of(const std::filesystem::path& path);
 
-// A name without the ending of its compression, if it has one.
+// Returns the name of a file without the extension of its compression, if it has one. Requires a
+// name without folders: those before a compressed file would be lost.
 std::filesystem::path without_compression(const std::filesystem::path& name);
 
 class ByteStream {
@@ -25,13 +28,15 @@ class ByteStream {
   // Reads between 1 and `size` bytes to `out` and returns how many; 0 at the end. Requires size >
   // 0.
   virtual size_t read(char* out, size_t size) = 0;
-  // How many bytes of the file were read; of a compressed file, compressed bytes.
+  // Returns how many bytes of the file were read; for a compressed file, compressed bytes.
   virtual uint64_t file_offset() const = 0;
 };
 
+// Opens the file and decompresses it if its name says so. Throws like compression_of().
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path);
 
-// `file` is what lies at `path`, to be decompressed (arrow_codec.cpp).
+// Returns a stream of the decompressed bytes of `file`, the open file at `path`. `compression` must
+// not be kNone. Defined in arrow_codec.cpp.
 std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> file, Compression compression,
                                        const std::filesystem::path& path);
 

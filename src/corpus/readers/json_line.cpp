@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/readers/json_scanner.h"
@@ -34,20 +35,8 @@ std::string missing_field(const std::string& field, const std::vector<std::strin
 
 }  // namespace
 
-std::vector<std::string> split_field(const std::string& field) {
-  std::vector<std::string> path(1);
-  for (const char c : field) {
-    if (c == '.') {
-      path.emplace_back();
-    } else {
-      path.back() += c;
-    }
-  }
-  return path;
-}
-
 JsonLineParser::JsonLineParser(std::string field)
-    : field_(std::move(field)), path_(split_field(field_)) {}
+    : field_(std::move(field)), path_(key_parts(field_)) {}
 
 JsonText JsonLineParser::parse(std::string_view line) {
   const auto problem = [](std::string what) {

@@ -1,9 +1,10 @@
-// The text in one line of JSON lines: a string field of an object. The whole line is checked to be
-// JSON (RFC 8259) and UTF-8, at any length and depth, and numbers of any size are numbers. Memory:
-// a byte for each container open, and the text where it has escapes. Belongs to one thread.
+// Finds the text in one line of JSON lines: a string field of an object. The whole line is checked
+// to be JSON (RFC 8259) and UTF-8, at any length and depth, and numbers of any size are numbers.
+// Memory: a byte for each open container, and the text where it has escapes. A parser belongs to
+// one thread.
 //
-// Our own, because libparquet.so brings simdjson in with it and exports it: another version of
-// simdjson in the process calls its functions and crashes.
+// The parser is our own, because libparquet.so brings simdjson in with it and exports it: another
+// version of simdjson in the process calls its functions and crashes.
 #pragma once
 
 #include <string>
@@ -15,12 +16,9 @@ namespace lmtrain {
 struct JsonText {
   enum class Kind { kText, kNull, kProblem };
   Kind kind = Kind::kProblem;
-  std::string_view text{};  // in the line or the parser; valid until the next call
-  std::string problem{};    // what is wrong with the line, where, and what to do
+  std::string_view text{};  // points into the line or the parser; valid until the next call
+  std::string problem{};    // says, for kProblem, what is wrong, where, and what to do
 };
-
-// `field` cut at its dots.
-std::vector<std::string> split_field(const std::string& field);
 
 class JsonLineParser {
  public:
@@ -28,7 +26,8 @@ class JsonLineParser {
   // that has this name as a whole). A field given twice is a problem, as it may mean either.
   explicit JsonLineParser(std::string field);
 
-  // The text in `line`, which has no newline. Throws nothing: a bad line is kProblem.
+  // Returns the text of `line`, which has no newline. The kind is kNull where the field is null; a
+  // blank line, a missing field or another type than string is a kProblem. Throws nothing.
   JsonText parse(std::string_view line);
 
  private:

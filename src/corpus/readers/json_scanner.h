@@ -1,5 +1,5 @@
-// One pass over a JSON text (RFC 8259) that finds the value at a path and checks everything else.
-// json_line.h says what for; the text is valid UTF-8 already.
+// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else.
+// json_line.h uses it. It does not check that the text is UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-// The byte at which a text stops being JSON, and why.
+// Says at which byte a text stops being JSON, and why.
 struct JsonSyntaxError {
   size_t offset = 0;
   const char* what = "";
@@ -19,25 +19,26 @@ struct JsonSyntaxError {
 class JsonScanner {
  public:
   enum class Type : uint8_t { kNone, kNull, kBoolean, kNumber, kString, kArray, kObject };
+  // Says what was found at a path: how often it occurs, and the value that occurs last.
   struct Found {
     int count = 0;
     Type type = Type::kNone;
-    std::string_view raw{};  // of a string: between its quotes, escapes and all
+    std::string_view raw{};  // bytes of a string between its quotes, escapes included
     bool has_escapes = false;
   };
 
-  // `path`: keys of objects inside each other. `field`: a key of the outermost object, the same as
-  // path[0] or the whole of a path with dots in it.
+  // `path` holds the keys of nested objects. `field` is a key of the outermost object: path[0], or
+  // the whole name of a path with dots in it. Text, field and path must outlive the scanner.
   JsonScanner(std::string_view text, const std::string& field, const std::vector<std::string>& path)
       : text_(text), field_(field), path_(path), keys_(path.size(), Key{}) {}
 
-  // Throws JsonSyntaxError.
+  // Reads the text; call it once. Throws JsonSyntaxError; what was found before it stays.
   void scan();
 
-  const Found& field() const { return at_field_; }
-  const Found& path() const { return at_path_; }
-  Type type() const { return type_; }  // of the whole
-  // The keys of the outermost object, the first fifty.
+  const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
+  const Found& path() const { return at_path_; }    // at `path`, through objects alone
+  Type type() const { return type_; }               // type of the whole text
+  // Returns the first fifty keys of the outermost object, escapes resolved.
   std::vector<std::string> keys() const;
 
  private:
@@ -53,7 +54,7 @@ class JsonScanner {
   enum class Next : uint8_t { kValue, kKey, kAfterValue };
 
   [[noreturn]] void fail(const char* what) const { throw JsonSyntaxError{position_, what}; }
-  // The byte at hand; 0 at the end, where a NUL in the text is never right either.
+  // Returns the next byte, or 0 at the end, since a NUL in the text is never right either.
   char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
   void skip_blanks();
   Next scan_value();
@@ -73,14 +74,15 @@ class JsonScanner {
   const std::vector<std::string>& path_;
   size_t position_ = 0;
   std::string open_;       // '{' or '[' for each container, outermost first
-  std::vector<Key> keys_;  // of the outermost of them
+  std::vector<Key> keys_;  // last key in each of the outermost containers
   std::vector<Key> outermost_keys_;
   Type type_ = Type::kNone;
   Found at_field_;
   Found at_path_;
 };
 
-// Appends a string as it is between its quotes, escapes resolved; it has passed scan().
+// Appends the string whose bytes between its quotes are `raw`, escapes resolved. Requires that
+// scan() has accepted it.
 void append_unescaped(std::string_view raw, std::string& out);
 
 }  // namespace lmtrain

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
+#include "corpus/readers/source_file.h"
+
 namespace lmtrain {
 
-LineReader::LineReader(const std::filesystem::path& path) : bytes_(open_bytes(path)) {}
+LineReader::LineReader(const std::filesystem::path& path, uint64_t max_line)
+    : path_(path), max_line_(max_line), bytes_(open_bytes(path)) {}
 
 bool LineReader::next(std::string_view& line) {
   if (!find_line(line)) return false;
   if (line.ends_with('\r')) line.remove_suffix(1);
+  require_size(line.size());
   ++line_number_;
   return true;
 }
@@ -25,6 +30,8 @@ bool LineReader::find_line(std::string_view& line) {
       return true;
     }
     const size_t pending = end_ - begin_;
+    // Its last byte may be a '\r', which is no part of the line.
+    if (pending > 0) require_size(pending - 1);
     if (!fill()) {
       line = std::string_view(buffer_).substr(begin_, pending);
       begin_ = end_;
@@ -32,6 +39,11 @@ bool LineReader::find_line(std::string_view& line) {
     }
     scanned = begin_ + pending;
   }
+}
+
+void LineReader::require_size(size_t size) const {
+  if (size <= max_line_) return;
+  fail_large_document(str(path_.string(), ":", line_number_ + 1), "a line", max_line_);
 }
 
 // Moves what is pending to the front and reads on; false at the end of the file.

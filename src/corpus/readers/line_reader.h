@@ -1,5 +1,6 @@
-// Lines of a file of any size, compressed or not, without "\n" or "\r\n". Holds one line and a
-// buffer. Errors of byte_stream.h.
+// A LineReader gives the lines of a file of any size, compressed or not, without "\n" or "\r\n". It
+// holds one line and a buffer. It throws the errors of byte_stream.h, and Error(kData) naming file
+// and line for a line of more than `max_line` bytes, which is not read further.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +15,23 @@ namespace lmtrain {
 
 class LineReader {
  public:
-  explicit LineReader(const std::filesystem::path& path);
+  LineReader(const std::filesystem::path& path, uint64_t max_line);
 
-  // Stores the next line in `line`, also a last one without a newline; false at the end. The view
-  // is valid until the next call.
+  // Stores the next line in `line`; returns false at the end. The view is valid until the next
+  // call.
   bool next(std::string_view& line);
-  // From 1, of the line last given.
+  // Returns the number, from 1, of the line that next() gave last.
   int64_t line_number() const { return line_number_; }
-  // As ByteStream::file_offset.
+  // Returns ByteStream::file_offset(), which is ahead of the lines by the buffer.
   uint64_t file_offset() const { return bytes_->file_offset(); }
 
  private:
   bool find_line(std::string_view& line);
   bool fill();
+  void require_size(size_t size) const;
 
+  std::filesystem::path path_;
+  uint64_t max_line_;
   std::unique_ptr<ByteStream> bytes_;
   std::string buffer_;
   size_t begin_ = 0;

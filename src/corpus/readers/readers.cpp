@@ -6,6 +6,7 @@
 #include "corpus/readers/byte_stream.h"
 #include "corpus/readers/json_line.h"
 #include "corpus/readers/line_reader.h"
+#include "corpus/readers/source_file.h"
 
 namespace lmtrain {
 namespace {
@@ -14,7 +15,8 @@ namespace fs = std::filesystem;
 
 class TextReader : public DocumentReader {
  public:
-  explicit TextReader(const fs::path& path) : bytes_(open_bytes(path)) {}
+  TextReader(const fs::path& path, uint64_t max_document)
+      : path_(path), max_document_(max_document), bytes_(open_bytes(path)) {}
 
   bool next(Document& document) override {
     if (done_) return false;
@@ -26,6 +28,11 @@ class TextReader : public DocumentReader {
       const size_t got = bytes_->read(text_.data() + size, text_.size() - size);
       if (got == 0) break;
       size += got;
+      if (size > max_document_) {
+        fail_large_document(path_.string(), "a document", max_document_,
+                            "where its lines are documents, set data.format to \"lines\" or "
+                            "\"jsonl\"; else ");
+      }
     }
     document = {std::string_view(text_).substr(0, size), 0};
     return true;
@@ -33,6 +40,8 @@ class TextReader : public DocumentReader {
   uint64_t bytes_read() const override { return bytes_->file_offset(); }
 
  private:
+  fs::path path_;
+  uint64_t max_document_;
   std::unique_ptr<ByteStream> bytes_;
   std::string text_;
   bool done_ = false;
@@ -40,7 +49,7 @@ class TextReader : public DocumentReader {
 
 class LinesReader : public DocumentReader {
  public:
-  explicit LinesReader(const fs::path& path) : lines_(path) {}
+  LinesReader(const fs::path& path, uint64_t max_document) : lines_(path, max_document) {}
 
   bool next(Document& document) override {
     while (lines_.next(document.text)) {
@@ -61,8 +70,8 @@ class LinesReader : public DocumentReader {
 
 class JsonLinesReader : public DocumentReader {
  public:
-  JsonLinesReader(const fs::path& path, const std::string& field)
-      : path_(path), lines_(path), parser_(field) {}
+  JsonLinesReader(const fs::path& path, const std::string& field, uint64_t max_document)
+      : path_(path), lines_(path, max_document), parser_(field) {}
 
   bool next(Document& document) override {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -96,26 +105,53 @@ class JsonLinesReader : public DocumentReader {
   int64_t position_ = 0;
 };
 
+// The documents of a table, none larger than the limit. The page or batch of each was read already.
+class BoundedTable : public DocumentReader {
+ public:
+  BoundedTable(fs::path path, std::unique_ptr<DocumentReader> table, uint64_t max_document)
+      : path_(std::move(path)), table_(std::move(table)), max_document_(max_document) {}
+
+  bool next(Document& document) override {
+    const bool found = table_->next(document);
+    skipped_ = table_->skipped();
+    if (found && document.text.size() > max_document_) {
+      fail_large_document(str(path_.string(), ": row ", document.position), "a document",
+                          max_document_);
+    }
+    return found;
+  }
+  uint64_t bytes_read() const override { return table_->bytes_read(); }
+
+ private:
+  fs::path path_;
+  std::unique_ptr<DocumentReader> table_;
+  uint64_t max_document_;
+};
+
 }  // namespace
 
-std::unique_ptr<DocumentReader> open_text(const fs::path& path) {
-  return std::make_unique<TextReader>(path);
+std::unique_ptr<DocumentReader> open_text(const fs::path& path, uint64_t max_document) {
+  return std::make_unique<TextReader>(path, max_document);
 }
-std::unique_ptr<DocumentReader> open_lines(const fs::path& path) {
-  return std::make_unique<LinesReader>(path);
+std::unique_ptr<DocumentReader> open_lines(const fs::path& path, uint64_t max_document) {
+  return std::make_unique<LinesReader>(path, max_document);
 }
-std::unique_ptr<DocumentReader> open_json_lines(const fs::path& path, const std::string& field) {
-  return std::make_unique<JsonLinesReader>(path, field);
+std::unique_ptr<DocumentReader> open_json_lines(const fs::path& path, const std::string& field,
+                                                uint64_t max_document) {
+  return std::make_unique<JsonLinesReader>(path, field, max_document);
 }
 
 std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::string& format,
-                                               const std::string& text_field, int64_t first) {
-  if (format == "lines") return open_lines(path);
-  if (format == "jsonl") return open_json_lines(path, text_field);
-  if (format == "parquet") return open_parquet(path, text_field, first);
-  if (format == "arrow") return open_arrow(path, text_field, first);
-  if (format == "text") return open_text(path);
-  throw Error(ErrorKind::kInternal, str(path.string(), " has no format yet"));
+                                               const std::string& text_field, int64_t first,
+                                               uint64_t max_document) {
+  if (format == "lines") return open_lines(path, max_document);
+  if (format == "jsonl") return open_json_lines(path, text_field, max_document);
+  if (format == "text") return open_text(path, max_document);
+  std::unique_ptr<DocumentReader> table;
+  if (format == "parquet") table = open_parquet(path, text_field, first, max_document);
+  if (format == "arrow") table = open_arrow(path, text_field, first, max_document);
+  if (!table) throw Error(ErrorKind::kInternal, str(path.string(), " has no format yet"));
+  return std::make_unique<BoundedTable>(path, std::move(table), max_document);
 }
 
 }  // namespace lmtrain

@@ -16,6 +16,15 @@ SourceFile source_file(const fs::path& path, double weight, size_t source) {
   return {path, info.size, info.mtime_ns, weight, static_cast<int32_t>(source)};
 }
 
+void fail_large_document(const std::string& where, std::string_view what, uint64_t max_document,
+                         std::string_view advice) {
+  throw Error(ErrorKind::kData,
+              str(where, ": ", what, " of more than ", format_bytes(max_document),
+                  " (data.max_document); ", advice,
+                  "split or remove it, or raise data.max_document where memory holds several "
+                  "times as much"));
+}
+
 void require_unchanged(const SourceFile& file) {
   const SourceFile now = source_file(file.path, file.weight, 0);
   if (now.size == file.size && now.mtime_ns == file.mtime_ns) return;

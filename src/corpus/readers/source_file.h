@@ -1,9 +1,10 @@
-// A file that documents are read from.
+// A SourceFile is a file that documents are read from, as the listing of the sources found it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace lmtrain {
 
@@ -12,17 +13,24 @@ struct SourceFile {
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   double weight = 1.0;
-  int32_t source = 0;    // which entry of the list named it
+  int32_t source = 0;    // index of the entry of the list that named it
   std::string format{};  // how it is read (format.h); empty until that is decided
 };
 
-// The file at `path`, which a listing has just found. Error(kData) when it is no file any more.
+// Returns size and time of the file at the absolute `path`, which a listing has just found. Throws
+// Error(kData) when it is no file any more.
 SourceFile source_file(const std::filesystem::path& path, double weight, size_t source);
 
-// Error(kData) when size or time of the file are no longer those of the list.
+// Throws Error(kData) when size or time of the file differ from those in `file`.
 void require_unchanged(const SourceFile& file);
 
-// How many things were met in files that are no documents, so that nothing is dropped silently.
+// Throws Error(kData) for a document, or a line, at `where` (a path, perhaps with a line or row)
+// that has more bytes than `max_document`, and says what may be done about it. `what` is "a
+// document" or "a line". `advice`, such as "...; else ", comes before what may be done.
+[[noreturn]] void fail_large_document(const std::string& where, std::string_view what,
+                                      uint64_t max_document, std::string_view advice = "");
+
+// Counts what a reader met in a file that is no document, so that nothing is dropped silently.
 struct NoDocuments {
   int64_t blank_lines = 0;  // lines, jsonl
   int64_t nulls = 0;        // jsonl, tables: text that is null

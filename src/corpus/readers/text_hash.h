@@ -1,4 +1,4 @@
-// The hash by which the passes over a corpus know a text.
+// The passes over a corpus identify a text by this hash.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace lmtrain {
 
-// Split, sample and the order of held-out text know a text by this hash; it never changes, and no
-// seed enters. (hash64("") is 0, which would always come first.)
+// Returns the hash by which split, sample and the order of held-out text identify a text; `hash` is
+// its hash128(). The function never changes, and no seed enters. (hash64("") is 0, which would
+// always come first.)
 inline uint64_t text_hash(const Hash128& hash) { return mix64(hash.low); }
 
 }  // namespace lmtrain

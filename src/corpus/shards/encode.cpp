@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 #include "base/text.h"
 #include "corpus/shards/ordered_pool.h"
@@ -19,7 +20,7 @@ struct Item {
   std::optional<Hash128> whole;
 };
 // Documents handed to a thread together, so that small ones do not pay for a hand-over each.
-struct Batch {
+struct DocumentBatch {
   std::string text;
   std::vector<Item> items;
 };
@@ -27,7 +28,7 @@ constexpr size_t kBatchBytes = size_t{1} << 18;
 constexpr size_t kBatchesPerThread = 4;
 
 std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
-                                          const HoldOut& held_out, const Batch& batch) {
+                                          const HoldOut& held_out, const DocumentBatch& batch) {
   std::vector<EncodedDocument> documents;
   documents.reserve(batch.items.size());
   size_t begin = 0;
@@ -74,13 +75,17 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
       bytes += document.bytes;
     }
   };
-  auto batch = std::make_shared<Batch>();
+  auto batch = std::make_shared<DocumentBatch>();
   const auto submit = [&] {
     if (pool.full()) drain();
     pool.push([this, &corpus, &held_out, full = std::move(batch)] {
-      return encode_batch(*this, corpus, held_out, *full);
+      try {
+        return encode_batch(*this, corpus, held_out, *full);
+      } catch (const std::bad_alloc&) {
+        fail_out_of_memory(corpus.files[full->items.front().location.file].path);
+      }
     });
-    batch = std::make_shared<Batch>();
+    batch = std::make_shared<DocumentBatch>();
   };
   const auto add = [&](std::string_view text, Item item) {
     batch->text += text;

@@ -1,5 +1,5 @@
-// Text to token ids on all cores, results in the order of the documents, in bounded memory. A
-// document of which only blocks are held out becomes several.
+// Encodes text to token ids on several threads, in bounded memory; the results come in the order of
+// the documents. A document of which only some blocks are held out becomes several.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ namespace lmtrain {
 
 struct EncodedDocument {
   std::vector<int32_t> ids;
-  Hash128 hash;  // of its text
+  Hash128 hash;  // hash of its text
   uint64_t bytes = 0;
-  DocumentLocation location;  // of the document in the corpus that it is, or is a part of
+  DocumentLocation location;  // place in the corpus; a part has that of its document
   bool held_out = false;
-  // With the last part of a document: the hash of the text of the whole document.
+  // This is the hash of the text of the whole document. It is set for a document that is not cut,
+  // and for the last part of one that is.
   std::optional<Hash128> whole;
 };
 
@@ -31,9 +32,10 @@ struct DocumentEncoder {
   bool add_eos = true;
   int num_threads = 1;
 
-  // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; a
-  // document that `held_out` cuts comes part by part. `action` names the pass in the progress line.
-  // Throws what Corpus::for_each throws, and Error(kData) where the tokenizer lacks BOS or EOS.
+  // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
+  // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
+  // line. Throws what Corpus::for_each throws, and Error(kData) where the tokenizer lacks BOS or
+  // EOS.
   void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
               const std::function<void(const EncodedDocument&)>& sink,
               const DocumentLocation& from = {}) const;

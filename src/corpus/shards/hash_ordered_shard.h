@@ -1,6 +1,7 @@
-// A token shard with its documents sorted by the hash of their text, ties in the order added:
-// written as they come, then copied, so that memory holds 16 bytes a document at the end. Like
-// TokenShardWriter it can be continued from what sync() told.
+// Writes a token shard whose documents are sorted by the hash of their text, ties in the order
+// added. Documents are first written as they come, to a file beside the shard, and then copied, so
+// that memory holds 16 bytes a document at the end. Like TokenShardWriter it can be continued from
+// the progress that sync() returned.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,20 @@ struct HashOrderedProgress {
 
 class HashOrderedShardWriter {
  public:
+  // Begins a shard at `path`. Throws Error(kIo), as all calls do.
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size);
+  // Continues the shard of `progress`. Throws Error(kData) or Error(kIo) where what was synced is
+  // missing or changed.
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                          const HashOrderedProgress& progress);
-  // Removes the documents and hashes that wait beside the shard, unless sync() was called or the
-  // writer has continued another; a shard that is published stays.
+  // Removes the files with the documents and hashes beside the shard, unless sync() was called or
+  // this writer continues another; a shard that is published stays.
   ~HashOrderedShardWriter();
   HashOrderedShardWriter(const HashOrderedShardWriter&) = delete;
   HashOrderedShardWriter& operator=(const HashOrderedShardWriter&) = delete;
 
   void add_document(const EncodedDocument& document);
-  // Syncs what was added and returns how far that is, to continue from.
+  // Syncs what was added and returns the progress from which a writer can continue.
   HashOrderedProgress sync();
   // Writes the documents in their order, and publishes the shard by rename.
   void finish();

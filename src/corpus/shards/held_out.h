@@ -1,10 +1,11 @@
-// Which text of data.train is held out: whole documents, or blocks of documents where a source has
-// too few of them or one that is too large (content_blocks.h). Decided from what one pass found in
-// each source, and, for blocks, a second pass over these sources. Everything is a function of the
-// text, the fraction and which documents are of one source; no seed enters. docs/data.md states the
-// rules.
+// Decides which text of data.train is held out: whole documents, or blocks of documents where a
+// source has too few documents or one that is too large (content_blocks.h). A source is one entry
+// of data.train. The decision takes what one pass found in each source and, for blocks, a second
+// pass over these sources. Everything is a function of the text, the fraction and which documents
+// are of one source; no seed enters. docs/data.md states the rules.
 //
-// Sizes are bytes of text, or tokens of token files.
+// All sizes are bytes of text, or tokens of token files. All hashes of documents and blocks are
+// text_hash().
 #pragma once
 
 #include <algorithm>
@@ -19,21 +20,21 @@
 
 namespace lmtrain {
 
-// Whether `hash` lies in the lowest `fraction` of all 64-bit values.
+// Returns whether `hash` lies in the lowest `fraction` of all 64-bit values.
 bool is_below(uint64_t hash, double fraction);
 
 struct HoldOutScale {
-  uint64_t floor;  // hold out so much in all, while it is at most a tenth
+  uint64_t floor;  // hold out at least this, or a tenth of the text where that is less
   uint64_t smallest_block, largest_block;
 };
 inline constexpr HoldOutScale kHoldOutBytes{uint64_t{64} << 10, 256, uint64_t{16} << 10};
 inline constexpr HoldOutScale kHoldOutTokens{uint64_t{16} << 10, 64, uint64_t{4} << 10};
 
-// Number, sizes and hashes of the documents of a source.
+// A SourceShape has number, sizes and hashes of the documents of one source.
 struct SourceShape {
   int64_t documents = 0;
   uint64_t size = 0;
-  uint64_t largest = 0;  // document
+  uint64_t largest = 0;  // size of the largest document
   uint64_t smallest_hash = UINT64_MAX;
   uint64_t largest_hash = 0;
 
@@ -41,12 +42,13 @@ struct SourceShape {
   SourceShape& operator+=(const SourceShape& other);
 };
 
-// The shapes of all sources, and what stands for which documents are of which source.
+// Collects the shapes of all sources, and a hash of which documents belong to which source.
 class SourceShapes {
  public:
-  // Documents in the order of the corpus.
+  // Adds a document. Documents come in the order of the corpus.
   void add(int32_t source, uint64_t hash, uint64_t size);
   const std::vector<SourceShape>& shapes() const { return shapes_; }
+  // Returns the hash of which documents, by number, belong to which source.
   const Hash128& order() const { return order_; }
   int32_t last_source() const { return last_source_; }
   void restore(std::vector<SourceShape> shapes, const Hash128& order, int32_t last_source);
@@ -57,23 +59,26 @@ class SourceShapes {
   int32_t last_source_ = -1;
 };
 
-// How the text of one or several sources is held out.
+// Says how the text of one or several sources is held out.
 struct HoldOutRule {
-  uint64_t block = 0;              // about the size of a block; 0: whole documents
-  double fraction = 0;             // of documents: held out when their hash is below
-  std::vector<uint64_t> chosen{};  // hashes of the blocks that are held out, ascending
+  uint64_t block = 0;              // approximate size of a block; 0 for whole documents
+  double fraction = 0;             // documents with is_below(hash, fraction) are held out
+  std::vector<uint64_t> chosen{};  // hashes of the blocks held out, ascending
   bool operator==(const HoldOutRule&) const = default;
 };
 
-// Chooses blocks of one rule: the smallest hashes, up to `target`. Memory: what is chosen.
+// Chooses the blocks of one rule: those with the smallest hashes, until their total size reaches
+// `target`. Blocks of equal text are chosen together. They are heavy, and passed over, where their
+// total size is above both the target and the largest size of a block. Memory holds what is chosen.
 class BlockChoice {
  public:
   BlockChoice(uint64_t target, uint64_t block);
   void add(uint64_t hash, uint64_t size);
-  // After all blocks were added: false when all must be added again, since a text that is repeated
-  // too often to be held out stood in the way.
+  // Call it after all blocks were added. Returns false when all must be added again, because heavy
+  // blocks took the place of others.
   bool end_pass();
-  // Never all blocks; none of a text that is one block.
+  // Returns the hashes of the chosen blocks. These are never all blocks, so a text that is one
+  // block has none.
   std::vector<uint64_t> chosen() const;
 
  private:
@@ -84,53 +89,57 @@ class BlockChoice {
   uint64_t heaviest_;                    // that equal blocks may be together
   std::map<uint64_t, uint64_t> blocks_;  // hash, size of all equal ones; the smallest hashes
   std::map<uint64_t, uint64_t> heavy_;   // likewise, passed over
-  uint64_t size_ = 0;                    // of blocks_ that are not heavy
+  uint64_t size_ = 0;                    // total size of the blocks_ that are not heavy
   bool dropped_ = false;                 // there are larger hashes
 };
 
 class HoldOut {
  public:
-  // Nothing is held out.
+  // Makes a split in which nothing is held out.
   HoldOut() = default;
-  // `sources` by number. Where a rule is by blocks, choose() follows.
+  // Makes the rules for a fraction of the text. `sources` holds the shape of each source by number.
+  // Where a rule has blocks, choose() must follow.
   HoldOut(double fraction, const std::vector<SourceShape>& sources, const HoldOutScale& scale);
-  // The part of the text to be held out: `fraction`, or more where the floor needs it. 0 after
-  // restore().
+  // Returns the part of the text to be held out: `fraction`, or more where the floor needs it; 0
+  // after restore().
   double share() const { return share_; }
 
-  // `for_each_block(wanted, add)` calls add(source, hash, size) for all blocks of the sources that
-  // are wanted; it may be called more than once.
+  // Chooses the blocks of all rules that have blocks. `for_each_block(wanted, add)` must call
+  // add(source, hash, size) for all blocks of the sources for which wanted(source) is true; it may
+  // be called more than once.
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
+  // Returns the rule of a source that had documents when the rules were made.
   const HoldOutRule& rule_of(int32_t source) const;
-  // Whether the document with this hash is held out, or, where the rule of its source has blocks,
-  // the block with this hash.
+  // Returns whether the document with this hash is held out, or, where the rule of its source has
+  // blocks, the block with this hash.
   bool holds_out(int32_t source, uint64_t hash) const;
   bool holds_out_any() const;
 
-  // Which rule each source has, and the rules.
+  // These return, for each source, the index of its rule in rules(), and the rules.
   const std::vector<size_t>& rules_of_sources() const { return rule_of_source_; }
   const std::vector<HoldOutRule>& rules() const { return rules_; }
   void restore(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules);
 
-  // Adds what decides the split; nothing when documents are held out by their hash and this
-  // fraction alone. `sources` stands for which documents are of which source.
+  // Adds what decides the split to `hasher`; adds nothing when documents are held out by their hash
+  // and this fraction alone. `sources` is SourceShapes::order().
   void add_to(Hasher& hasher, double fraction, const Hash128& sources) const;
 
  private:
   std::vector<size_t> rule_of_source_;
   std::vector<HoldOutRule> rules_;
-  std::vector<uint64_t> targets_;  // of each rule, for choose()
+  std::vector<uint64_t> targets_;  // target of each rule, for choose()
   double share_ = 0;
 };
 
-// Neighbouring blocks of a document on the same side.
+// A TextPart is one or more neighbouring blocks of a document, all held out or none.
 struct TextPart {
   std::string_view text;
   bool held_out = false;
 };
-// The parts of a document, in order; together they are the text. `hash` is that of the document.
+// Returns the parts of a document, in order; together they are the text. `hash` is hash128() of the
+// document. Under a rule for whole documents there is one part.
 std::vector<TextPart> cut_document(const HoldOut& held_out, int32_t source, std::string_view text,
                                    const Hash128& hash);
 

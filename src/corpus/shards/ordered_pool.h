@@ -1,9 +1,10 @@
-// Threads that return results in the order in which the work was given: push() until full(), then
-// pop() the oldest. The caller is one of them: while it waits in pop(), it works.
+// A pool of threads that return results in the order in which the work was given: the caller calls
+// push() until full(), then pop() for the oldest result. `num_threads` counts the caller, which
+// works too while it waits in pop().
 //
 // Only one thread may push and pop. An exception of the work is thrown by its pop(). full() says
-// when `limit` results are under way; push() does not enforce it. The destructor drops work not
-// begun and waits for the rest.
+// when `limit` results are under way; push() does not enforce the limit. The destructor drops work
+// not begun and waits for the rest.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@ namespace lmtrain {
 template <class Result>
 class OrderedPool {
  public:
-  // Error(kMemory) where the system refuses a thread.
+  // Throws Error(kMemory) where the system refuses a thread.
   OrderedPool(int num_threads, size_t limit) : limit_(limit) {
     try {
       for (int i = 1; i < num_threads; ++i) threads_.push_back(start_thread([this] { work(); }));

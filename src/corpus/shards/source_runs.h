@@ -1,4 +1,5 @@
-// Which documents of the train shard come from which file, and so from which entry of data.train.
+// Notes which documents of the train shard come from which file, and so from which entry of
+// data.train.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,22 @@
 
 namespace lmtrain {
 
-// Where the documents of each file begin in the train shard; counted in the order of the corpus.
+// Counts where the documents of each file begin in the train shard. Files are numbered in the order
+// of the corpus.
 class FileTally {
  public:
-  // Call it before a document of file `file` is added to the shard, where it will have number
-  // `next`.
+  // Call it before a document of file number `file` is added to the train shard as document number
+  // `next`. Files and documents ascend.
   void begin_document(size_t file, int64_t next);
-  // `num_documents` is the size of the train shard.
+  // Return the runs of documents of one source, and the files that have documents with the first of
+  // each. `files` is the list that the numbers index, and `num_documents` the size of the train
+  // shard.
   std::vector<SourceRun> runs(const std::vector<SourceFile>& files, int64_t num_documents) const;
   std::vector<DocumentFile> files(const std::vector<SourceFile>& files,
                                   int64_t num_documents) const;
 
-  // The first document of each file so far, or of one after it.
+  // Returns the first document of each file so far; for a file without documents, that of the next
+  // file that has some.
   const std::vector<int64_t>& first_documents() const { return first_; }
   void restore(std::vector<int64_t> first_documents) { first_ = std::move(first_documents); }
 

@@ -12,7 +12,7 @@
 namespace lmtrain {
 namespace {
 
-struct Block {
+struct TokenBlock {
   uint64_t hash = 0;  // of its ids
   uint64_t tokens = 0;
   uint64_t raw_bytes = 0;
@@ -22,14 +22,14 @@ struct Block {
 class BlockReader {
  public:
   BlockReader(const ScannedTokens& scan, const Tokenizer& tokenizer)
-      : scan_(scan), piece_bytes_(bytes_of_pieces(tokenizer)) {}
+      : scan_(scan), piece_bytes_(tokenizer.piece_bytes()) {}
 
   // The blocks of a document of the scan; a short one is a block as it is.
-  std::vector<Block> blocks_of(size_t index, uint64_t size) {
+  std::vector<TokenBlock> blocks_of(size_t index, uint64_t size) {
     const ReferencedDocument& document = scan_.documents[index];
     if (document.num_tokens <= size + size / 2)
       return {{scan_.hashes[index], document.num_tokens, document.raw_bytes}};
-    std::vector<Block> blocks;
+    std::vector<TokenBlock> blocks;
     uint64_t begin = 0;
     for (const uint64_t end : block_ends_of(document, size)) {
       ids_.resize(end - begin);
@@ -102,10 +102,10 @@ class BlockReader {
 // The parts of a document that consists of these blocks.
 std::vector<TokenPart> parts_of(const HoldOut& held_out, int32_t source,
                                 const ReferencedDocument& document,
-                                const std::vector<Block>& blocks) {
+                                const std::vector<TokenBlock>& blocks) {
   std::vector<TokenPart> parts;
   ReferencedDocument next{document.file, document.begin, 0, 0};
-  for (const Block& block : blocks) {
+  for (const TokenBlock& block : blocks) {
     const bool is_out = held_out.holds_out(source, block.hash);
     if (parts.empty() || parts.back().held_out != is_out) {
       parts.push_back({next, block.hash, is_out});
@@ -132,13 +132,13 @@ void hold_out_tokens(const ScannedTokens& scan, const std::vector<SourceFile>& f
     shapes.add(source_of(i), scan.hashes[i], scan.documents[i].num_tokens);
   HoldOut held_out(fraction, shapes.shapes(), kHoldOutTokens);
   BlockReader reader(scan, tokenizer);
-  std::vector<std::vector<Block>> blocks;  // of documents whose rule is by blocks
+  std::vector<std::vector<TokenBlock>> blocks;  // of documents whose rule is by blocks
   held_out.choose([&](const auto& wanted, const auto& add) {
     blocks.resize(scan.documents.size());
     for (size_t i = 0; i < scan.documents.size(); ++i) {
       if (!wanted(source_of(i))) continue;
       if (blocks[i].empty()) blocks[i] = reader.blocks_of(i, held_out.rule_of(source_of(i)).block);
-      for (const Block& block : blocks[i]) add(source_of(i), block.hash, block.tokens);
+      for (const TokenBlock& block : blocks[i]) add(source_of(i), block.hash, block.tokens);
     }
   });
   held_out.add_to(hasher, fraction, shapes.order());

@@ -1,6 +1,6 @@
-// Holding out of scanned token files: documents by the hash of their ids, or blocks of them
-// where a source has too few or too long ones (held_out.h). A part of a document is a range of its
-// ids; nothing is added to it.
+// Holds out documents of scanned token files by the hash of their ids, or blocks of them where a
+// source has too few or too long ones (held_out.h). A part of a document is a range of its ids;
+// nothing is added to it.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@ namespace lmtrain {
 
 struct TokenPart {
   ReferencedDocument range;
-  uint64_t hash = 0;  // of its ids
+  uint64_t hash = 0;  // hash of its ids; of several blocks, their hashes combined in order
   bool held_out = false;
 };
 
-// Decides, cuts the documents of `scan`, whose files are `files`, and calls `visit` for each part
-// in order. `hasher` gets what decides the split beside the fraction. Memory: 24 bytes a block of
-// up to a few thousand tokens.
+// Decides what is held out, cuts the documents of `scan`, whose files are `files`, and calls
+// `visit` for each part in order. Adds to `hasher` what decides the split beside the fraction.
+// It needs 24 bytes of memory for each block, which is at most a few thousand tokens. Throws
+// Error(kData) for a file that changed since the scan.
 void hold_out_tokens(const ScannedTokens& scan, const std::vector<SourceFile>& files,
                      const Tokenizer& tokenizer, double fraction, Hasher& hasher,
                      const std::function<void(const TokenPart&)>& visit);

@@ -8,7 +8,6 @@
 #include "base/terminal/progress_bar.h"
 #include "base/text.h"
 #include "corpus/shards/held_out.h"
-#include "corpus/tokenizer/model_proto.h"
 #include "formats/token_file.h"
 
 namespace lmtrain {
@@ -40,10 +39,10 @@ class IdHasher {
   std::vector<int32_t> pending_;
 };
 
-class Scan {
+class TokenScan {
  public:
-  Scan(const Tokenizer& tokenizer, ProgressBar& progress)
-      : tokenizer_(tokenizer), progress_(progress), piece_bytes_(bytes_of_pieces(tokenizer)) {}
+  TokenScan(const Tokenizer& tokenizer, ProgressBar& progress)
+      : tokenizer_(tokenizer), progress_(progress), piece_bytes_(tokenizer.piece_bytes()) {}
 
   void add_file(const SourceFile& source) {
     const MappedFile file(source.path);
@@ -163,30 +162,12 @@ class Scan {
 
 }  // namespace
 
-std::vector<uint32_t> bytes_of_pieces(const Tokenizer& tokenizer) {
-  const SentencePieceModel model = read_model(tokenizer.model_bytes());
-  std::vector<uint32_t> bytes;
-  bytes.reserve(model.pieces.size());
-  for (const ModelPiece& piece : model.pieces) {
-    size_t size = piece.text.size();
-    if (piece.type == PieceType::kByte || piece.type == PieceType::kUnknown) size = 1;
-    if (piece.type == PieceType::kControl) size = 0;
-    if (piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined) {
-      for (size_t at = 0; (at = piece.text.find(kSpaceMark, at)) != std::string::npos;
-           at += kSpaceMark.size())
-        size -= kSpaceMark.size() - 1;
-    }
-    bytes.push_back(static_cast<uint32_t>(size));
-  }
-  return bytes;
-}
-
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const std::string& action) {
   uint64_t total = 0;
   for (const SourceFile& file : files) total += file.size;
   ProgressBar progress(action, total);
-  Scan scan(tokenizer, progress);
+  TokenScan scan(tokenizer, progress);
   for (const SourceFile& file : files) scan.add_file(file);
   return scan.finish();
 }

@@ -1,5 +1,5 @@
-// One pass over files of token ids: where documents begin and end, what they hash to, how many
-// bytes their text has. token_files.h says by which rules.
+// One pass over files of token ids finds where documents begin and end, hashes them, and counts the
+// bytes of their text. token_files.h states the rules.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,14 @@ namespace lmtrain {
 
 struct ScannedTokens {
   std::vector<ReferencedFile> files;
-  std::vector<ReferencedDocument> documents;  // in order of files, then tokens
-  std::vector<uint64_t> hashes;               // of each document's ids
-  Hash128 content;                            // of all of them in order
-  int64_t empty_documents = 0;                // of nothing but control ids
+  std::vector<ReferencedDocument> documents;  // by file, then by token
+  std::vector<uint64_t> hashes;               // hash of each document's ids
+  Hash128 content;                            // hash of all documents in order
+  int64_t empty_documents = 0;                // documents with no ids but control ids
 };
 
-// Bytes of text that each id stands for; the sum over a document is the size of its text, but where
-// the tokenizer normalised it.
-std::vector<uint32_t> bytes_of_pieces(const Tokenizer& tokenizer);
-
 // Reads all files, checks every id against the tokenizer's vocabulary and finds the documents.
-// `action` names the pass in the progress line. Error(kData) with file and token; throws
+// `action` names the pass in the progress line. Throws Error(kData) with file and token, and
 // StopRequested on a signal.
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const std::string& action);

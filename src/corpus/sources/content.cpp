@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/dotted_key.h"
 #include "base/text.h"
 #include "corpus/readers/byte_stream.h"
 #include "corpus/readers/json_line.h"
@@ -131,7 +132,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
 // How far a text is JSON.
-struct Scan {
+struct JsonScan {
   JsonScanner::Type type = JsonScanner::Type::kNone;
   JsonScanner::Type field = JsonScanner::Type::kNone;
   std::vector<std::string> keys;
@@ -139,10 +140,10 @@ struct Scan {
   bool is_beginning = false;  // nothing is wrong but that it ends too early
 };
 
-Scan scan_json(std::string_view text, const std::string& field) {
-  const std::vector<std::string> path = split_field(field);
+JsonScan scan_json(std::string_view text, const std::string& field) {
+  const std::vector<std::string> path = key_parts(field);
   JsonScanner scanner(text, field, path);
-  Scan scan;
+  JsonScan scan;
   try {
     scanner.scan();
     scan.is_json = true;
@@ -157,7 +158,7 @@ Scan scan_json(std::string_view text, const std::string& field) {
   return scan;
 }
 
-std::string describe_keys(const Scan& scan, const std::string& field) {
+std::string describe_keys(const JsonScan& scan, const std::string& field) {
   constexpr size_t kMostKeys = 12;
   std::vector<std::string> shown;
   for (size_t i = 0; i < std::min(kMostKeys, scan.keys.size()); ++i)
@@ -169,13 +170,13 @@ std::string describe_keys(const Scan& scan, const std::string& field) {
              "; the first object has: ", join(shown, ", "));
 }
 
-bool has_text(const Scan& scan) {
+bool has_text(const JsonScan& scan) {
   return scan.field == JsonScanner::Type::kString || scan.field == JsonScanner::Type::kNull;
 }
 
 // JSON lines, if that is what the head holds.
 std::optional<Content> json_lines(std::string_view head, bool is_whole, const std::string& field) {
-  std::optional<Scan> first;
+  std::optional<JsonScan> first;
   while (!head.empty()) {
     const size_t end = head.find('\n');
     const bool is_cut = end == std::string_view::npos && !is_whole;
@@ -183,7 +184,7 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
     if (line.find_first_not_of(kBlanks) == std::string_view::npos) continue;
     if (is_cut && first) break;
-    Scan scan = scan_json(line, field);
+    JsonScan scan = scan_json(line, field);
     if (is_cut) {
       // A line longer than the head: its reader will tell.
       if (line.front() == '{' && scan.is_beginning) return Content{Kind::kJsonLines};
@@ -213,7 +214,7 @@ Content content_of(std::string_view head, bool is_whole, bool is_named_json,
       if (std::optional<Content> lines = json_lines(head, is_whole, text_field))
         return *std::move(lines);
     }
-    const Scan scan = scan_json(head, text_field);
+    const JsonScan scan = scan_json(head, text_field);
     if (scan.is_json || (!is_whole && scan.is_beginning)) {
       return {Kind::kJson,
               is_object ? "a JSON object over several lines" : "a JSON array as a whole"};

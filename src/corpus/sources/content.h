@@ -1,5 +1,6 @@
-// Tells by the first bytes of a file what it holds, where its name does not say it. Reads some
-// KiB, decompressed (byte_stream.h), and up to 256 KiB where they look like JSON.
+// These functions tell from the first bytes of a file what it holds, where its name does not say
+// it. They read 8 KiB, decompressed (byte_stream.h), and up to 256 KiB of a file that looks like
+// JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,22 @@ namespace lmtrain {
 struct Content {
   enum class Kind : uint8_t {
     kText,       // prose, source code, anything that no other kind describes; an empty file
-    kJsonLines,  // a JSON object a line, the first with the field that holds the text
+    kJsonLines,  // one JSON object per line, the first with the field that holds the text
     kParquet,
     kArrow,
-    kJson,   // JSON of another form, or none under a name that ends in .json
+    kJson,   // other JSON; or a file named .json that is no JSON
     kBinary  // no text at all
   };
   Kind kind = Kind::kText;
-  std::string description{};  // of kJson and kBinary, for a message: "a JSON array"
+  std::string description{};  // says, for kJson and kBinary, what it is: "a JSON array"
 };
 
-// `text_field` as in json_line.h. Error(kIo) and Error(kData) of byte_stream.h.
+// Returns what the file at `path` holds, decompressed. `text_field` is the field of json_line.h.
+// Throws Error(kIo) and Error(kData) as byte_stream.h says.
 Content look_at(const std::filesystem::path& path, const std::string& text_field);
 
-// The same for bytes at hand. `is_whole`: they are the whole file. `is_named_json`: its name ends
-// in .json, so that text is a surprise.
+// Returns the same for the bytes `head`. `is_whole` says that they are the whole file, and
+// `is_named_json` that its name ends in .json, so that text in it is kJson.
 Content content_of(std::string_view head, bool is_whole, bool is_named_json,
                    const std::string& text_field);
 

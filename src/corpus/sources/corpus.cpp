@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/readers/readers.h"
 #include "corpus/readers/text_hash.h"
 
 namespace lmtrain {
+
+void fail_out_of_memory(const std::filesystem::path& path) {
+  throw Error(
+      ErrorKind::kMemory,
+      str("out of memory at a document of ", path.string(),
+          "; split it, or lower data.max_document, so that every document that is too large "
+          "is named"));
+}
 
 uint64_t Corpus::total_bytes() const {
   uint64_t total = 0;
@@ -43,7 +53,7 @@ NoDocuments Corpus::read_file_documents(
     counted = bytes;
   };
   const std::unique_ptr<DocumentReader> reader =
-      open_documents(file.path, file.format, text_field, first);
+      open_documents(file.path, file.format, text_field, first, max_document);
   try {
     for (Document document; reader->next(document);) {
       if (document.position >= first) visit(document.text, {index, document.position});
@@ -53,6 +63,8 @@ NoDocuments Corpus::read_file_documents(
     // A file that is still being written looks damaged.
     if (error.kind() == ErrorKind::kData) require_unchanged(file);
     throw;
+  } catch (const std::bad_alloc&) {
+    fail_out_of_memory(file.path);
   }
   require_unchanged(file);
   count(file.size);
@@ -81,7 +93,7 @@ void scan_corpus(
   Hasher content(scan.content);
   ProgressBar progress(action, corpus.total_bytes());
   for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
-  Corpus one{{}, corpus.format, corpus.text_field};
+  Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document};
   while (scan.next_file < corpus.files.size()) {
     const SourceFile& file = corpus.files[scan.next_file];
     one.files = {file};

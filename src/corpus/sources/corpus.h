@@ -1,8 +1,10 @@
-// A list of files with the way to read them, and what one pass over their text tells: counts, the
-// fingerprint of the content, and what the tokenizer's sample needs, in constant memory.
+// A corpus is a list of files with the way to read them. One pass over its text finds, in constant
+// memory, counts, the fingerprint of the content, and the sizes from which the tokenizer's sample
+// is chosen.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -10,13 +12,14 @@
 
 #include "base/hash.h"
 #include "base/terminal/progress_bar.h"
+#include "config/config.h"
 #include "corpus/readers/source_file.h"
 #include "corpus/sources/format.h"
 
 namespace lmtrain {
 
-// Where a document is: in corpus.files[file], at this position (readers.h). Locations ascend in the
-// order of documents.
+// A document is in corpus.files[file], at this position (readers.h). Locations ascend in the order
+// of documents.
 struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
@@ -26,11 +29,14 @@ struct Corpus {
   std::vector<SourceFile> files;          // read in the format of each
   DataFormat format = DataFormat::kAuto;  // as configured: decides that of each file (format.h)
   std::string text_field;
+  // A document may have at most this many bytes of text (readers.h).
+  uint64_t max_document = static_cast<uint64_t>(DataConfig().max_document);
 
   uint64_t total_bytes() const;  // of the files as they lie on disk
   // Calls `visit` with the text of every document in order, from `from` on; files before it are not
   // opened. Returns the counts of what it met that is no document. Throws StopRequested on a signal
-  // (progress_bar.h) and the errors of the readers (readers.h).
+  // (progress_bar.h), the errors of the readers (readers.h), and Error(kMemory) naming the file at
+  // which memory ran out.
   NoDocuments for_each(
       ProgressBar& progress,
       const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,
@@ -43,7 +49,11 @@ struct Corpus {
       const;
 };
 
-// Counts for people.
+// Throws Error(kMemory) for a document of this file that memory does not hold, and says what may be
+// done.
+[[noreturn]] void fail_out_of_memory(const std::filesystem::path& path);
+
+// CorpusCounts are what a pass reports to people.
 struct CorpusCounts {
   int64_t documents = 0;
   int64_t bytes = 0;
@@ -54,19 +64,22 @@ struct CorpusCounts {
   FormatCounts formats;  // of the files that were read to their end
 };
 
-// Which documents train the tokenizer: those of the smallest hashes (of another hash than the
-// split's) that together reach `budget` bytes, so that they are spread over the corpus. The last of
-// them may be cut.
+// Selects the documents that train the tokenizer: those whose hashes (another hash than the
+// split's) lie in the lowest of 65536 ranges, as many ranges as together reach `budget` bytes, so
+// that the documents are spread over the corpus. The caller stops at the budget, so the last
+// documents of the corpus may be cut or left out.
 class Sample {
  public:
   // Counts a document of `bytes` bytes of text; `hash` is its text_hash().
   void observe(uint64_t hash, uint64_t bytes);
-  // Decides, once all documents were observed, which are selected: about `budget` bytes of text.
+  // Decides, once all documents were observed, which are selected: at least `budget` bytes of text
+  // where there are so many.
   void choose(uint64_t budget);
-  // Whether the document with this hash was selected. Before choose() none is.
+  // Returns whether the document with this hash was selected. Before choose() none is.
   bool selects(uint64_t hash) const;
 
   const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes
+  // Takes the place of all observe() calls before; choose() must follow.
   void restore(std::vector<uint64_t> bytes) { bytes_ = std::move(bytes); }
 
  private:
@@ -78,13 +91,14 @@ class Sample {
 
 struct CorpusScan {
   size_t next_file = 0;                 // all before it were scanned
-  Hash128 content = Hasher().digest();  // of every document in order
+  Hash128 content = Hasher().digest();  // hash of every document in order
   CorpusCounts counts;
 };
 
 // Reads the files from `scan.next_file` on and brings `scan` up to date. Calls `observe` with the
-// text_hash, the size in bytes and the file of each document, and `after_file` when a file is done
-// and `scan` counts it. `action` names the pass in the progress line.
+// text_hash(), the size in bytes and the file of each document, and `after_file` when a file is
+// done and `scan` counts it. `action` names the pass in the progress line. Throws what
+// Corpus::for_each() throws; `scan` has then counted a part of a file and must not be continued.
 void scan_corpus(
     const Corpus& corpus, const std::string& action, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,

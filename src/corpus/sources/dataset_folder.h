@@ -1,7 +1,7 @@
-// Folders as Hugging Face's `datasets` and its hub write them: which files of an entry of the
-// config are documents, and which only describe a data set. A Dataset saved with save_to_disk is
-// the Arrow files that its state.json lists; of a DatasetDict, and of files named by split, one
-// split is taken; cards of the hub (README.md) are no documents.
+// Hugging Face's `datasets` and its hub write folders in which some files are documents and others
+// only describe the data set. A Dataset saved with save_to_disk consists of the Arrow files that
+// its state.json lists. Where there are several splits (a DatasetDict, or files named by split) one
+// is taken. The hub's cards (README.md) are no documents.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,12 @@
 
 namespace lmtrain {
 
-// `found`: the files below the folder `root`, or with `is_pattern` those that a pattern names,
-// whose part without wildcards is `root`. `prefix` begins messages. Notes what it leaves out.
-// Error(kUsage) when no split fits the role, Error(kConfig) for a data set that cannot be read from
-// its files, Error(kData) for one that is damaged.
+// Returns those files of `found` that are documents of the split for `role`, in the order of
+// `found`. `found` holds the files below the folder `root`; with `is_pattern` it holds those that
+// match a pattern, and `root` is the part of the pattern before its first wildcard. `prefix` begins
+// messages. Logs what it leaves out. Throws Error(kUsage) when no split fits the role,
+// Error(kConfig) for a data set that cannot be read from its files, and Error(kData) for one that
+// is damaged.
 std::vector<std::filesystem::path> documents_of(const std::filesystem::path& root,
                                                 std::vector<std::filesystem::path> found,
                                                 bool is_pattern, DataFormat format, Role role,

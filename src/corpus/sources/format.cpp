@@ -132,6 +132,8 @@ class Entry {
     if (has(Oddity::Kind::kJson) || has(Oddity::Kind::kTable) || has(Oddity::Kind::kBinary))
       advice.push_back(str("or say the format if it is text after all: ", setting,
                            " text (a file is a document) or lines"));
+    if (has(Oddity::Kind::kBinary))
+      advice.push_back(str(setting, " tokens, if these are token files (nanoGPT's .bin, say)"));
     if (advice.empty()) advice.emplace_back("give other files");
     return join(advice, "; ");
   }

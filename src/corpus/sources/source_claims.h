@@ -1,5 +1,5 @@
-// Files that more than one entry of data.train names. Each belongs to the first of them, so an
-// entry may end with fewer files than it names, or with none.
+// Reports files that more than one entry of data.train names. Each belongs to the first of them, so
+// an entry may end with fewer files than it names, or with none.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace lmtrain {
 
-// The files that one entry of the list names.
+// Counts the files that one entry of the list names.
 struct SourceClaims {
-  size_t files = 0;                  // all of its files
-  std::map<size_t, size_t> claimed;  // an entry before it: how many of these files that one has
+  size_t files = 0;                  // files that the entry names
+  std::map<size_t, size_t> claimed;  // how many of them belong to an earlier entry, by its index
 };
 
-// Error(kConfig) for an entry without a file of its own; a warning where files of an entry have the
-// lower weight of another, a note where they have a higher one. `claims` beside `sources`.
+// Throws Error(kConfig) for an entry without a file of its own. Logs a warning where files of an
+// entry have the lower weight of an earlier one, and a note where they have a higher one. `claims`
+// has one element per entry of `sources`; `pointer` is the JSON pointer of the list.
 void report_claims(const std::vector<DataSourceConfig>& sources,
                    const std::vector<SourceClaims>& claims, const std::string& pointer);
 

@@ -1,6 +1,6 @@
-// The files of a corpus: files, folders and globs, in byte order of path; with the position of a
-// document in its file (readers.h) this is the one order on which everything else rests.
-// docs/data.md states it exactly.
+// Lists the files of a corpus, named by files, folders and globs, in byte order of path. With the
+// position of a document in its file (readers.h) this is the one order on which everything else
+// rests. docs/data.md states it exactly.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@
 
 namespace lmtrain {
 
-// The entries whose weights count.
+// This is the JSON pointer of data.train, the only list whose weights count.
 inline constexpr const char* kTrainPointer = "/data/train";
 
-// Expands ${VAR}; ~ is not special. A pattern that matches nothing, or a path that does not exist,
-// is Error(kUsage) naming it and its JSON pointer in the list `pointer` (empty: typed on the
-// command line). A file named by two sources is taken once, as the first one's; of
-// data.train this is reported (source_claims.h). Hidden files are taken only if the pattern spells
-// the dot. Of folders and patterns that belong to a data set only the documents that fit the role
-// are taken (dataset_folder.h), which depends on `format`.
+// Returns the files of all entries. ${VAR} is expanded; ~ is not special. `pointer` is the JSON
+// pointer of the list, or empty for paths typed on the command line. A file that two entries name
+// is taken once, as the first one's; for data.train this is reported (source_claims.h). Hidden
+// files are taken only if the pattern spells the dot. In folders and patterns that belong to a data
+// set only the documents that fit `role` are taken (dataset_folder.h), which depends on `format`.
+// Throws Error(kUsage) naming a pattern that matches nothing or a path that does not exist, what
+// documents_of() and report_claims() throw, and Error(kIo).
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = kTrainPointer,
                                           DataFormat format = DataFormat::kAuto,

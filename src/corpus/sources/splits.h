@@ -1,7 +1,7 @@
-// The parts of a data set (train, validation, test) as file and folder names tell them: the files
-// of one entry of the config are searched for names such as train-00000-of-00002.parquet,
-// test.jsonl or validation/x.txt, so that text meant for evaluation is not trained on. Knows names
-// alone.
+// Finds the splits of a data set (train, validation, test) by the names of files and folders, so
+// that text meant for evaluation is not trained on: the files of one entry of the config are
+// searched for names such as train-00000-of-00002.parquet, test.jsonl or validation/x.txt. No file
+// is opened.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,39 @@
 
 namespace lmtrain {
 
-// The purpose of the files of a list.
+// A Role is the purpose of the files of a list: data.train, or text to evaluate.
 enum class Role : uint8_t { kTrain, kHeldOut };
 
 enum class SplitKind : uint8_t { kNone, kTrain, kValidation, kTest, kOther };
 
-// The kind of split that a word names ("train", "dev", "Validation"); kNone for a word that names
-// none.
+// Returns the kind of split that a word names ("train", "dev", "Validation", in any case of
+// letters), and kNone for a word that names none.
 SplitKind split_kind(std::string_view word);
 
-// The name of the split that a role takes out of `names`: for training "train", for evaluation the
-// validation split, else the test split. Empty when there is none.
+// Returns the first of `names` that fits the role: for training the train split, for evaluation the
+// validation split, else the test split. Returns an empty string when there is none.
 std::string choose_split(const std::vector<std::string>& names, Role role);
 
 struct SplitFiles {
-  std::vector<std::filesystem::path> files;  // those to read
-  std::vector<std::string> notes;            // what was decided, for people
-  std::string problem;                       // not empty: there are splits, and none fits the role
+  std::vector<std::filesystem::path> files;  // files to read
+  std::vector<std::string> notes;            // messages for the log about the choice
+  std::string problem;  // set when there are several splits and none fits the role
 };
 
-// Chooses among the files of a folder, all of them below `root`: where files of several splits lie
-// side by side, those of the role's split are read, and for training those of no split.
+// Chooses among the files of a folder, all of them below `root`. Where files of several splits lie
+// side by side, the files of the role's split are taken. All other files are taken too, except that
+// for evaluation, where there are several splits, files of no split are not.
 SplitFiles select_split(const std::filesystem::path& root,
                         const std::vector<std::filesystem::path>& files, Role role);
 
-// For files that a pattern names, all of which are read: a warning where they are of several
-// splits, else empty.
+// Returns a warning where the files that a pattern names, all of which are read, belong to several
+// splits; else an empty string.
 std::string mixed_splits(const std::filesystem::path& root,
                          const std::vector<std::filesystem::path>& files);
 
-// Whether a name is that of a file of a data set rather than a document: by extension, with that of
-// a compression taken off.
+// Returns whether the extension, with that of a compression taken off, is one that the files of
+// data sets have (.jsonl, .parquet, .csv, .txt, .bin and others), so that words of its name may
+// name a split; train.py is no such file.
 bool is_data_name(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -1,7 +1,6 @@
 #include "corpus/tokenizer/bpe_encoder.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -10,9 +9,7 @@
 namespace lmtrain {
 namespace {
 
-constexpr uint32_t kEnd = UINT32_MAX;  // no such node
-// Up to this many nodes, looking at all of them is faster than a queue.
-constexpr size_t kFew = 24;
+constexpr uint32_t kEnd = BpeMerge::kEnd;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
@@ -96,22 +93,17 @@ void BpeEncoder::encode_word(std::string_view word, Scratch& scratch) const {
                                       " bytes without a place where the tokenizer could cut it; "
                                       "split it into several documents"));
   }
-  std::vector<Scratch::Node>& nodes = scratch.nodes_;
-  split(word, nodes);
-  for (uint32_t i = 0; i < nodes.size(); ++i) find_join(nodes, i);
-  if (nodes.size() <= kFew) {
-    join_few(nodes);
-  } else {
-    join_many(scratch);
-  }
+  BpeMerge& merge = scratch.merge_;
+  split(word, merge);
+  merge.merge(table_);
   scratch.ids_.clear();
-  for (uint32_t i = 0; i != kEnd; i = nodes[i].next) {
-    const Scratch::Node& node = nodes[i];
+  for (uint32_t i = 0; i != kEnd; i = merge.node(i).next) {
+    const BpeMerge::Node& node = merge.node(i);
     const int32_t id = node.symbol == BpeTable::kUnknown ? -1 : table_.id(node.symbol);
     if (id >= 0) {
       scratch.ids_.push_back(id);
     } else if (table_.has_bytes()) {
-      const size_t end = node.next == kEnd ? word.size() : nodes[node.next].begin;
+      const size_t end = node.next == kEnd ? word.size() : merge.node(node.next).begin;
       const std::string_view text = word.substr(node.begin, end - node.begin);
       for (const char byte : text == " " ? kSpaceMark : text)
         scratch.ids_.push_back(table_.byte_id(static_cast<unsigned char>(byte)));
@@ -121,8 +113,8 @@ void BpeEncoder::encode_word(std::string_view word, Scratch& scratch) const {
   }
 }
 
-void BpeEncoder::split(std::string_view word, std::vector<Scratch::Node>& nodes) const {
-  nodes.clear();
+void BpeEncoder::split(std::string_view word, BpeMerge& merge) const {
+  merge.clear();
   for (size_t begin = 0; begin < word.size();) {
     BpeTable::Symbol symbol = BpeTable::kUnknown;
     size_t size = table_.user_defined(word.substr(begin), symbol);
@@ -132,66 +124,8 @@ void BpeEncoder::split(std::string_view word, std::vector<Scratch::Node>& nodes)
       size = decode_utf8(word.substr(begin), code_point);
       symbol = table_.character(code_point);
     }
-    const auto index = static_cast<uint32_t>(nodes.size());
-    nodes.push_back({symbol, is_fixed, static_cast<uint32_t>(begin), index - 1, index + 1, {}});
+    merge.add(symbol, is_fixed, static_cast<uint32_t>(begin));
     begin += size;
-  }
-  nodes.back().next = kEnd;  // before the first, index - 1 is kEnd
-}
-
-void BpeEncoder::find_join(std::vector<Scratch::Node>& nodes, uint32_t left) const {
-  Scratch::Node& node = nodes[left];
-  node.join = {};
-  if (node.next == kEnd || node.is_fixed || nodes[node.next].is_fixed) return;
-  node.join = table_.join(node.symbol, nodes[node.next].symbol);
-}
-
-void BpeEncoder::join(std::vector<Scratch::Node>& nodes, uint32_t left) const {
-  Scratch::Node& node = nodes[left];
-  Scratch::Node& right = nodes[node.next];
-  node.symbol = node.join.symbol;
-  node.next = right.next;
-  if (node.next != kEnd) nodes[node.next].previous = left;
-  right.join = {};
-  find_join(nodes, left);
-  if (node.previous != kEnd) find_join(nodes, node.previous);
-}
-
-// The pair of the lowest rank first; of equal ones, the leftmost.
-void BpeEncoder::join_few(std::vector<Scratch::Node>& nodes) const {
-  for (;;) {
-    uint32_t best = 0;
-    for (uint32_t i = nodes[0].next; i != kEnd; i = nodes[i].next) {
-      if (nodes[i].join.rank < nodes[best].join.rank) best = i;
-    }
-    if (nodes[best].join.rank == BpeTable::kNoJoin) return;
-    join(nodes, best);
-  }
-}
-
-// The same with a queue of candidates; one that no longer is what it was is passed over.
-void BpeEncoder::join_many(Scratch& scratch) const {
-  std::vector<Scratch::Node>& nodes = scratch.nodes_;
-  auto& queue = scratch.queue_;
-  const std::greater<> later;
-  queue.clear();
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].join.rank != BpeTable::kNoJoin) queue.emplace_back(nodes[i].join.rank, i);
-  }
-  std::make_heap(queue.begin(), queue.end(), later);
-  const auto add = [&](uint32_t left) {
-    if (left == kEnd || nodes[left].join.rank == BpeTable::kNoJoin) return;
-    queue.emplace_back(nodes[left].join.rank, left);
-    std::push_heap(queue.begin(), queue.end(), later);
-  };
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), later);
-    const auto [rank, left] = queue.back();
-    queue.pop_back();
-    if (nodes[left].join.rank != rank) continue;
-    join(nodes, left);
-    add(left);
-    add(nodes[left].previous);
   }
 }
 

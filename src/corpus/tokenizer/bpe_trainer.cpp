@@ -31,9 +31,9 @@ struct Word {
   int64_t count = 0;
 };
 
-class Trainer {
+class BpeTrainer {
  public:
-  Trainer(const WordCounts& words, double coverage) {
+  BpeTrainer(const WordCounts& words, double coverage) {
     cover_characters(words, coverage);
     words_.reserve(words.size());
     for (const auto& [text, count] : words) {
@@ -43,8 +43,8 @@ class Trainer {
     for (uint32_t id = 0; id < symbols_.size(); ++id) push(id);
   }
 
-  Trainer(const Trainer&) = delete;  // the queue points back
-  Trainer& operator=(const Trainer&) = delete;
+  BpeTrainer(const BpeTrainer&) = delete;  // the queue points back
+  BpeTrainer& operator=(const BpeTrainer&) = delete;
 
   std::vector<std::string> characters() const { return characters_; }
 
@@ -212,7 +212,7 @@ class Trainer {
   std::unordered_map<std::string, uint32_t> ids_;
   std::unordered_map<uint64_t, uint32_t> joins_;
   struct Worse {
-    const Trainer* trainer;
+    const BpeTrainer* trainer;
     bool operator()(const Candidate& a, const Candidate& b) const {
       return trainer->is_worse(a, b);
     }
@@ -223,7 +223,7 @@ class Trainer {
 }  // namespace
 
 BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage) {
-  Trainer trainer(words, coverage);
+  BpeTrainer trainer(words, coverage);
   BpePieces pieces;
   pieces.characters = trainer.characters();
   pieces.merges = trainer.learn(budget - static_cast<int64_t>(pieces.characters.size()));

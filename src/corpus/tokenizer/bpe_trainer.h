@@ -1,11 +1,10 @@
-// Byte pair encoding (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword
-// Units"): starting from characters, the most frequent adjacent pair becomes a piece, again and
-// again.
+// Trains byte pair encoding (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
+// Subword Units"): starting from characters, the most frequent adjacent pair becomes a piece, again
+// and again.
 //
-// Our own rather than sentencepiece's trainer, which breaks ties by memory addresses, aborts the
-// process on long words and cannot be interrupted. Counts are integers and ties are broken by
-// content (fewer characters, then byte order), so the same words give the same pieces on every
-// machine.
+// The trainer is our own, since sentencepiece's breaks ties by memory addresses, aborts the process
+// on long words and cannot be interrupted. Counts are integers and ties are broken by content
+// (fewer characters, then byte order), so the same words give the same pieces on every machine.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,14 @@
 namespace lmtrain {
 
 struct BpePieces {
-  std::vector<std::string> merges;      // in the order learned; spaces are spaces
+  std::vector<std::string> merges;      // in the order learned; a space is written as a space
   std::vector<std::string> characters;  // most frequent first
 };
 
-// Learns up to `budget` pieces: the characters that make up `coverage` of the text, then merges;
-// fewer merges when every word is one piece. Characters are kept even if they exceed the budget. A
-// piece has at most 16 characters and a space only in front, or is all spaces. Throws
-// StopRequested on a signal.
+// Learns up to `budget` pieces: the characters that make up `coverage`, a fraction, of the text,
+// then merges. There are fewer merges when every word is one piece. Characters are kept even if
+// they exceed the budget. A piece has at most 16 characters and a space only in front, or is all
+// spaces. Throws StopRequested on a signal.
 BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage);
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
-// Checks of a sentencepiece model before the library sees it. The library trusts its file: a table
-// of normalisation with a wrong offset makes it read beyond memory, a piece that is not UTF-8 fails
-// later, far from its cause.
+// Checks a sentencepiece model before the library sees it. The library trusts its file: a table of
+// normalisation with a wrong offset makes it read beyond memory, and a piece that is not UTF-8
+// fails later, far from its cause.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace lmtrain {
 
-// Says what is wrong with the model, and where; empty for one that is safe to load and to encode
-// with. The model is as read_model() gave it, with the bytes it was read from still there.
+// Returns what is wrong with the model, and where; an empty string for one that is safe to load and
+// to encode with. `model` comes from read_model(), whose bytes must still be there.
 std::string model_problem(const SentencePieceModel& model);
 
-// The same for a precompiled_charsmap: the size of a trie in bytes, a double array of units
-// (github.com/s-yata/darts-clone) from texts to offsets in what follows it, the replacements, each
-// ended by a NUL.
+// Returns the same for the bytes of a precompiled_charsmap. These are the size of a trie in bytes,
+// the trie, and replacements that each end in a NUL. The trie is a double array of units
+// (github.com/s-yata/darts-clone) that leads from texts to offsets in the replacements.
 std::string table_problem(std::string_view table);
 
 }  // namespace lmtrain

@@ -1,7 +1,7 @@
-// sentencepiece's model file: a protobuf message ModelProto
+// Reads and writes sentencepiece's model file, a protobuf message ModelProto
 // (developers.google.com/protocol-buffers/docs/encoding; field numbers of
-// sentencepiece_model.proto). Written here for the vocabularies that we train; read for what the
-// library's interface does not tell.
+// sentencepiece_model.proto). Models are written for the vocabularies that we train, and read for
+// what the library's interface does not tell.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,12 @@ namespace lmtrain {
 // sentencepiece writes a space as U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
-// A BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges, characters; identity
-// normalisation, no dummy prefix, all whitespace kept.
+// Returns the bytes of a BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges,
+// characters; identity normalisation, no dummy prefix, all whitespace kept.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
-// The fields of a model that encoding depends on. Fields that are absent have these values.
+// These are the fields of a model that encoding depends on. A field that is absent in the file has
+// the value given here.
 enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
 enum class PieceType : uint8_t {
   kNormal = 1,
@@ -37,9 +38,9 @@ struct ModelPiece {
   float score = 0;
   PieceType type = PieceType::kNormal;
 };
-// Which characters are replaced by what; read by model_check.h.
+// A table that says which characters are replaced by which; model_check.h checks it.
 struct ModelTable {
-  std::string_view name;   // of the message it is in
+  std::string_view name;   // name of the message that holds it
   std::string_view bytes;  // empty: nothing is replaced
 };
 struct SentencePieceModel {
@@ -51,10 +52,10 @@ struct SentencePieceModel {
   bool adds_prefix = true;
   bool removes_spaces = true;
   bool escapes_spaces = true;
-  std::vector<ModelTable> tables;  // every one that is there, in what was read
+  std::vector<ModelTable> tables;  // all tables; their views point into the bytes read
   std::optional<size_t> damage;    // the first byte that was not understood
 };
-// Reads the model out of bytes that may be anything. Throws nothing: `damage` says where it
+// Reads the model from bytes that may be anything. Throws nothing: `damage` says where reading
 // stopped.
 SentencePieceModel read_model(std::string_view bytes);
 

@@ -7,8 +7,9 @@
 
 namespace lmtrain {
 
-// "a Hugging Face tokenizer.json, which is not read yet"; empty for bytes that may be a
-// sentencepiece model.
+// Returns a description such as "a zip archive or a PyTorch file", or an empty string for bytes
+// that may be a sentencepiece model. A tokenizer.json that is_tokenizer_json() knows is not asked
+// about.
 std::string other_than_sentencepiece(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -1,7 +1,8 @@
-// train_tokenizer of tokenizer.h: BPE by our own trainer, unigram by sentencepiece's on chunks of
-// documents.
+// train_tokenizer of tokenizer.h: BPE and byte-level BPE by our own trainers, unigram by
+// sentencepiece's on chunks of documents.
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 
@@ -9,6 +10,8 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/tokenizer/bpe_trainer.h"
+#include "corpus/tokenizer/byte_bpe_files.h"
+#include "corpus/tokenizer/byte_bpe_trainer.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/tokenizer.h"
 #include "corpus/tokenizer/word_counter.h"
@@ -82,6 +85,37 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
   return bpe_model(pieces, config.byte_fallback, coverage);
 }
 
+// Keeps the trainer linear in text that the pre-tokenizer does not cut, in bytes. Ordinary text has
+// no such words.
+constexpr size_t kLongestByteBpeWord = 4096;
+
+std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& config,
+                                                    const Feed& feed) {
+  WordCounter counter;
+  const PreTokenizer pre_tokenizer = byte_bpe_pre_tokenizer();
+  PreTokenizer::Scratch scratch;
+  std::string valid;
+  feed([&](std::string_view text) {
+    if (!is_utf8(text)) {
+      valid.clear();
+      append_replacing_malformed(valid, text);
+      text = valid;
+    }
+    pre_tokenizer.split(text, scratch, [&](std::string_view word) {
+      for (; !word.empty(); word.remove_prefix(std::min(word.size(), kLongestByteBpeWord)))
+        counter.add_word(word.substr(0, kLongestByteBpeWord));
+    });
+  });
+  const WordCounts words = counter.sorted();
+  if (words.empty()) fail_without_text();
+  const int64_t vocab_size = config.train.vocab_size;
+  const ByteBpeModel model = train_byte_bpe(words, vocab_size - kNumByteBpeSpecials);
+  const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
+  if (vocab_size < size) throw Error(ErrorKind::kData, too_small(vocab_size, size));
+  if (vocab_size > size) throw Error(ErrorKind::kData, too_large(vocab_size, size));
+  return byte_bpe_files(model, config.add_bos);
+}
+
 // sentencepiece's words for a vocabulary that does not fit end in the limit.
 std::string explain(const std::string& message, int64_t vocab_size) {
   const auto number_after = [&](std::string_view words) -> int64_t {
@@ -133,14 +167,20 @@ std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& 
 
 }  // namespace
 
-std::string train_tokenizer(const TokenizerTrainConfig& config, const Feed& feed) {
+std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config, const Feed& feed) {
+  const TokenizerTrainConfig& train = config.train;
   // Without bytes to fall back on, a character that is left out is lost.
-  const double coverage = config.byte_fallback ? kCoverage : 1.0;
-  switch (config.type) {
+  const double coverage = train.byte_fallback ? kCoverage : 1.0;
+  const auto sentencepiece_files = [](std::string model) -> std::vector<TokenizerFile> {
+    return {{std::string(Tokenizer::kSentencePieceModel), std::move(model)}};
+  };
+  switch (train.type) {
     case TokenizerType::kBpe:
-      return train_bpe_model(config, feed, coverage);
+      return sentencepiece_files(train_bpe_model(train, feed, coverage));
     case TokenizerType::kUnigram:
-      return train_unigram_model(config, feed, coverage);
+      return sentencepiece_files(train_unigram_model(train, feed, coverage));
+    case TokenizerType::kByteBpe:
+      return train_byte_bpe_tokenizer(config, feed);
   }
   throw Error(ErrorKind::kInternal, "tokenizer.train.type is one without a trainer");
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr char32_t kSpaceMark = 0x2581;  // what sentencepiece writes for a space
 constexpr size_t kLongestWord = 256;     // bytes; keeps the trainer linear in text without spaces
 
-struct Block {
+struct UnicodeBlock {
   char32_t first;
   char32_t last;
   Script script;
@@ -19,7 +19,7 @@ struct Block {
 
 // By first code point. Chinese, Japanese and Korean ideographs and kana count as one script, as in
 // sentencepiece.
-constexpr Block kBlocks[] = {
+constexpr UnicodeBlock kBlocks[] = {
     {0x0020, 0x0020, Script::kSpace},     {0x0041, 0x005A, Script::kLatin},
     {0x0061, 0x007A, Script::kLatin},     {0x00AA, 0x00AA, Script::kLatin},
     {0x00BA, 0x00BA, Script::kLatin},     {0x00C0, 0x00D6, Script::kLatin},
@@ -57,8 +57,9 @@ constexpr Block kBlocks[] = {
 }  // namespace
 
 ScriptOf script_of(char32_t code_point) {
-  const Block* block = std::upper_bound(std::begin(kBlocks), std::end(kBlocks), code_point,
-                                        [](char32_t c, const Block& b) { return c < b.first; });
+  const UnicodeBlock* block =
+      std::upper_bound(std::begin(kBlocks), std::end(kBlocks), code_point,
+                       [](char32_t c, const UnicodeBlock& b) { return c < b.first; });
   if (block == std::begin(kBlocks) || code_point > (--block)->last) return {};
   const bool is_other = block->script == Script::kOther;
   return {block->script, is_other ? static_cast<uint32_t>(block->first) : 0};
@@ -69,7 +70,7 @@ void WordCounter::add(std::string_view text) {
   size_t end = 0;
   ScriptOf script{Script::kSpace, 0};  // of the word so far
   const auto finish_word = [&] {
-    if (end > begin) ++counts_[std::string(text.substr(begin, end - begin))];
+    if (end > begin) add_word(text.substr(begin, end - begin));
     begin = end;
     script = {Script::kSpace, 0};
   };
@@ -90,6 +91,15 @@ void WordCounter::add(std::string_view text) {
     end += size;
   }
   finish_word();
+}
+
+void WordCounter::add_word(std::string_view word) {
+  const auto found = counts_.find(word);
+  if (found == counts_.end()) {
+    counts_.emplace(word, 1);
+  } else {
+    ++found->second;
+  }
 }
 
 WordCounts WordCounter::sorted() const {

@@ -1,10 +1,12 @@
-// Text as counted words, the input of the BPE trainer. A word is a run of spaces with the run of
-// characters of one script after it; punctuation, digits, newlines, tabs and symbols are a script
-// of their own ("common"). No piece of a vocabulary reaches beyond a word, as in sentencepiece
-// (split_by_whitespace, split_by_unicode_script).
+// Counts words, the input of the BPE trainers, and splits text into those of sentencepiece's BPE: a
+// word is a run of spaces with the run of characters of one script after it; punctuation, digits,
+// newlines, tabs and symbols are a script of their own ("common"). A word of more than 256 bytes is
+// cut. No piece of a vocabulary reaches beyond a word, as in sentencepiece (split_by_whitespace,
+// split_by_unicode_script).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,16 +19,23 @@ using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 
 class WordCounter {
  public:
-  // Characters that no piece can hold (NUL, U+2581, malformed bytes) end a word and belong to none.
+  // Adds the words of `text`, which may be any bytes. Characters that no piece can hold (NUL,
+  // U+2581, malformed bytes) end a word and belong to none.
   void add(std::string_view text);
-  // In byte order of word, so that nothing depends on the order of the texts.
+  // Counts a word that another rule has cut.
+  void add_word(std::string_view word);
+  // Returns the words in byte order, so that nothing depends on the order of the texts.
   WordCounts sorted() const;
 
  private:
-  std::unordered_map<std::string, int64_t> counts_;
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
+  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> counts_;
 };
 
-// Scripts, coarsely: blocks of the Unicode standard that words are made of. Combining marks and
+// Coarse scripts: blocks of the Unicode standard that words are made of. Combining marks and
 // joiners take the script of what they follow.
 enum class Script : uint8_t {
   kSpace,
@@ -39,7 +48,7 @@ enum class Script : uint8_t {
   kHangul,
   kOther
 };
-// kOther blocks differ by `block`.
+// A script; two blocks of kOther differ in `block`, their first code point.
 struct ScriptOf {
   Script script = Script::kCommon;
   uint32_t block = 0;

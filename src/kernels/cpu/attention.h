@@ -1,12 +1,12 @@
-// Attention inside one segment on a CPU, forward and backward: plain functions, single-threaded, no
-// torch.
+// Computes causal attention inside one segment on a CPU, forward and backward: plain functions,
+// single-threaded, no torch.
 //
 // A task is one key/value head with the query heads that share it. Scores are computed in square
 // blocks that stay in the cache and are never stored (Dao et al., 2205.14135); each sum is taken in
 // one fixed order, so a result depends on the task alone. Elements are float or Bf16, sums and
-// softmax fp32. Compiled per instruction set like the kernels of kernels/cpu/kernels.h, and once
-// more for avx512_bf16, for processors that are fast at products of bf16; for others bf16 is
-// widened first.
+// softmax fp32. The source is compiled per instruction set like the kernels of
+// kernels/cpu/kernels.h, and once more for avx512_bf16, for processors that are fast at products of
+// bf16; for others bf16 is widened first.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@
 
 namespace lmtrain {
 
-// Queries of a forward task begin at multiples of this.
+// The first query of a forward task is a multiple of this.
 inline constexpr int64_t kAttentionBlock = 64;
 
-// One vector of a head's size for each position of a segment, for some heads. Strides in elements.
+// HeadVectors are vectors of a head's size, one for each position of a segment and each of some
+// heads. The numbers of a vector are contiguous; strides are in elements.
 template <class T>
 struct HeadVectors {
   T* data;
@@ -32,17 +33,17 @@ struct HeadVectors {
 template <class T>
 struct AttentionTask {
   int64_t length;       // positions of the segment
-  int64_t first, last;  // of them the queries of a forward task, which begin at a whole block
-  int64_t size;         // of a head
+  int64_t first, last;  // a forward task has the queries [first, last)
+  int64_t size;         // numbers in a vector of a head; even
   int64_t heads;        // query heads to this key/value head
-  float scale;          // of the scores
-  // The rotary tables, fp32 [length][size / 2]: cosines and sines of the angles by which q and k
-  // are rotated when read, and dq and dk back when written (RoPE, the two halves of a vector
-  // paired). `size` is even.
+  float scale;          // factor of the scores
+  // These are the rotary tables, fp32 [length][size / 2]: cosines and sines of the angles by which
+  // q and k are rotated when read, and dq and dk back when written (RoPE, the two halves of a
+  // vector paired). They are never null.
   const float *cos, *sin;
   HeadVectors<const T> q, k, v;
-  HeadVectors<T> y;  // forward writes it
-  float* logsumexp;  // [heads][length], heads `logsumexp_stride` apart; forward writes it
+  HeadVectors<T> y;  // forward writes it, backward reads it
+  float* logsumexp;  // [heads][length], heads `logsumexp_stride` apart; written and read like y
   int64_t logsumexp_stride;
   HeadVectors<const T> dy;
   HeadVectors<T> dq, dk, dv;
@@ -50,17 +51,19 @@ struct AttentionTask {
 
 template <class T>
 struct CpuAttention {
-  // Writes y and logsumexp of the queries [first, last). Meanwhile what the task `next` will read
-  // is fetched into the cache, unless that is null.
+  // Writes y and logsumexp of the queries [first, last). Unless `next` is null, the memory that the
+  // task `next` will read is fetched into the cache meanwhile.
   void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // Writes dq, dk and dv of the whole segment, from y, logsumexp and dy; `first` and `last` are not
-  // read.
+  // Writes dq, dk and dv of the whole segment, from q, k, v, y, logsumexp and dy; `first` and
+  // `last` are not read.
   void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // Floats of scratch, 64-byte aligned, that a call takes; `num_queries` is last - first.
+  // Returns how many floats of scratch, 64-byte aligned, a call takes; `num_queries` is last -
+  // first.
   int64_t (*forward_scratch)(int64_t num_queries, int64_t size, int64_t heads);
   int64_t (*backward_scratch)(int64_t length, int64_t size);
 };
 
+// Returns the attention for the best instruction set that the processor has, chosen once.
 template <class T>
 const CpuAttention<T>& cpu_attention();
 template <>

@@ -1,5 +1,5 @@
-// Vectors of heads as attention on a CPU packs them for its products, rotated where it wants that.
-// Compiled per instruction set (kernels/cpu/vectors.h).
+// Packs vectors of heads for the products of attention on a CPU, rotated if asked. Compiled per
+// instruction set (kernels/cpu/vectors.h).
 #pragma once
 
 #include "kernels/cpu/attention.h"
@@ -7,7 +7,8 @@
 
 namespace lmtrain::LMTRAIN_ISA {
 
-// Hands out parts of the scratch, whatever 4-byte type they hold; counts alone without any.
+// Hands out parts of the scratch, whatever 4-byte type they hold. With a null `begin` it only
+// counts, and the parts are null.
 class Scratch {
  public:
   explicit Scratch(float* begin) : begin_(begin) {}
@@ -23,17 +24,17 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-// How a head's vectors lie when packed.
+// Widths are those of a packed vector of a head, of `size` numbers.
 template <class A>
 struct Widths {
   explicit Widths(int64_t size)
       : numbers(padded(size)), units(numbers / A::kNumbers), stride(padded(units)) {}
-  int64_t numbers;  // with padding
+  int64_t numbers;  // numbers with padding
   int64_t units;
-  int64_t stride;  // of a row of units
+  int64_t stride;  // units from a row to the next
 };
 
-// The vectors of a head, position after position.
+// Vectors are those of one head, from a position on.
 template <class T>
 struct Vectors {
   const T* data;
@@ -42,7 +43,7 @@ struct Vectors {
       : data(x.at(head, position)), stride(x.row_stride) {}
 };
 
-// The rotary tables (attention.h) from a position on.
+// Angles are the rotary tables (attention.h) from a position on.
 struct Angles {
   const float *cos, *sin;
   template <class T>
@@ -50,7 +51,8 @@ struct Angles {
       : cos(task.cos + position * (task.size / 2)), sin(task.sin + position * (task.size / 2)) {}
 };
 
-// The halves of a vector, (a, b), as (a cos - b sin, b cos + a sin).
+// Rotates the halves (a, b) of a vector to (a cos - b sin, b cos + a sin); with `sign` -1 it
+// rotates back.
 template <class In, class T>
 void rotate(const In* in, const Angles& angles, float sign, int64_t size, T* out) {
   const float *cos = angles.cos, *sin = angles.sin;
@@ -63,7 +65,8 @@ void rotate(const In* in, const Angles& angles, float sign, int64_t size, T* out
   }
 }
 
-// Packs vectors as rows of units, rotated in `memory`, which has room for kAttentionBlock of them.
+// Packs `count` vectors as rows of units, `stride` units apart. They are rotated in `memory`, which
+// has room for kAttentionBlock of them.
 template <class A, class T>
 void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, float* memory,
                   typename A::Unit* rows, int64_t stride) {
@@ -84,8 +87,9 @@ void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, floa
   }
 }
 
-// Vectors as a left operand that is summed over a head's numbers, and as a right operand that is
-// summed over positions.
+// Packed vectors of `count` positions: `rows` is a left operand of a product that sums over a
+// head's numbers, and `pairs` a right operand of one that sums over positions. pack_pairs() makes
+// `pairs` from `rows`.
 template <class A>
 struct Packed {
   typename A::Unit* rows;

@@ -1,4 +1,4 @@
-// The memory that attention on a CPU fetches beside its products. Compiled per instruction set
+// Fetches memory for attention on a CPU beside its products. Compiled per instruction set
 // (kernels/cpu/vectors.h).
 #pragma once
 
@@ -8,19 +8,20 @@
 
 namespace lmtrain::LMTRAIN_ISA {
 
-// Vectors of heads that are used later, fetched beside products: they lie in memory as a processor
-// does not foresee.
+// Fetches vectors of heads that are used later, a few lines of the cache at each call beside a
+// product; a processor does not foresee how they lie in memory. `size` is the count of numbers in a
+// vector.
 template <class T>
 class Prefetch {
  public:
   explicit Prefetch(int64_t size) : bytes_(size * int64_t{sizeof(T)}) {}
-  // The vectors of positions [first, last) of each head.
+  // Adds the vectors of positions [first, last) of each head; at most kMost calls.
   void add(HeadVectors<const T> x, int64_t heads, int64_t first, int64_t last) {
     x.data += first * x.row_stride;
     parts_[count_++] = {x, heads, last - first};
     lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
   }
-  // Spreads them over so many calls.
+  // Spreads the lines over so many calls of operator(), at least 1.
   void spread(int64_t calls) {
     share_ = (lines_in_all_ + calls - 1) / calls;
     while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;
@@ -60,8 +61,9 @@ class Prefetch {
   int64_t head_ = 0;
 };
 
-// Calls that `products` of each square of scores make, of queries [first, last) and the keys up to
-// them, which sum over or have `size` columns.
+// Returns how often the products of attention call their `beside`: `products` products for each
+// square of scores of the queries [first, last) and the keys up to them, over `heads` heads. Each
+// product sums over `size` numbers, or has as many columns.
 inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
                             int64_t size) {
   const auto squares = [](int64_t length) {

@@ -1,11 +1,11 @@
-// Products of matrices on a CPU: plain functions, single-threaded, no torch.
+// Multiplies matrices on a CPU: plain functions, single-threaded, no torch.
 //
-// Blocked after Goto & van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): a
-// block of the right operand is packed in panels as wide as a register tile; against them go rows
-// of the left one, as they are or, a tile beside the first product that reads it, packed. Sums are
-// fp32; each is taken in the order of its terms, kGemmKC at a time, so a result depends on
-// nothing but the operands.
-// Compiled per instruction set like the kernels of kernels/cpu/kernels.h, for Bf16 only where the
+// Products are blocked after Goto & van de Geijn ("Anatomy of high-performance matrix
+// multiplication", 2008): a block of the right operand is packed in panels as wide as a register
+// tile and multiplied by rows of the left operand, which are read where they are or packed tile by
+// tile beside the first product that reads the tile. Sums are fp32; each is taken in the order of
+// its terms, kGemmKC at a time, so a result depends on nothing but the operands. The source is
+// compiled per instruction set like the kernels of kernels/cpu/kernels.h, for Bf16 only where the
 // processor has instructions for it; ops/parallel_gemm.cpp shares the work among threads.
 #pragma once
 
@@ -16,17 +16,20 @@
 
 namespace lmtrain {
 
-// Units of a sum taken at a time. A unit has the size of a float.
+// The number of units of a sum that are taken at a time. A unit has the size of a float: it is one
+// number in fp32, and one or two in bf16 (kernels/cpu/units.h).
 inline constexpr int64_t kGemmKC = 256;
-// Rows of the left operand taken at a time: where its columns are contiguous so many that a piece
-// of one is some lines of the cache.
+// The number of rows of the left operand that are taken at a time. It is kGemmRowsOfColumns where
+// the operand's columns are contiguous, so that the rows of one column fill some lines of the
+// cache.
 inline constexpr int64_t kGemmRows = 48;
 inline constexpr int64_t kGemmRowsOfColumns = 144;
 
-// Rows that lie a multiple of so many bytes apart have to share a few lines of the cache.
+// Rows whose distance is a multiple of so many bytes have to share a few lines of the cache.
 inline constexpr int64_t kCacheAliasStride = 2048;
 
-// Element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides is 1.
+// A matrix whose element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides
+// is 1.
 template <class T>
 struct GemmMatrix {
   const T* data;
@@ -36,15 +39,15 @@ struct GemmMatrix {
   }
 };
 
-// Rows of a left operand, and some terms of each.
+// A GemmBlock is some rows of a left operand, and some terms of each.
 template <class T>
 struct GemmBlock {
   GemmMatrix<T> matrix;
   int64_t rows;  // at most kGemmRows, or kGemmRowsOfColumns
-  int64_t kc;    // in numbers, at most kGemmKC units
+  int64_t kc;    // terms, in numbers; at most kGemmKC units
 };
 
-// Rows of a result, `stride` apart.
+// GemmRows are rows of a result, `stride` numbers apart.
 template <class T>
 struct GemmRows {
   T* data;
@@ -55,19 +58,22 @@ template <class T>
 struct CpuGemm {
   int64_t unit;           // numbers in a unit
   int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
-  int64_t panel_columns;  // of a panel, and of a tile
+  int64_t panel_columns;  // columns of a panel, and of a tile
   int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
-  // b[kc][columns], `columns` at most panel_columns, into panel[units of kc][panel_columns],
-  // 64-byte aligned. A unit takes the place of a float.
+  // Packs b[kc][columns], `columns` at most panel_columns, into panel[units of kc][panel_columns],
+  // 64-byte aligned; what is beyond b becomes 0.
   void (*pack_panel)(GemmMatrix<T> b, int64_t kc, int64_t columns, float* panel);
-  // a b, or sums + a b, for the panels of b[a.kc][columns], one behind the other: rounded into
-  // `c` where that has data, else into `sums`. Meanwhile lines that are wanted `next` are fetched.
+  // Computes a b or, if `add`, sums + a b, for a right operand b[a.kc][columns] that lies in
+  // `panels`, one panel after the other. The result goes to `c`, rounded, where that has data, else
+  // to `sums`, which is not read without `add`. Meanwhile the lines of `next` are fetched into the
+  // cache.
   void (*multiply)(GemmBlock<T> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };
 
-// For the best instruction set the processor has; null where it has none for T, or where libtorch's
-// product is as fast: MKL's in fp32 with AVX2, oneDNN's in bf16 on Intel's matrix units.
+// Returns the product for the best instruction set that the processor has. Returns null where it
+// has none for T, or where libtorch's product is as fast: MKL's in fp32 with AVX2, oneDNN's in bf16
+// on Intel's matrix units.
 template <class T>
 const CpuGemm<T>* fastest_cpu_gemm();
 template <>

@@ -1,4 +1,4 @@
-// Memory brought into the cache for the products to come, beside the one at hand.
+// Brings memory into the cache for the products to come, beside the one at hand.
 //
 // Processors foresee neither long strides nor the next page; and a core waits for so few lines at
 // once, some twenty, that fetching many together holds up the loads of the product itself. So lines
@@ -10,8 +10,8 @@
 
 namespace lmtrain {
 
-// Strips of contiguous bytes, `stride` bytes apart. Of one that begins within a line of the cache
-// the last line may be left out.
+// Lines are the cache lines of strips of contiguous bytes, `stride` bytes apart. The last line of a
+// strip that begins within a line may be left out.
 class Lines {
  public:
   Lines() = default;
@@ -19,7 +19,7 @@ class Lines {
       : strip_(static_cast<const char*>(data)), bytes_(bytes), stride_(stride), strips_(strips) {}
 
   [[gnu::always_inline]] bool empty() const { return strips_ == 0; }
-  // Into the second level; does nothing when all are.
+  // Fetches the next line into the second level of the cache; does nothing when all are fetched.
   [[gnu::always_inline]] void fetch_next() {
     if (empty()) return;
     __builtin_prefetch(strip_ + byte_, /*write=*/0, /*second level=*/2);
@@ -30,7 +30,7 @@ class Lines {
     --strips_;
   }
 
-  // Lines that a strip of so many bytes takes.
+  // Returns how many lines a strip of so many bytes takes.
   static int64_t count(int64_t bytes) { return (bytes + kLine - 1) / kLine; }
 
  private:
@@ -41,13 +41,14 @@ class Lines {
   int64_t byte_ = 0;
 };
 
-// The lines of up to eight Lines, one after the other. Any further ones are not fetched.
+// A LinesList holds up to eight Lines, which are fetched one after the other. Any further ones are
+// not fetched.
 class LinesList {
  public:
   [[gnu::always_inline]] void add(const Lines& more) {
     if (count_ < kMost) lines_[count_++] = more;
   }
-  // The first that are left.
+  // Returns the first Lines with lines left; empty ones when all are fetched.
   [[gnu::always_inline]] Lines& first() {
     while (first_ + 1 < count_ && lines_[first_].empty()) ++first_;
     return lines_[first_];

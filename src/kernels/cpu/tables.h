@@ -1,5 +1,5 @@
-// The kernels of every instruction set, one table each: declared here once, defined by the sources
-// that are compiled once per instruction set. Only the processor's own may be called:
+// The kernels of every instruction set, one table each, are declared here once and defined by the
+// sources that are compiled once per instruction set. Only those of the processor may be called:
 // cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each that runs.
 #pragma once
 
@@ -21,7 +21,7 @@ LMTRAIN_DECLARE_TABLES(baseline)
 LMTRAIN_DECLARE_TABLES(avx2)
 LMTRAIN_DECLARE_TABLES(avx512)
 #undef LMTRAIN_DECLARE_TABLES
-// On top of avx512, it changes attention and products in bf16 alone.
+// avx512_bf16 differs from avx512 in attention and products in bf16 alone.
 namespace avx512bf16 {
 extern const CpuGemm<Bf16> kGemmBf16Dot, kGemmBf16ToF32;
 extern const CpuAttention<Bf16> kAttentionBf16;

@@ -1,27 +1,31 @@
-// Products of small matrices held in the cache, for operators that fuse around them.
+// Multiplies small matrices that are held in the cache, for operators that fuse around the product.
 //
 // The left operand is units (kernels/cpu/units.h) [row][unit] or [unit][row], read one by one, with
 // a stride for each index. The right operand is units [unit][column], the result fp32
 // [row][column]; the rows of both are contiguous.
 //
-// Rows and columns are multiples of kPad, everything is 64-byte aligned. Compiled per instruction
-// set (kernels/cpu/vectors.h).
+// Rows and columns must be multiples of kPad, and everything 64-byte aligned. Compiled per
+// instruction set (kernels/cpu/vectors.h).
 #pragma once
 
 #include "kernels/cpu/units.h"
 
 namespace lmtrain::LMTRAIN_ISA {
 
-// A register tile: kRows x kVectors accumulators, which fill the registers that operands leave.
+// A register tile has kTileRows x kTileVectors accumulators, which fill the registers that operands
+// leave.
 #if defined(__AVX512F__)
 inline constexpr int kTileRows = 8;
 #else
 inline constexpr int kTileRows = 4;
 #endif
 inline constexpr int kTileVectors = 2;
-// Units multiplied at a time. Depths are multiples of kTileRows numbers, and so of this many units.
+// The number of units multiplied at a time. Depths are multiples of kTileRows numbers, and so of
+// this many units.
 inline constexpr int kUnitsTogether = 4;
 
+// Computes one tile of c = a b, or c += a b if `add`: kTileRows rows and kVectors vectors of
+// columns. `depth`, in units, is a multiple of kUnitsTogether.
 template <class Arithmetic, int kVectors, class F>
 inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride,
                           int64_t unit_stride, const typename Arithmetic::Unit* b, int64_t b_stride,
@@ -64,12 +68,13 @@ inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride
 // The part of a product that is wanted, in blocks on the diagonal of a causal matrix.
 enum class Part {
   kAll,
-  kLowerResult,  // of the result, columns up to the row
-  kLowerLeft,    // of the left operand, numbers up to the row; the others are 0
-  kUpperLeft,    // numbers from the row on
+  kLowerResult,  // columns of the result up to the row; more may be written, the rest is not
+  kLowerLeft,    // numbers of the left operand up to the row; the others are 0
+  kUpperLeft,    // numbers of the left operand from the row on; the others are 0
 };
 
-// c = a b, or c += a b. `depth` in units. Calls beside() at each kUnitsTogether units of a tile.
+// Computes c = a b, or c += a b if `add`. `depth` and the strides of `a` and `b` are in units.
+// Calls beside() at every kUnitsTogether units of a tile.
 template <class Arithmetic, class F>
 void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit* b,
               int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns,

@@ -1,4 +1,4 @@
-// Numbers as products on a CPU read them, and their arithmetic.
+// Packs numbers as products on a CPU read them, and multiplies them.
 //
 // A product sums over units of 4 bytes: one fp32 number (F32), one bf16 number widened to fp32
 // when packed (Bf16ToF32), or a pair of bf16 numbers that are neighbours in the dimension summed
@@ -15,10 +15,11 @@
 
 namespace lmtrain::LMTRAIN_ISA {
 
+// Counts of rows, columns and numbers are padded to multiples of this.
 inline constexpr int64_t kPad = 16;
 inline int64_t padded(int64_t count) { return (count + kPad - 1) / kPad * kPad; }
 
-// As memcpy, without its call: most of what products copy is a few vectors long.
+// Copies like memcpy, without a call: most of what products copy is a few vectors long.
 inline void copy_bytes(const void* in, int64_t bytes, void* out) {
   const auto* from = static_cast<const char*>(in);
   auto* to = static_cast<char*>(out);
@@ -31,14 +32,15 @@ inline void copy_bytes(const void* in, int64_t bytes, void* out) {
   if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
 }
 
-// How many rows ahead a row is fetched where rows lie apart: processors do not foresee such
-// strides.
+// fetch() brings `bytes` bytes of a row into the cache. Where rows lie apart, which processors do
+// not foresee, a row is fetched this many rows ahead.
 inline constexpr int64_t kPrefetchRows = 16;
 inline void fetch(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(row) + i);
 }
 
+// A Left is a left operand of a product: unit u of row r is data[r * row_stride + u * unit_stride].
 template <class Unit>
 struct Left {
   const Unit* data;
@@ -46,21 +48,22 @@ struct Left {
   int64_t unit_stride;
 };
 
-// fp32 numbers.
+// A unit is one fp32 number.
 struct F32 {
   using Number = float;
   using Unit = float;
   using Units = Vector;
-  static constexpr int64_t kNumbers = 1;  // in a unit
-  // Whether units have the bits of the numbers in memory, and so can be read there.
+  static constexpr int64_t kNumbers = 1;  // numbers in a unit
+  // True where units have the bits of the numbers in memory, so that they can be read there.
   static constexpr bool kAsStored = true;
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
 
-  // Packs as many contiguous numbers as a vector holds units of.
+  // Packs as many contiguous numbers as fill a vector of units.
   static void pack_vector(const float* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 
-  // x[rows][size], `stride` apart, as units [rows][width]; zeros beyond `rows` and `size`.
+  // Packs x[rows][size], rows `stride` numbers apart, as units [padded_rows][width], with zeros
+  // beyond `rows` and `size`.
   template <class T>
   static void pack_rows(const T* x, int64_t stride, int64_t rows, int64_t size, int64_t padded_rows,
                         Unit* out, int64_t width) {
@@ -77,13 +80,16 @@ struct F32 {
     }
   }
 
-  // Units of `count` numbers of a term.
+  // Packs `count` contiguous numbers of one term of the sums, a row of a right operand or a column
+  // of a left one, as units.
   [[gnu::always_inline]] static void join(const float* term, const float*, int64_t count, int64_t,
                                           Unit* out) {
     copy_bytes(term, count * int64_t{sizeof(Unit)}, out);
   }
 
-  // scores[rows][kStride] as a left operand: summed over columns, or over rows.
+  // Return scores[rows][columns], rows `stride` floats apart, as a left operand of a product that
+  // sums over their columns (by_row) or over their rows (by_column). In bf16 the units are written
+  // to the last argument; here it is not used.
   static Left<Unit> by_row(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
     return {scores, stride, 1};
   }
@@ -95,8 +101,9 @@ struct F32 {
 #ifdef __AVX512BF16__
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
 
-// A vector of bf16 numbers, those of x from i on. Of x `count` are wanted and `readable` can be
-// read; beyond `count` they are 0 or what is there.
+// Returns kLanes bf16 numbers of x, from number i on, each in the low half of a lane. `count`
+// numbers of x are wanted and `readable` may be read; lanes beyond `count` are 0 or the numbers
+// that follow.
 inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable) {
   __m256i numbers;
   if (i + kLanes <= readable) {
@@ -105,7 +112,7 @@ inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable
     const auto used = static_cast<__mmask16>((1 << (count - i)) - 1);
     numbers = _mm256_maskz_loadu_epi16(used, x + i);
   }
-  // Unmasked, GCC 12 warns of its own header.
+  // The unmasked intrinsic makes GCC 12 warn of its own header.
   return __builtin_bit_cast(Bits, _mm512_maskz_cvtepu16_epi32(0xFFFF, numbers));
 }
 
@@ -113,7 +120,7 @@ inline Halves rounded(Vector x) {
   return __builtin_bit_cast(Halves, _mm512_cvtneps_pbh(__builtin_bit_cast(__m512, x)));
 }
 
-// bf16 numbers as fp32 ones.
+// A unit is one bf16 number widened to fp32.
 struct Bf16ToF32 : F32 {
   using Number = Bf16;
   static constexpr bool kAsStored = false;
@@ -131,7 +138,7 @@ struct Bf16ToF32 : F32 {
   }
 };
 
-// Bf16DotPairs of bf16 numbers; the first in the low half.
+// A unit is a pair of bf16 numbers, the first in its low half.
 struct Bf16DotPairs {
   using Number = Bf16;
   using Unit = uint32_t;
@@ -160,8 +167,9 @@ struct Bf16DotPairs {
     }
   }
 
-  // Units of `count` numbers of a term and of the next, which may be null: zeros. Of either,
-  // `readable` follow one another in memory. May write anything up to the end of a vector.
+  // Packs `count` contiguous numbers of one term and of the next as pairs; a null `second` counts
+  // as zeros. In both, `readable` numbers may be read. May write beyond `count`, up to the end of a
+  // vector.
   static void join(const Bf16* first, const Bf16* second, int64_t count, int64_t readable,
                    Unit* out) {
     for (int64_t i = 0; i < count; i += kLanes) {
@@ -172,8 +180,8 @@ struct Bf16DotPairs {
     }
   }
 
-  // Units [rows / 2][columns] out of units [rows][columns / 2]: the pair is one row's and the
-  // next's.
+  // Makes units [rows / 2][columns], each a pair of a row's and the next row's number, from units
+  // [rows][columns / 2] that pair neighbours in a row.
   static void pair_rows(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns,
                         Unit* out) {
     for (int64_t row = 0; row < rows; row += 2, in += 2 * in_stride, out += columns) {
@@ -214,8 +222,8 @@ struct Bf16DotPairs {
 };
 #endif
 
-// Units [columns][rows] out of units [rows][columns]. Both counts are multiples of kLanes, and the
-// result is aligned.
+// Makes units [columns][rows] from units [rows][columns]. Strides are in units, both counts are
+// multiples of kLanes, and rows of the result are aligned to a vector.
 template <class Unit>
 void transpose(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns, Unit* out,
                int64_t out_stride) {

@@ -1,8 +1,10 @@
-// Elements and vectors in the instruction set its includer is compiled for.
+// Loads, stores and computes with elements and vectors in the instruction set that the includer is
+// compiled for.
 //
-// Only for sources that are compiled once an instruction set, with LMTRAIN_ISA naming it: all of it
-// lies in the namespace of that name, so that the linker never takes a function compiled for
-// another. For the same reason it includes no header with inline functions of the standard library.
+// This header is only for sources that are compiled once an instruction set, with LMTRAIN_ISA
+// naming it: all of it lies in the namespace of that name, so that the linker never takes a
+// function compiled for another. For the same reason it includes no header with inline functions of
+// the standard library.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,8 @@ inline void store(Bf16* p, float x) {
   p->bits = static_cast<uint16_t>(x != x ? 0x7FC0U : rounded);
 }
 
-// Floats of a vector register, and vectors of floats and of the integers of the same size; GCC and
-// Clang give them arithmetic, comparison and `?:` by element.
+// kLanes is the number of floats in a vector register. A Vector holds floats, Mask and Bits
+// integers of the same size; GCC and Clang give them arithmetic, comparison and `?:` by element.
 #if defined(__AVX512F__)
 inline constexpr int kLanes = 16;
 #elif defined(__AVX2__)
@@ -47,8 +49,9 @@ struct BitsOf<Vector> {
   using Type = Bits;
 };
 
-// exp to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial), 0 or large
-// beyond; NaN stays NaN. V is float or Vector.
+// Returns exp(x) to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial). Below
+// it returns exp(-87), about 1.6e-38, and above it exp(88), about 1.7e38; NaN stays NaN. V is float
+// or Vector.
 template <class V>
 inline V exp_approx(V x) {
   constexpr float kLog2e = 1.44269504088896341F;
@@ -73,14 +76,14 @@ inline V exp_approx(V x) {
   return p * __builtin_bit_cast(V, power);
 }
 
-// 0, 1, 2, ... by lane.
+// Returns 0, 1, 2, ... by lane.
 inline Mask lane_numbers() {
   Mask lanes;
   for (int i = 0; i < kLanes; ++i) lanes[i] = i;
   return lanes;
 }
 
-// Lanes of x and y (numbered on from x's) as index(lane) says.
+// Takes lanes from x and y as index(lane) says; the lanes of y are numbered after those of x.
 #if defined(__AVX512F__)
 #define LMTRAIN_SHUFFLE(x, y, index)                                                               \
   __builtin_shufflevector(x, y, index(0), index(1), index(2), index(3), index(4), index(5),        \
@@ -95,7 +98,7 @@ inline Mask lane_numbers() {
   __builtin_shufflevector(x, y, index(0), index(1), index(2), index(3))
 #endif
 
-// f over all lanes, in a fixed order.
+// Combines all lanes by f, in a fixed order.
 template <int kDistance = kLanes / 2, class F>
 inline float reduce(Vector x, F f) {
 #define LMTRAIN_PARTNER(lane) ((lane) ^ kDistance)
@@ -108,11 +111,11 @@ inline float reduce(Vector x, F f) {
   }
 }
 
-inline Vector larger(Vector a, Vector b) { return b > a ? b : a; }  // a where b is NaN
+inline Vector larger(Vector a, Vector b) { return b > a ? b : a; }  // returns a where b is NaN
 inline float largest_lane(Vector x) {
   return reduce(x, [](Vector a, Vector b) { return larger(a, b); });
 }
-// Lane i is the largest of x[i]; x is used up.
+// Returns in lane i the largest lane of x[i]; overwrites x.
 inline Vector largest_lanes(Vector (&x)[kLanes]) {
 #define LMTRAIN_EVEN(lane) (2 * (lane))
 #define LMTRAIN_ODD(lane) (2 * (lane) + 1)

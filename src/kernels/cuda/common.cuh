@@ -1,5 +1,5 @@
-// Functions that the CUDA kernels share: elements as fp32 in packs of up to 16 bytes, sums over a
-// warp and a block in a fixed order, and launching. Included by the .cu files of this folder alone.
+// The CUDA kernels share these functions: elements as fp32 in packs of up to 16 bytes, sums over a
+// warp and a block in a fixed order, and launching. Only the .cu files of this folder include it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -35,19 +35,19 @@ __device__ T from_float(float x) {
   }
 }
 
-// x as it is after being stored as a T.
+// Returns x as it is after being stored as a T.
 template <class T>
 __device__ float rounded(float x) {
   return to_float(from_float<T>(x));
 }
 
-// kWidth neighbours as fp32.
+// A pack: kWidth neighbours as fp32.
 template <int kWidth>
 struct Floats {
   float lane[kWidth];
 };
 
-// kBytes as unsigned integers of 16 bytes, or one of less: a load or store instruction each.
+// kBytes as unsigned integers of 16 bytes, or one of less: each is one load or store instruction.
 template <size_t kBytes>
 struct Words {
   static_assert(kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes % 16 == 0);
@@ -81,6 +81,7 @@ __device__ void store(T* p, const Floats<kWidth>& x) {
 
 // --- Sums ----------------------------------------------------------------------------------------
 
+// Returns the sum over a warp, to every lane.
 template <class V>
 __device__ V warp_sum(V x) {
 #pragma unroll
@@ -90,7 +91,7 @@ __device__ V warp_sum(V x) {
   return x;
 }
 
-// The sum over a block of whole warps, for every thread.
+// Returns the sum over a block of whole warps, to every thread.
 template <class V>
 __device__ V block_sum(V x) {
   __shared__ V of_warp[kWarp];
@@ -105,7 +106,7 @@ __device__ V block_sum(V x) {
 
 // --- Loops ---------------------------------------------------------------------------------------
 
-// The width of a pack, as an argument.
+// The width of a pack, passed as an argument.
 template <int kElements>
 struct Width {};
 
@@ -124,7 +125,7 @@ __device__ void for_each_pack(int64_t count, int64_t thread, int64_t threads, co
   }
 }
 
-// The whole grid over one array.
+// Does this with the whole grid over one array.
 template <int kWidth, class Body>
 __device__ void for_each_pack_of_grid(int64_t count, const Body& body) {
   for_each_pack<kWidth>(count, int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
@@ -146,7 +147,8 @@ void with_element(ElementType type, const F& f) {
   }
 }
 
-// Calls f(Width<W>): kWidest if everything that is read or written allows it, else 1.
+// Calls f(Width<W>) with W = kWidest if everything that is read or written is aligned to it, else
+// with 1.
 template <int kWidest, class F>
 void with_width(bool aligned, const F& f) {
   if (aligned) {
@@ -159,7 +161,7 @@ void with_width(bool aligned, const F& f) {
 template <class T>
 inline constexpr int kPack = 16 / sizeof(T);
 
-// Whether packs of `bytes` may begin at p; null takes no part.
+// Returns whether packs of `bytes` may begin at p; true for null, for an array that is absent.
 inline bool aligned_to(size_t bytes, const void* p) {
   return reinterpret_cast<uintptr_t>(p) % bytes == 0;
 }
@@ -171,7 +173,8 @@ inline unsigned num_blocks(int64_t work, int64_t work_of_block) {
       std::min<int64_t>((work + work_of_block - 1) / work_of_block, int64_t{1} << 30));
 }
 
-// Threads of a block that loops over `work` things: whole warps, at most `most`.
+// Returns the number of threads of a block that loops over `work` things: whole warps, at most
+// `most`.
 inline unsigned num_threads(int64_t work, int64_t most) {
   return static_cast<unsigned>(
       std::clamp<int64_t>((work + kWarp - 1) / kWarp * kWarp, kWarp, most));

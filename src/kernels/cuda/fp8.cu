@@ -18,6 +18,14 @@ constexpr int kTileColumns = 64, kTileRows = 128;
 constexpr int kTilePacks = kTileColumns / kPack8, kTileGroups = kTileRows / kGroup;
 static_assert(kTilePacks * kTileGroups == kBlock);
 
+// Where the line of a column in the transposed tile holds a group of rows. A line is one word
+// longer than its groups, so that it begins one bank further than the line before. A warp writes a
+// column of every pack, kWarp / kTilePacks groups of each. Columns kWarp apart would meet in a
+// bank, so the groups of the later ones are rotated by as many words.
+__device__ int place_in_line(int column, int group) {
+  return (group + column / kWarp * (kWarp / kTilePacks)) % kTileGroups;
+}
+
 // --- The largest |x| -----------------------------------------------------------------------------
 
 // A NaN is larger than all, from either side: the result does not depend on an order.
@@ -106,7 +114,7 @@ template <class Format, class T, int kWidth>
 __global__ void cast_kernel(const T* x, const float* amax, int num_parts, uint8_t* by_rows,
                             uint8_t* by_columns, float* inverse_scale, int64_t rows,
                             int64_t padded_rows, int64_t columns) {
-  // A word is a group of rows in one column; one word more a line, against bank conflicts.
+  // A word is a group of rows in one column.
   __shared__ uint32_t tile[kTileColumns][kTileGroups + 1];
 
   float largest = 0;
@@ -142,8 +150,10 @@ __global__ void cast_kernel(const T* x, const float* amax, int num_parts, uint8_
       }
 #pragma unroll
       for (int j = 0; j < kPack8; ++j) {
-        tile[pack * kPack8 + j][group] = byte_of(fp8[0], j) | byte_of(fp8[1], j) << 8 |
-                                         byte_of(fp8[2], j) << 16 | byte_of(fp8[3], j) << 24;
+        const int line = pack * kPack8 + j;
+        tile[line][place_in_line(line, group)] = byte_of(fp8[0], j) | byte_of(fp8[1], j) << 8 |
+                                                 byte_of(fp8[2], j) << 16 |
+                                                 byte_of(fp8[3], j) << 24;
       }
     }
     if (by_columns == nullptr) continue;
@@ -153,7 +163,7 @@ __global__ void cast_kernel(const T* x, const float* amax, int num_parts, uint8_
       const int64_t to_row = first_row + i % kTileGroups * kGroup;
       if (to_column < columns && to_row < padded_rows) {
         *reinterpret_cast<uint32_t*>(by_columns + to_column * padded_rows + to_row) =
-            tile[i / kTileGroups][i % kTileGroups];
+            tile[i / kTileGroups][place_in_line(i / kTileGroups, i % kTileGroups)];
       }
     }
     __syncthreads();  // before the next tile

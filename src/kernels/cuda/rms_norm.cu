@@ -1,6 +1,6 @@
 // RMSNorm on a GPU. Forward: a warp a row, or a block where rows are long. Backward: each block
-// takes every n-th row and keeps the weight's gradient of its rows; a second kernel adds the
-// blocks.
+// takes every n-th row, and its threads keep the weight's gradient of these rows in registers; a
+// second kernel adds the blocks.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
@@ -9,8 +9,12 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int64_t kLongRow = 2048;
 constexpr int64_t kMostPartials = 1024;
-// The shared memory that every device gives without asking, less what block_sum takes.
-constexpr size_t kSharedBytes = (48 << 10) - kWarp * sizeof(float);
+// Threads of a block of the backward at most, each with a pack of columns. A row of more columns is
+// shared among several blocks.
+constexpr int kBackwardBlock = 512;
+// The last sum: neighbouring columns of a block, 32 bytes of a partial, and threads to a column. So
+// few columns still make many blocks.
+constexpr int kSumColumns = 8, kSumLanes = 64;
 
 // kThreads: a warp or the whole block, to a row. The row is read twice, the second time from the
 // cache: x + residual is the same both times.
@@ -48,69 +52,76 @@ __global__ void forward_kernel(const T* x, const T* residual, const T* weight, T
   });
 }
 
-// A block's sums lie in shared memory, or in its row of `partial` where they are too many.
-template <class T, int kWidth>
-__global__ void backward_kernel(const T* dy, const T* dh, const T* h, const T* weight,
-                                const float* rstd, T* dx, float* partial, int64_t rows, int64_t dim,
-                                bool in_shared) {
-  extern __shared__ float shared[];
-  float* of_block = partial + int64_t{blockIdx.x} * dim;
-  float* sums = in_shared ? shared : of_block;
-  // Each thread touches the same columns in every loop, so that these need no synchronisation.
-  const auto for_columns = [&](const auto& body) {
-    for_each_pack<kWidth>(dim, threadIdx.x, blockDim.x, body);
-  };
-  for_columns([&]<int W>(Width<W>, int64_t i) {
+template <int W>
+__device__ float dot_of(const Floats<W>& g, const Floats<W>& v, const Floats<W>& w) {
+  float dot = 0;
 #pragma unroll
-    for (int j = 0; j < W; ++j) sums[i + j] = 0;
-  });
+  for (int j = 0; j < W; ++j) dot += g.lane[j] * w.lane[j] * v.lane[j];
+  return dot;
+}
+
+// A pack of columns to a thread: those of slice blockIdx.y of a row, in the rows blockIdx.x,
+// blockIdx.x + gridDim.x and so on. Where there are several slices, each reads the other columns
+// too, for the dot product of the whole row.
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kBackwardBlock, 1)
+    backward_kernel(const T* dy, const T* dh, const T* h, const T* weight, const float* rstd, T* dx,
+                    float* partial, int64_t rows, int64_t dim) {
+  const int64_t slice = int64_t{blockDim.x} * kWidth;
+  const int64_t first_column = int64_t{threadIdx.x} * kWidth;
+  const int64_t column = blockIdx.y * slice + first_column;
+  const bool has_columns = column < dim;
+  Floats<kWidth> sum{}, w{};
+  if (has_columns) w = load<kWidth>(weight + column);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * dim;
     const float scale = rstd[row];
-    float dot = 0;
-    for_columns([&]<int W>(Width<W>, int64_t i) {
-      const auto g = load<W>(dy + first + i);
-      const auto v = load<W>(h + first + i);
-      const auto w = load<W>(weight + i);
-#pragma unroll
-      for (int j = 0; j < W; ++j) dot += g.lane[j] * w.lane[j] * v.lane[j];
-    });
-    const float shift = block_sum(dot) * scale * scale * scale / static_cast<float>(dim);
-    for_columns([&]<int W>(Width<W>, int64_t i) {
-      const auto g = load<W>(dy + first + i);
-      const auto v = load<W>(h + first + i);
-      const auto w = load<W>(weight + i);
-      Floats<W> out{};
-      if (dh != nullptr) out = load<W>(dh + first + i);
-#pragma unroll
-      for (int j = 0; j < W; ++j) {
-        sums[i + j] += g.lane[j] * v.lane[j] * scale;
-        out.lane[j] += g.lane[j] * w.lane[j] * scale - v.lane[j] * shift;
+    Floats<kWidth> g{}, v{}, out{};
+    if (has_columns) {
+      g = load<kWidth>(dy + first + column);
+      v = load<kWidth>(h + first + column);
+      if (dh != nullptr) out = load<kWidth>(dh + first + column);
+    }
+    float dot = dot_of(g, v, w);
+    if (dim > slice) {
+      for (int64_t i = first_column; i < dim; i += slice) {
+        if (i == column) continue;
+        dot += dot_of(load<kWidth>(dy + first + i), load<kWidth>(h + first + i),
+                      load<kWidth>(weight + i));
       }
-      store<W>(dx + first + i, out);
-    });
-  }
-  if (!in_shared) return;
-  for_columns([&]<int W>(Width<W>, int64_t i) {
+    }
+    const float shift = block_sum(dot) * scale * scale * scale / static_cast<float>(dim);
+    if (!has_columns) continue;
 #pragma unroll
-    for (int j = 0; j < W; ++j) of_block[i + j] = shared[i + j];
-  });
+    for (int j = 0; j < kWidth; ++j) {
+      sum.lane[j] += g.lane[j] * v.lane[j] * scale;
+      out.lane[j] += g.lane[j] * w.lane[j] * scale - v.lane[j] * shift;
+    }
+    store<kWidth>(dx + first + column, out);
+  }
+  if (has_columns) store<kWidth>(partial + blockIdx.x * dim + column, sum);
 }
 
-// A warp of columns a block; its warps take every n-th partial.
+// kSumColumns columns a block; each of its kSumLanes rows of threads takes every n-th partial.
 template <class T>
-__global__ void sum_partials_kernel(const float* partial, T* dw, int64_t partials, int64_t dim) {
-  __shared__ float of_warp[kBlock / kWarp][kWarp];
-  const int64_t column = int64_t{blockIdx.x} * kWarp + threadIdx.x;
+__global__ void __launch_bounds__(kSumColumns* kSumLanes)
+    sum_partials_kernel(const float* partial, T* dw, int64_t partials, int64_t dim) {
+  constexpr unsigned kLanesOfWarp = kWarp / kSumColumns;
+  __shared__ float of_warp[kSumLanes / kLanesOfWarp][kSumColumns];
+  const int64_t column = int64_t{blockIdx.x} * kSumColumns + threadIdx.x;
   float sum = 0;
   if (column < dim) {
-    for (int64_t i = threadIdx.y; i < partials; i += blockDim.y) sum += partial[i * dim + column];
+    for (int64_t i = threadIdx.y; i < partials; i += kSumLanes) sum += partial[i * dim + column];
   }
-  of_warp[threadIdx.y][threadIdx.x] = sum;
+#pragma unroll
+  for (int distance = kSumColumns; distance < kWarp; distance *= 2) {
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+  }
+  if (threadIdx.y % kLanesOfWarp == 0) of_warp[threadIdx.y / kLanesOfWarp][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= dim) return;
   sum = 0;
-  for (unsigned i = 0; i < blockDim.y; ++i) sum += of_warp[i][threadIdx.x];
+  for (unsigned i = 0; i < kSumLanes / kLanesOfWarp; ++i) sum += of_warp[i][threadIdx.x];
   dw[column] = from_float<T>(sum);
 }
 
@@ -125,8 +136,8 @@ void rms_norm_forward(const Call& call, const void* x, const void* residual, con
     const bool aligned = dim % kPack<T> == 0 && aligned_to(16, x) && aligned_to(16, residual) &&
                          aligned_to(16, weight) && aligned_to(16, h) && aligned_to(16, y);
     with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
-      const auto launch = [&](auto kernel, int64_t rows_of_block) {
-        kernel<<<num_blocks(rows, rows_of_block), kBlock, 0, stream_of(call)>>>(
+      const auto launch = [&](auto forward, int64_t rows_of_block) {
+        forward<<<num_blocks(rows, rows_of_block), kBlock, 0, stream_of(call)>>>(
             static_cast<const T*>(x), static_cast<const T*>(residual),
             static_cast<const T*>(weight), static_cast<T*>(h), static_cast<T*>(y), rstd, rows, dim,
             eps);
@@ -147,20 +158,19 @@ void rms_norm_backward(const Call& call, const void* dy, const void* dh, const v
   const int64_t partials = rms_norm_partials(rows);
   with_element(call.type, [&]<class T>(T) {
     const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, dh) &&
-                         aligned_to(16, h) && aligned_to(16, weight) && aligned_to(16, dx);
-    const size_t bytes = static_cast<size_t>(dim) * sizeof(float);
-    const bool in_shared = bytes <= kSharedBytes;
+                         aligned_to(16, h) && aligned_to(16, weight) && aligned_to(16, dx) &&
+                         aligned_to(16, partial);
     if (partials > 0) {
       with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
-        backward_kernel<T, W>
-            <<<static_cast<unsigned>(partials), num_threads(dim / W, kBlock), in_shared ? bytes : 0,
-               stream_of(call)>>>(static_cast<const T*>(dy), static_cast<const T*>(dh),
-                                  static_cast<const T*>(h), static_cast<const T*>(weight), rstd,
-                                  static_cast<T*>(dx), partial, rows, dim, in_shared);
+        const unsigned threads = num_threads(dim / W, kBackwardBlock);
+        const dim3 grid(static_cast<unsigned>(partials), num_blocks(dim, int64_t{threads} * W));
+        backward_kernel<T, W><<<grid, threads, 0, stream_of(call)>>>(
+            static_cast<const T*>(dy), static_cast<const T*>(dh), static_cast<const T*>(h),
+            static_cast<const T*>(weight), rstd, static_cast<T*>(dx), partial, rows, dim);
       });
     }
     sum_partials_kernel<T>
-        <<<num_blocks(dim, kWarp), dim3(kWarp, kBlock / kWarp), 0, stream_of(call)>>>(
+        <<<num_blocks(dim, kSumColumns), dim3(kSumColumns, kSumLanes), 0, stream_of(call)>>>(
             partial, static_cast<T*>(dw), partials, dim);
   });
   check_launch("rms_norm_backward");

@@ -1,6 +1,5 @@
-// The orders that rank 0 of a run gives the others, one after another: which run it is, which
-// attempts it makes (trials of random restart, the run itself), and that it is over. As lines of
-// JSON.
+// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: which run
+// it is, which attempts it makes (trials of random restart, the run itself), and that it is over.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +12,29 @@
 
 namespace lmtrain {
 
-// The run: its config, resolved by rank 0. Threads are the same everywhere, the device of each
-// process follows from its local rank.
+// Tells to join the run with this config, resolved by rank 0. Threads are the same everywhere, the
+// device of each process follows from its local rank.
 struct RunOrder {
   Config config;
 };
-// A Trainer from here on (run/trainer.h): its seed, the step of its checkpoint, whether it is a
-// trial of restart.tokens, and what is left of train.max_time.
+// Tells to make a Trainer (run/trainer.h) and run it: with this seed, from the checkpoint of this
+// step, if any, as a trial of restart.tokens if `is_trial`, and with `max_time` seconds left of
+// train.max_time.
 struct AttemptOrder {
   int64_t seed = 0;
   std::optional<int64_t> checkpoint;
   bool is_trial = false;
   std::optional<double> max_time;
 };
-// The end, with the exit code of all.
+// Tells to end, with the exit code of all.
 struct EndOrder {
   int exit_code = 0;
 };
 using Order = std::variant<RunOrder, AttemptOrder, EndOrder>;
 
+// Rank 0 tells an order to all others; one process alone tells nobody.
 void tell(Processes& processes, const Order& order);
+// The others wait for the next order and return it. Throws ProcessLost.
 Order listen(Processes& processes);
 
 }  // namespace lmtrain

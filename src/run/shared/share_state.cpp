@@ -9,18 +9,12 @@
 
 namespace lmtrain {
 
-void share_state(Processes& processes, TrainingState& state, Parameters& parameters,
-                 const Optimizer& optimizer) {
+void share_state(Processes& processes, TrainingState& state, Parameters& parameters) {
   if (processes.is_only()) return;
   const std::string text = processes.broadcast(processes.is_first() ? state_to_text(state) : "");
   if (!processes.is_first()) state = parse_state(text, "the state that rank 0 has sent");
   processes.broadcast(parameters.master());
   parameters.refresh_working();
-  for (const OptimizerBuffer& buffer : optimizer.buffers()) {
-    const at::Tensor values = buffer.values.contiguous();
-    processes.broadcast(values);
-    if (!values.is_same(buffer.values)) buffer.values.copy_(values);
-  }
 }
 
 void share_limits(Processes& processes, MicroBatchLimits& limits) {

@@ -1,28 +1,28 @@
-// The things that the processes of a run begin with alike: the state, weights and optimizer buffers
-// of rank 0, which alone reads checkpoints; the rows of a micro-batch, as few as some process
-// needs; and the data and processor that each must have by itself.
+// Makes the processes of a run begin alike: they get the state and weights of rank 0, which alone
+// reads checkpoints, and the rows of a micro-batch that fit in all of them. The data and the
+// processor of each are compared, since each has its own. Every process calls each of these
+// functions at the same point.
 #pragma once
 
 #include <string>
 
 #include "checkpoint/state.h"
 #include "model/parameters.h"
-#include "optim/optimizer.h"
 #include "processes/processes.h"
 #include "train/micro_batch_limits.h"
 
 namespace lmtrain {
 
-// Every process has the first one's state, weights and optimizer buffers afterwards.
-void share_state(Processes& processes, TrainingState& state, Parameters& parameters,
-                 const Optimizer& optimizer);
+// Copies the state and weights of rank 0 to all other processes.
+void share_state(Processes& processes, TrainingState& state, Parameters& parameters);
 
-// For every length the fewest rows that some process takes, in every process.
+// Gives every process the same limits: for each length the fewest rows that any process takes.
 void share_limits(Processes& processes, MicroBatchLimits& limits);
 
-// Error(kData) when a process has found other data than rank 0 under the same paths, Error(kUsage)
-// when it is another lmtrain, or its processor computes with other instructions: the weights would
-// drift apart. The message says which rank, and what it has.
+// Throws Error(kData) when a process has found other data than rank 0 under the same paths, by the
+// `fingerprint` of the data; Error(kUsage) when it is another version of lmtrain, or its
+// `instructions` differ, a text that describes processor, threads and instructions, since the
+// weights would drift apart. The message says which rank, and what it has.
 void require_alike(Processes& processes, const std::string& fingerprint,
                    const std::string& instructions);
 

@@ -18,25 +18,34 @@ std::vector<double> StepSum::compute(Engine& engine, const Batch& share, int64_t
   return {engine.forward_backward(share, micro_rows, loss_scale)};
 }
 
+std::vector<double> StepSum::no_losses() const {
+  return std::vector<double>(parts_ ? parts_->parts_of_share() : 1);
+}
+
 double StepSum::loss_of(const std::vector<double>& losses) {
   return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
-void StepSum::sum_gradient(Engine& engine) {
-  if (parts_) {
-    processes_.sum_as_tree(engine.gradient());
+void StepSum::sum_gradient(Engine& engine, const OptimizerShards& shards) {
+  const at::Tensor& gradient = engine.gradient();
+  if (shards.is_divided()) {
+    processes_.sum_ranges(gradient, shards.needed_ranges());
+  } else if (parts_) {
+    const std::vector<ElementRange> ranges = even_ranges(gradient.numel(), processes_.count());
+    processes_.sum_ranges(gradient, ranges);
+    processes_.gather_ranges(gradient, ranges);
   } else {
-    processes_.sum(engine.gradient());
+    processes_.sum(gradient);
   }
 }
 
 void check_processes(const Processes& processes, const ParallelConfig& config) {
   if (processes.is_only()) return;
-  if (config.shard != ParallelShard::kNone) {
+  if (config.shard == ParallelShard::kParameters) {
     throw Error(
         ErrorKind::kConfig,
-        str("parallel.shard is \"", name_of(config.shard),
-            "\", which this lmtrain does not have yet for several processes; allowed: none"));
+        "parallel.shard is \"parameters\", which this lmtrain does not have yet for several "
+        "processes; allowed: none, optimizer");
   }
   const auto count = static_cast<uint64_t>(processes.count());
   if (config.sum == ParallelSum::kExact &&

@@ -97,9 +97,13 @@ std::string parquet_bytes(const arrow::Table& table, const ParquetOptions& optio
   });
 }
 
-std::string arrow_stream_bytes(const arrow::Table& table, int64_t rows_per_batch) {
+std::string arrow_stream_bytes(const arrow::Table& table, int64_t rows_per_batch,
+                               arrow::Compression::type compression) {
   return written([&](const std::shared_ptr<arrow::io::OutputStream>& out) {
-    const auto writer = value_of(arrow::ipc::MakeStreamWriter(out, table.schema()));
+    auto options = arrow::ipc::IpcWriteOptions::Defaults();
+    if (compression != arrow::Compression::UNCOMPRESSED)
+      options.codec = value_of(arrow::util::Codec::Create(compression));
+    const auto writer = value_of(arrow::ipc::MakeStreamWriter(out, table.schema(), options));
     require(writer->WriteTable(table, rows_per_batch));
     require(writer->Close());
   });

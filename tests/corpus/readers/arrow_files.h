@@ -35,7 +35,9 @@ struct ParquetOptions {
 };
 std::string parquet_bytes(const arrow::Table& table, const ParquetOptions& options = {});
 // `rows_per_batch` as in `datasets`, whose default is 1000.
-std::string arrow_stream_bytes(const arrow::Table& table, int64_t rows_per_batch = 64);
+std::string arrow_stream_bytes(
+    const arrow::Table& table, int64_t rows_per_batch = 64,
+    arrow::Compression::type compression = arrow::Compression::UNCOMPRESSED);
 std::string arrow_file_bytes(const arrow::Table& table, int64_t rows_per_batch = 64);
 
 }  // namespace lmtrain::testing

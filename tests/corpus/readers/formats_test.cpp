@@ -162,7 +162,8 @@ TEST_F(Formats, TokenizersTrainedOnASample) {
     texts.push_back(odd_text(i % 10 == 6 ? 7 : i));
     bytes += static_cast<int64_t>(texts.back().size());
   }
-  for (const TokenizerType type : {TokenizerType::kBpe, TokenizerType::kUnigram}) {
+  for (const TokenizerType type :
+       {TokenizerType::kBpe, TokenizerType::kUnigram, TokenizerType::kByteBpe}) {
     trained_.emplace().type = type;
     trained_->vocab_size = 320;
     trained_->sample = bytes / 3;

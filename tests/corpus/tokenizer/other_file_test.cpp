@@ -19,7 +19,6 @@ struct Other {
 
 const Other kOthers[] = {
     {"", "empty"},
-    {R"({"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}}})", "tokenizer.json"},
     {R"({"a": 1})", "JSON"},
     {"[1, 2]", "JSON"},
     {"{ no json", "text"},

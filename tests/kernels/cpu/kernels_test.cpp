@@ -9,42 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
-#include "kernels/cpu/tables.h"
+#include "kernels/cpu/kernel_values.h"
 #include "support/isa.h"
 
 namespace lmtrain {
 namespace {
 
 using testing::runs;
-
-double value(float x) { return x; }
-double value(Bf16 x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
-void set(float& element, double x) { element = static_cast<float>(x); }
-// Truncates: the inputs need only be bf16 numbers.
-void set(Bf16& element, double x) {
-  element.bits = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(x)) >> 16);
-}
-
-template <class T>
-const CpuKernels<T>& table(const std::string& isa);
-template <>
-const CpuKernels<float>& table<float>(const std::string& isa) {
-  return isa == "avx512" ? avx512::kFloat : isa == "avx2" ? avx2::kFloat : baseline::kFloat;
-}
-template <>
-const CpuKernels<Bf16>& table<Bf16>(const std::string& isa) {
-  return isa == "avx512" ? avx512::kBf16 : isa == "avx2" ? avx2::kBf16 : baseline::kBf16;
-}
-
-template <class T>
-std::vector<T> normals(int64_t count, uint64_t seed, double spread = 1.0) {
-  std::vector<T> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    set(values[i], spread * random_normal(seed, RandomStream::kBench, i));
-  }
-  return values;
-}
 
 // Odd counts and those around the widest vector.
 constexpr int64_t kSizes[] = {1, 2, 7, 15, 16, 17, 31, 33, 64, 129, 1000};

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Trains over two network namespaces of this machine, as over two machines without a shared folder. Needs root, ip and tc (Debian:
+iproute2); standard library only.
+
+    scripts/check_two_machines.py                        all of it
+    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow
+    scripts/check_two_machines.py --rates 50,200 --delay 5
+
+bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
+       folder, and no run folder.
+cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
+slow   Step time, share of communication and bytes a step over the link as it is, and at some rates (Mbit/s) and a delay (ms, each way);
+       beside them the time that sending the gradient takes in theory. The delay needs netem in the kernel; without it rates alone are set.
+
+Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
+fails.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from compare_builds import REPO, results, small_config
+
+ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the block for documentation
+LINK = "link"  # the name of each machine's end
+HEADERS = 66  # bytes of Ethernet, IPv4 and TCP in a packet
+TIMEOUT = 20  # parallel.timeout of the part `cut`, in seconds
+
+
+def call(*command):
+    subprocess.run(command, check=True)
+
+
+class Machine:
+    """A network namespace with a host name and a folder of its own, which is seen as `disk`."""
+
+    def __init__(self, number, disk, arguments):
+        self.number, self.disk, self.arguments = number, disk, arguments
+        self.name = f"lmtrain-{os.getpid()}-{number}"
+        self.folder = f"{disk}-{number}"
+        os.makedirs(self.folder)
+        call("ip", "netns", "add", self.name)
+        self.inside("ip", "link", "set", "lo", "up")
+
+    def inside(self, *command):
+        return subprocess.run(["ip", "netns", "exec", self.name, *command], check=True, capture_output=True, text=True).stdout
+
+    def remove(self):
+        subprocess.run(["ip", "netns", "delete", self.name], check=False)
+
+    def start(self, command, log, count=2):
+        """One process of a run; its folder lies over `disk` for it alone."""
+        variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        if count > 1:
+            variables |= {"RANK": str(self.number), "LOCAL_RANK": "0", "WORLD_SIZE": str(count), "MASTER_ADDR": ADDRESSES[0],
+                          "MASTER_PORT": "29500"}
+        enter = 'hostname "$0" && mount --bind "$1" "$2" && cd "$2" && shift 2 && exec "$@"'
+        with open(log, "w") as output:
+            return subprocess.Popen(
+                ["ip", "netns", "exec", self.name, "unshare", "--mount", "--uts", "bash", "-c", enter, f"machine{self.number}", self.folder,
+                 self.disk, *command], env=os.environ | variables, stdout=output, stderr=output)
+
+    def sent(self):
+        """Bytes that this machine has sent, without the headers of packets."""
+        count = lambda name: int(self.inside("cat", f"/sys/class/net/{LINK}/statistics/{name}"))
+        return count("tx_bytes") - HEADERS * count("tx_packets")
+
+    def shape(self, rate, delay):
+        """At most `rate` Mbit/s, and `delay` ms before each packet arrives; whether the kernel has the delay."""
+        subprocess.run(["ip", "netns", "exec", self.name, "tc", "qdisc", "del", "dev", LINK, "root"], stderr=subprocess.DEVNULL, check=False)
+        if rate is None:
+            return True
+        try:
+            self.inside("tc", "qdisc", "add", "dev", LINK, "root", "netem", "rate", f"{rate}mbit", "delay", f"{delay}ms", "limit", "100000")
+            return True
+        except subprocess.CalledProcessError:
+            self.inside("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", f"{rate}mbit", "burst", "128kb", "latency", "500ms")
+            return False
+
+
+class Pair:
+    """Two machines with a link, and a config and data that both have."""
+
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.disk = os.path.join(folder, "disk")
+        os.makedirs(self.disk)
+        self.machines = [Machine(number, self.disk, arguments) for number in (0, 1)]
+        first, second = self.machines
+        call("ip", "link", "add", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
+        for machine, address in zip(self.machines, ADDRESSES):
+            machine.inside("ip", "address", "add", address + "/30", "dev", LINK)
+            machine.inside("ip", "link", "set", LINK, "up")
+            shutil.copytree(arguments.corpus, os.path.join(machine.folder, "corpus"))
+        self.runs = 0
+
+    def remove(self):
+        for machine in self.machines:
+            machine.remove()
+
+    def config(self, **changes):
+        config = small_config(os.path.join(self.disk, "corpus"), os.path.join(self.disk, "cache"), 50, threads=1)
+        config["parallel"] = {"sum": "exact", "parts": 2}
+        for key, value in changes.items():
+            config[key] = (config[key] | value) if isinstance(value, dict) else value
+        for machine in self.machines:
+            with open(os.path.join(machine.folder, "config.json"), "w") as file:
+                json.dump(config, file)
+
+    def start(self, run, *options, count=2):
+        command = [self.arguments.lmtrain, "train", os.path.join(self.disk, "config.json"), "--run-dir", os.path.join(self.disk, run)]
+        command += [part for option in options for part in ("--set", option)]
+        return [machine.start(command, self.log(run, machine.number), count) for machine in self.machines[:count]]
+
+    def log(self, run, number):
+        return os.path.join(self.folder, f"{run}-{number}.log")
+
+    def said(self, run, number):
+        with open(self.log(run, number)) as file:
+            return file.read()
+
+    def steps(self, run):
+        """The updates in metrics.jsonl so far."""
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self.machines[0].folder, run, "metrics.jsonl")) as file:
+            return [line for line in map(json.loads, (text for text in file if text.endswith("\n"))) if "grad_norm" in line]
+        return []
+
+    def train(self, run, *options, count=2):
+        processes = self.start(run, *options, count=count)
+        for process in processes:
+            process.wait(timeout=300)
+        codes = [process.returncode for process in processes]
+        if any(codes):
+            raise AssertionError(f"{run} ended with {codes}:\n" + "\n".join(self.said(run, number) for number in range(count)))
+
+
+def check_bits(pair):
+    pair.config()
+    pair.train("one", count=1)
+    pair.train("two")
+    found, expected = (results(os.path.join(pair.machines[0].folder, run)) for run in ("two", "one"))
+    assert expected, "the run has left nothing to compare"
+    wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    assert not wrong, f"two machines differ from one in {', '.join(wrong)}"
+    assert not os.path.exists(os.path.join(pair.machines[1].folder, "two")), "the second machine has a run folder"
+    print("bits: two machines compute the bits of one, without a shared folder")
+
+
+def check_cut(pair):
+    pair.config(train={"steps": 1000000})
+    processes = pair.start("cut", f"parallel.timeout={TIMEOUT}s")
+    deadline = time.monotonic() + 120
+    while len(pair.steps("cut")) < 20:
+        assert time.monotonic() < deadline and all(process.poll() is None for process in processes), pair.said("cut", 0) + pair.said("cut", 1)
+        time.sleep(0.05)
+    pair.machines[1].inside("ip", "link", "set", LINK, "down")
+    began = time.monotonic()
+    seconds = []
+    try:
+        for process in processes:
+            process.wait(timeout=TIMEOUT + 60)
+            seconds.append(time.monotonic() - began)
+    finally:
+        pair.machines[1].inside("ip", "link", "set", LINK, "up")
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+    for number, process in enumerate(processes):
+        last = pair.said("cut", number).strip().splitlines()[-1]
+        print(f"cut: machine {number} ends after {seconds[number]:.1f} s with {process.returncode}: {last}")
+        assert process.returncode == 5, "the exit status is not 5"
+        assert re.search(r"rank [01] \(machine[01], process \d+\)", last), "the lost process is not named"
+    assert max(seconds) < TIMEOUT + 5, f"it takes longer than parallel.timeout ({TIMEOUT} s)"
+
+
+def check_slow(pair, arguments):
+    pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4},
+                train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
+                sequence={"schedule": {"type": "constant"}, "batching": "concat"})
+    plan = None
+    shaped = True
+    for rate in (None, *arguments.rates):
+        for machine in pair.machines:
+            shaped = machine.shape(rate, arguments.delay) and shaped
+        run = f"slow-{rate or 'full'}"
+        processes = pair.start(run)
+        # The bytes of the steps alone: counted from one step to another.
+        counts = {}
+        while any(process.poll() is None for process in processes):
+            steps = len(pair.steps(run))
+            if steps >= 5 and "first" not in counts:
+                counts["first"] = (steps, pair.machines[1].sent())
+            elif steps >= arguments.steps - 3 and "last" not in counts:
+                counts["last"] = (steps, pair.machines[1].sent())
+            time.sleep(0.005)
+        assert not any(process.returncode for process in processes), pair.said(run, 0) + pair.said(run, 1)
+        lines = pair.steps(run)[5:]
+        step = (lines[-1]["elapsed"] - lines[0]["elapsed"]) / (len(lines) - 1)
+        share = sum(line["communication_share"] for line in lines) / len(lines)
+        weights = os.path.join(pair.machines[0].folder, run, "checkpoints", f"step_{arguments.steps:08}", "model.safetensors")
+        with open(weights, "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        parameters = sum(int(one["data_offsets"][1] - one["data_offsets"][0]) // 4 for name, one in header.items() if name != "__metadata__")
+        theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
+        (first, before), (last, after) = counts["first"], counts["last"]
+        sent = (after - before) / (last - first)
+        if plan is None:
+            plan = step
+            print(f"slow: {parameters} parameters; a process sends {theory / 1e6:.3f} MB a step in theory")
+        sending = theory * 8 / (rate * 1e6) if rate else 0
+        print(f"slow: {f'{rate} Mbit/s' if rate else 'as it is'}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
+              f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)"
+              + (f"; step without sending {1000 * plan:.1f} ms + sending {1000 * sending:.1f} ms" if rate else ""), flush=True)
+    for machine in pair.machines:
+        machine.shape(None, 0)
+    if not shaped:
+        print("slow: this kernel has no netem; the delay was not set")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lmtrain", default=os.path.join(REPO, "build", "lmtrain"))
+    parser.add_argument("--only", default="", metavar="NAME")
+    parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[50.0, 200.0, 1000.0])
+    parser.add_argument("--delay", type=float, default=2)
+    parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("error: network namespaces need root")
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        pair = Pair(arguments, folder)
+        try:
+            for name, part in {"bits": check_bits, "cut": check_cut, "slow": lambda pair: check_slow(pair, arguments)}.items():
+                if arguments.only not in name:
+                    continue
+                try:
+                    part(pair)
+                except AssertionError as error:
+                    failures += 1
+                    print(f"{name}: FAIL: {error}", flush=True)
+        finally:
+            pair.remove()
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+// Returns the time that has passed, by the clock that nobody sets.
+#pragma once
+
+#include <chrono>
+
+namespace lmtrain {
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace lmtrain

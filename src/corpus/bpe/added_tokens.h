@@ -1,0 +1,56 @@
+// Finds in text the tokens that were added to a vocabulary, as Hugging Face's `tokenizers` does
+// (AddedVocabulary): the leftmost and then the longest one, before anything else is made of the
+// text.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "corpus/bpe/flat_map.h"
+#include "corpus/bpe/split_regex.h"
+
+namespace lmtrain {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = 0;
+  bool single_word = false;  // not inside a word
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // and after it
+  bool normalized = true;    // is looked for in normalised text, in normal form
+  bool special = false;      // is no text: left out of decoded text
+};
+
+class AddedTokens {
+ public:
+  // Of equal contents the first counts; an empty one is never found.
+  explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  // A part of the text: an added token, or text between them.
+  struct Part {
+    const AddedToken* token;  // null: text
+    size_t begin;             // in bytes
+    size_t end;
+  };
+  // Replaces the content of `parts` by those of `text`, which is valid UTF-8 and not empty.
+  void find(std::string_view text, std::vector<Part>& parts) const;
+  bool empty() const { return tokens_.empty(); }
+
+ private:
+  size_t longest_at(std::string_view text, const AddedToken*& token) const;
+  bool is_word_before(std::string_view text) const;
+  bool is_word_after(std::string_view text) const;
+
+  std::vector<AddedToken> tokens_;
+  std::array<bool, 256> begins_{};  // bytes that a token begins with
+  // A trie: node << 8 | byte -> node; node 0 is the root.
+  FlatMap nodes_;
+  std::vector<const AddedToken*> token_of_node_;
+  std::optional<SplitRegex> word_;  // a character of a word; there where a token asks for it
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,13 @@
+// Normalization Form C of Unicode (UAX #15), by utf8proc; text that is in it already, as most is,
+// is passed through.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lmtrain {
+
+// Returns `text`, which is valid UTF-8, in NFC: `text` itself or what is then in `buffer`.
+std::string_view to_nfc(std::string_view text, std::string& buffer);
+
+}  // namespace lmtrain

@@ -1,0 +1,53 @@
+// The interface of the tokenizers behind Tokenizer: one is a sentencepiece model, the other a
+// tokenizer.json. Encoding and decoding are const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lmtrain {
+
+// A file of a tokenizer, under the name that it has in a model's folder.
+struct TokenizerFile {
+  std::string name;
+  std::string bytes;
+  bool operator==(const TokenizerFile&) const = default;
+};
+
+// Ids of special tokens; -1 where there is none.
+struct SpecialIds {
+  int32_t bos = -1;
+  int32_t eos = -1;
+  int32_t unk = -1;
+  int32_t pad = -1;
+};
+
+class TokenizerModel {
+ public:
+  virtual ~TokenizerModel() = default;
+
+  // The functions are those of Tokenizer (tokenizer.h).
+  virtual int64_t vocab_size() const = 0;
+  virtual SpecialIds special_ids() const = 0;
+  virtual bool adds_bos() const = 0;
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  virtual std::string decode(const std::vector<int32_t>& ids) const = 0;
+  virtual std::vector<uint32_t> piece_bytes() const = 0;
+  virtual const std::string& why_slow() const = 0;
+  virtual std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const = 0;
+};
+
+// Both throw Error(kData) that names `origin`, for bytes that are no such model.
+std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(const std::string& model,
+                                                             const std::string& origin);
+// `files` are tokenizer.json and, where they are there, tokenizer_config.json and
+// special_tokens_map.json, which say what BOS, EOS and padding are.
+std::unique_ptr<TokenizerModel> make_json_tokenizer(const std::vector<TokenizerFile>& files,
+                                                    const std::string& origin);
+// Whether bytes are meant as a tokenizer.json.
+bool is_tokenizer_json(std::string_view bytes);
+
+}  // namespace lmtrain

@@ -1,0 +1,65 @@
+// Exchanges tensors in the memory of GPUs between several processes, each of which has a GPU of its
+// own: by NCCL, on the current stream of that GPU.
+//
+// Every process makes the same calls in the same order, from one thread, outside of captures. A
+// call returns when the work on the GPU is done. It throws std::runtime_error that says what NCCL
+// or CUDA says, that another process is lost, or that the time is over. The connection is ended
+// then, without the others, and every further call throws.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+
+#include "processes/nccl_library.h"
+#include "processes/processes.h"
+#include "processes/watch.h"
+
+namespace lmtrain {
+
+class DeviceExchange {
+ public:
+  // Owns the communicator. `rank` and `count` are those of this process and of the run.
+  DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Watch& watch, int rank,
+                 int count);
+  // Leaves a connection that works to the end of the process, and ends any other one.
+  ~DeviceExchange();
+  DeviceExchange(const DeviceExchange&) = delete;
+  DeviceExchange& operator=(const DeviceExchange&) = delete;
+
+  // Tensors are contiguous, on the device of the connection. `limit`: how long a call may take.
+  //
+  // Does Processes::sum().
+  void sum(const at::Tensor& flat, std::chrono::milliseconds limit);
+  // Does Processes::broadcast().
+  void broadcast(const at::Tensor& values, std::chrono::milliseconds limit);
+  // Sends `give` to the rank `to` and receives `take` from the rank `from`. Either may be empty.
+  void swap(int to, const at::Tensor& give, int from, const at::Tensor& take,
+            std::chrono::milliseconds limit);
+  // Waits until the connection is made.
+  void finish_connecting(std::chrono::milliseconds limit);
+
+ private:
+  struct Link;
+  template <class Queue>
+  void exchange(const at::Tensor& values, std::chrono::milliseconds limit, const Queue& queue);
+  void wait(std::chrono::milliseconds limit);
+  [[noreturn]] void fail(const std::string& why);
+  void end();
+
+  std::shared_ptr<Link> link_;  // shared with threads of the watch, which may outlive a wait
+  Watch& watch_;
+  std::vector<int> others_;
+};
+
+// Connects the GPUs of all processes, each of which calls this with its own `device`. Returns null
+// in every process where one of them cannot have NCCL: the library is missing or turned off,
+// versions differ, two processes share a GPU, or NCCL refuses. Rank 0 then logs one warning that
+// names the process and the cause, and tensors must go through host memory. Throws what
+// `processes` throws.
+std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
+                                                Watch& watch, const at::Device& device,
+                                                std::chrono::milliseconds limit);
+
+}  // namespace lmtrain

@@ -1,0 +1,15 @@
+// The address of this machine on the network that leads to another one.
+#pragma once
+
+#include <string>
+
+namespace lmtrain {
+
+// In digits; empty where `host`, a name or an address, is not known or not reachable by any route.
+// Asks the system's routes, and sends nothing.
+std::string local_address_towards(const std::string& host);
+
+// Whether an address in digits, or an empty one, cannot be reached from another machine.
+bool is_loopback(const std::string& address);
+
+}  // namespace lmtrain

@@ -1,0 +1,88 @@
+#include "processes/members.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/processors.h"
+#include "base/stop.h"
+#include "base/text.h"
+#include "device/torch_headers.h"
+#include "processes/local_address.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+Member this_member(const Launch& launch) {
+  Member member;
+  std::vector<char> host(256);
+  if (::gethostname(host.data(), host.size() - 1) == 0) member.host = host.data();
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  member.machine = member.host + boot;
+  member.process = ::getpid();
+  member.local_rank = launch.local_rank.value_or(-1);
+  std::string address = local_address_towards(launch.address);
+  if (!address.empty()) member.address = std::move(address);
+  member.processors = hash64(processor_mask());
+  return member;
+}
+
+std::string member_to_text(const Member& member) {
+  return str(member.process, " ", member.local_rank, " ", member.processors, " ", member.address,
+             " ", member.machine, " ", member.host);
+}
+
+Member member_from_text(const std::string& text) {
+  Member member;
+  std::istringstream(text) >> member.process >> member.local_rank >> member.processors >>
+      member.address >> member.machine >> member.host;
+  return member;
+}
+
+}  // namespace
+
+std::vector<Member> gather_members(c10d::Store& store, const Launch& launch, milliseconds timeout) {
+  const auto key = [](int rank) { return str("member/", rank); };
+  store.set(key(launch.rank), member_to_text(this_member(launch)));
+  const auto deadline = Clock::now() + timeout;
+  std::vector<Member> members;
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < launch.count; ++rank) {
+    while (!store.check({key(rank)}) && Clock::now() < deadline) {
+      throw_if_stopped();
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    if (store.check({key(rank)})) {
+      members.push_back(member_from_text(store.get_to_str(key(rank))));
+    } else {
+      missing.push_back(str(rank));
+    }
+  }
+  if (missing.empty()) return members;
+  throw Error(ErrorKind::kIo,
+              str("rank ", join(missing, ", "), " of ", launch.count, " has not come to ",
+                  launch.address, ":", launch.port, " within ", timeout.count() / 1000, " s"));
+}
+
+std::string address_for_others(const std::vector<Member>& members, const Member& self) {
+  const auto is_known = [](const Member& member) {
+    return member.address != "?" && !is_loopback(member.address);
+  };
+  if (is_known(self)) return self.address;
+  for (const Member& member : members) {
+    if (is_known(member) && member.machine != self.machine)
+      return local_address_towards(member.address);
+  }
+  return "";
+}
+
+}  // namespace lmtrain

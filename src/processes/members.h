@@ -1,0 +1,37 @@
+// The processes of a run, as they present themselves to each other in the store where they meet.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "processes/launch.h"
+
+namespace c10d {
+class Store;
+}
+
+namespace lmtrain {
+
+// One process.
+struct Member {
+  std::string host;
+  std::string machine;  // differs between machines of one name
+  int64_t process = 0;
+  int local_rank = -1;        // -1: not told by the launcher
+  uint64_t processors = 0;    // a hash of those that it may use
+  std::string address = "?";  // on the way to where the processes meet; "?" where not known
+};
+
+// Presents this process, waits for all others, and returns them by rank. Error(kIo) that names
+// those which have not come within `timeout`; StopRequested when a signal comes first.
+std::vector<Member> gather_members(c10d::Store& store, const Launch& launch,
+                                   std::chrono::milliseconds timeout);
+
+// The address that the processes of other machines reach `self` by: that on the way to where all
+// meet, or, where that is its own machine, on the way to the first process that is elsewhere. Empty
+// where not known.
+std::string address_for_others(const std::vector<Member>& members, const Member& self);
+
+}  // namespace lmtrain

@@ -1,0 +1,38 @@
+#include "processes/ranges.h"
+
+#include <bit>
+
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// The position of a rank's range: its bits reversed, where the ranks are a power of two.
+size_t position_of(size_t rank, size_t count) {
+  if (!std::has_single_bit(count)) return rank;
+  size_t position = 0;
+  for (size_t bit = 1; bit < count; bit *= 2) position = 2 * position + ((rank & bit) != 0 ? 1 : 0);
+  return position;
+}
+
+}  // namespace
+
+at::Tensor ElementRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
+
+std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts) {
+  const size_t count = cuts.size() - 1;
+  std::vector<ElementRange> ranges;
+  for (size_t rank = 0; rank < count; ++rank) {
+    const size_t position = position_of(rank, count);
+    ranges.push_back({cuts[position], cuts[position + 1] - cuts[position]});
+  }
+  return ranges;
+}
+
+std::vector<ElementRange> even_ranges(int64_t size, int count) {
+  std::vector<int64_t> cuts;
+  for (int64_t i = 0; i <= count; ++i) cuts.push_back(size * i / count);
+  return ranges_of_ranks(cuts);
+}
+
+}  // namespace lmtrain

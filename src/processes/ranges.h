@@ -1,0 +1,31 @@
+// Ranges of a flat tensor's elements, one for each rank.
+//
+// Recursive halving keeps, round by round, the elements of the ranks that agree in the lowest bits.
+// So that these are neighbours, the ranges of a power of two of ranks lie in the order of the
+// ranks' reversed bits: with four ranks those of 0, 2, 1, 3.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lmtrain {
+
+struct ElementRange {
+  int64_t first = 0, size = 0;
+  int64_t end() const { return first + size; }
+  bool operator==(const ElementRange&) const = default;
+
+  // Returns a view of these elements of `flat`, which is one-dimensional.
+  at::Tensor of(const at::Tensor& flat) const;
+};
+
+// Returns the range of each rank, by rank. `cuts` ascend: the ranges lie between neighbours of
+// them, so there is one rank fewer than cuts. Ranges may be empty.
+std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts);
+
+// Returns `count` ranges that cover `size` elements and differ by one element at most, by rank.
+std::vector<ElementRange> even_ranges(int64_t size, int count);
+
+}  // namespace lmtrain

@@ -1,0 +1,32 @@
+#include "run/records/line_file.h"
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+
+namespace lmtrain {
+
+LineFile::LineFile(std::filesystem::path path, bool patient)
+    : path_(std::move(path)), patient_(patient) {}
+
+void LineFile::append(const std::string& line) {
+  const bool is_late = !kept_.empty();
+  kept_ += line + "\n";
+  try {
+    append_file(path_, kept_, /*sync=*/false);
+    kept_.clear();
+  } catch (const Error& error) {
+    if (!patient_ || !is_folder(path_.parent_path())) throw;
+    if (!is_late)
+      log_warning(str(error.what(), "; its lines are kept in memory until they can be written"));
+  }
+}
+
+void LineFile::sync() {
+  append_file(path_, kept_, /*sync=*/true);
+  kept_.clear();
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,67 @@
+// Writes the files that a run leaves for people and programs to read: metrics.jsonl, events.jsonl,
+// status.json, tensorboard/. docs/formats/run_folder.md has their fields. Each call appends one
+// line and keeps nothing back; non-finite numbers become null. Throws Error(kIo) when a file cannot
+// be written.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "checkpoint/run_folder.h"
+#include "checkpoint/state.h"
+#include "run/records/line_file.h"
+#include "run/records/tensorboard.h"
+#include "run/shared/agreement.h"
+#include "train/evaluate.h"
+
+namespace lmtrain {
+
+// Holds the figures of an applied update, all as metrics.jsonl has them: `tokens` since the run
+// began, `tokens_per_second` of this step, `mfu` as a fraction, `elapsed` in seconds.
+struct UpdateMetrics {
+  int64_t step = 0, tokens = 0;
+  double loss = 0, grad_norm = 0, lr = 0;
+  int64_t seq_len = 0;
+  double tokens_per_second = 0;
+  std::optional<double> mfu;
+  double elapsed = 0;
+  std::optional<StepBalance> balance = {};  // of several processes
+};
+
+class RunLog {
+ public:
+  // Goes on with the files that are there, and begins a TensorBoard file if `tensorboard`. Lines
+  // that cannot be written are kept if `patient` (line_file.h), and TensorBoard's file is given up.
+  // mend_metrics() (metrics_check.h) comes first: it cuts metrics.jsonl back to `state`.
+  RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false);
+
+  void update(const UpdateMetrics& metrics);
+  void evaluation(int64_t step, int64_t tokens, const EvalResult& result);
+  // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
+  void sync();
+
+  // Appends a line to events.jsonl; `fields` are added to time, event, step, batch, reason.
+  void event(const std::string& name, const TrainingState& state, const std::string& reason,
+             const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
+
+ private:
+  void append_metrics(const nlohmann::ordered_json& line);
+  // Writes into the TensorBoard file, if there is one, and begins a new one where the folder was
+  // deleted.
+  void write_scalars(std::span<const Scalar> scalars, int64_t step);
+
+  RunFolder run_;
+  bool patient_;
+  LineFile metrics_, events_;
+  std::optional<TensorboardWriter> tensorboard_;
+};
+
+// Rewrites status.json atomically and returns its one line. `state` is running, done, stopped,
+// diverged or failed. The checkpoint it names is the newest one up to training.step. A missing
+// exit_code becomes null.
+std::string write_status(const RunFolder& run, const std::string& state,
+                         const TrainingState& training, std::optional<int> exit_code);
+
+}  // namespace lmtrain

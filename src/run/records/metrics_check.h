@@ -1,0 +1,47 @@
+// Compares metrics.jsonl with the state that a run goes on from: it must hold one line for each
+// update up to state.step, in order.
+//
+// Lines of later steps are cut off, since those updates are trained again. Among the others, lines
+// that are no lines of metrics, and updates out of order, are taken out; then the file as it was is
+// kept beside it. A changed digit cannot be noticed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/run_folder.h"
+#include "checkpoint/state.h"
+#include "run/records/metrics.h"
+
+namespace lmtrain {
+
+struct MetricsDamage {
+  std::vector<std::pair<int64_t, int64_t>> lost;  // gaps in the updates: first and last of each
+  int64_t dropped_lines = 0;
+  bool missing = false;        // there is no such file, which at step 0 is no damage
+  std::filesystem::path copy;  // of the file as it was; empty: nothing was taken out
+
+  bool any() const { return !lost.empty() || dropped_lines > 0; }
+};
+
+// Cuts and mends the file, and returns what was wrong with it. Throws Error(kIo) or Error(kData)
+// when it cannot be read or is no file.
+MetricsDamage mend_metrics(const std::filesystem::path& file, const TrainingState& state);
+// Returns a text for people.
+std::string describe(const MetricsDamage& damage, const std::filesystem::path& file);
+// Reports damage, if there is any, as a warning and as an event. Updates that are lost without a
+// dropped line are not reported again when the run's last event of this kind names the same ones.
+void report_damage(const MetricsDamage& damage, const RunFolder& run, const TrainingState& state,
+                   RunLog& log);
+
+// Serves a run that begins at step 0 in a folder where an earlier run has logged updates: moves its
+// metrics.jsonl to metrics_aside(), unless the file there is longer. Returns a text for people that
+// says how far the earlier run came; empty: there was none.
+std::string put_metrics_aside(const RunFolder& run);
+// Returns the path of metrics.jsonl.before-restart.
+std::filesystem::path metrics_aside(const RunFolder& run);
+
+}  // namespace lmtrain

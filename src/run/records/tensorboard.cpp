@@ -1,0 +1,145 @@
+#include "run/records/tensorboard.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+// Field numbers of the protobuf messages.
+constexpr uint32_t kEventWallTime = 1;     // double
+constexpr uint32_t kEventStep = 2;         // int64
+constexpr uint32_t kEventFileVersion = 3;  // string
+constexpr uint32_t kEventSummary = 5;      // Summary
+constexpr uint32_t kEventSessionLog = 7;   // SessionLog
+constexpr uint32_t kSummaryValue = 1;      // repeated Summary.Value
+constexpr uint32_t kValueTag = 1;          // string
+constexpr uint32_t kValueSimple = 2;       // float
+constexpr uint32_t kSessionStatus = 1;     // enum
+constexpr uint64_t kSessionStart = 1;
+
+constexpr uint32_t kWireVarint = 0;
+constexpr uint32_t kWireFixed64 = 1;
+constexpr uint32_t kWireBytes = 2;
+constexpr uint32_t kWireFixed32 = 5;
+
+void put_fixed(std::string& out, std::unsigned_integral auto value) {
+  for (size_t i = 0; i < sizeof value; ++i) out += static_cast<char>((value >> (8 * i)) & 0xFFU);
+}
+
+void put_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7FU) | 0x80U);
+  out += static_cast<char>(value);
+}
+
+void put_key(std::string& out, uint32_t field, uint32_t wire) {
+  put_varint(out, (field << 3) | wire);
+}
+
+void put_integer(std::string& out, uint32_t field, uint64_t value) {
+  put_key(out, field, kWireVarint);
+  put_varint(out, value);
+}
+
+void put_bytes(std::string& out, uint32_t field, std::string_view bytes) {
+  put_key(out, field, kWireBytes);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+std::string event_at(int64_t step) {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  std::string event;
+  put_key(event, kEventWallTime, kWireFixed64);
+  put_fixed(event, std::bit_cast<uint64_t>(now.count()));
+  put_integer(event, kEventStep, static_cast<uint64_t>(step));
+  return event;
+}
+
+uint32_t masked_crc(std::string_view bytes) {
+  const uint32_t crc = crc32c(0, bytes.data(), bytes.size());
+  return std::rotr(crc, 15) + 0xA282EAD8U;
+}
+
+// TFRecord: length, its CRC, data, its CRC.
+void put_record(std::string& out, std::string_view data) {
+  std::string length;
+  put_fixed(length, uint64_t{data.size()});
+  out += length;
+  put_fixed(out, masked_crc(length));
+  out += data;
+  put_fixed(out, masked_crc(data));
+}
+
+// TensorBoard reads the files of a folder in the order of their names: time first, and a number
+// where one second sees several.
+std::filesystem::path new_event_file(const std::filesystem::path& folder) {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  for (int number = 0;; ++number) {
+    auto path = folder / str("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid(),
+                             ".", number);
+    if (!is_there(path)) return path;
+  }
+}
+
+}  // namespace
+
+TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder,
+                                     std::optional<int64_t> resumed_from) {
+  lmtrain::create_directories(folder);
+  path_ = new_event_file(folder);
+
+  std::string records;
+  std::string version = event_at(0);
+  put_bytes(version, kEventFileVersion, "brain.Event:2");
+  put_record(records, version);
+  if (resumed_from) {
+    // A session that starts at step n makes TensorBoard drop what it has of steps >= n.
+    std::string session;
+    put_integer(session, kSessionStatus, kSessionStart);
+    std::string start = event_at(*resumed_from + 1);
+    put_bytes(start, kEventSessionLog, session);
+    put_record(records, start);
+  }
+  append(records);
+}
+
+void TensorboardWriter::scalars(std::span<const Scalar> values, int64_t step) {
+  std::string summary;
+  for (const Scalar& scalar : values) {
+    std::string value;
+    put_bytes(value, kValueTag, scalar.tag);
+    put_key(value, kValueSimple, kWireFixed32);
+    put_fixed(value, std::bit_cast<uint32_t>(static_cast<float>(scalar.value)));
+    put_bytes(summary, kSummaryValue, value);
+  }
+  std::string event = event_at(step);
+  put_bytes(event, kEventSummary, summary);
+  std::string record;
+  put_record(record, event);
+  append(record);
+}
+
+void TensorboardWriter::scalar(std::string_view tag, double value, int64_t step) {
+  const Scalar one{tag, value};
+  scalars({&one, 1}, step);
+}
+
+void TensorboardWriter::append(const std::string& records) {
+  append_file(path_, records, /*sync=*/false);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,150 @@
+#include "run/shared/optimizer_shards.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "device/torch_headers.h"
+#include "optim/clip.h"
+#include "optim/ownership.h"
+
+namespace lmtrain {
+
+OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
+    : processes_(processes), layout_(config.model, *config.model.vocab_size) {
+  if (processes.is_only() || config.parallel.shard == ParallelShard::kNone) return;
+  ranges_ = ranges_of_ranks(cut_tensors(layout_, config.optimizer, processes.count()));
+  for (const ElementRange& range : ranges_) {
+    const int64_t last_block = first_block(range.end());
+    ElementRange needed = range;
+    if (last_block > first_block(range.first)) {
+      const int64_t end = std::min(last_block * kNormBlock, layout_.flat_size());
+      needed.size = std::max(range.end(), end) - range.first;
+    }
+    needed_ranges_.push_back(needed);
+  }
+  // On the device "meta" tensors have shapes and no memory.
+  Parameters parameters(layout_, at::kFloat, at::kMeta);
+  all_buffers_ = make_optimizer(config.optimizer, parameters)->buffers();
+}
+
+int64_t OptimizerShards::first_block(int64_t element) {
+  return (element + kNormBlock - 1) / kNormBlock;
+}
+
+ParameterFilter OptimizerShards::owned() const {
+  if (!is_divided()) return every_parameter;
+  return [mine = ranges_[static_cast<size_t>(processes_.rank())]](const ParameterSpec& spec) {
+    return spec.offset >= mine.first && spec.offset < mine.end();
+  };
+}
+
+double OptimizerShards::gradient_norm(const at::Tensor& grad) const {
+  if (!is_divided()) return lmtrain::gradient_norm(grad);
+  const auto blocks_of = [](const ElementRange& range) {
+    return std::pair(first_block(range.first), first_block(range.end()));
+  };
+  int64_t most = 0;
+  for (const ElementRange& range : ranges_) {
+    const auto [first, last] = blocks_of(range);
+    most = std::max(most, last - first);
+  }
+  const auto [my_first, my_last] = blocks_of(ranges_[static_cast<size_t>(processes_.rank())]);
+  std::vector<double> mine = block_sums_of_squares(grad, my_first, my_last);
+  mine.resize(static_cast<size_t>(most));
+  const std::vector<double> all = processes_.all_gather(mine);
+  std::vector<double> blocks(static_cast<size_t>(first_block(layout_.flat_size())));
+  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
+    const auto [first, last] = blocks_of(ranges_[rank]);
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size()), last - first,
+                blocks.begin() + first);
+  }
+  return std::sqrt(std::accumulate(blocks.begin(), blocks.end(), 0.0));
+}
+
+std::string OptimizerShards::first_of_all(const std::string& name) const {
+  if (!is_divided()) return name;
+  const std::vector<std::string> names = processes_.gather_texts(name);
+  for (const ParameterSpec& spec : layout_.parameters()) {
+    if (std::find(names.begin(), names.end(), spec.name) != names.end()) return spec.name;
+  }
+  return "";
+}
+
+bool OptimizerShards::as_the_first_says(bool value) const {
+  if (!is_divided()) return value;
+  return processes_.broadcast(std::string(value ? "yes" : "no")) == "yes";
+}
+
+void OptimizerShards::gather_working(Parameters& parameters) {
+  if (!is_divided()) return;
+  processes_.gather_ranges(parameters.working(), ranges_);
+  masters_are_stale_ = !parameters.working().is_same(parameters.master());
+}
+
+void OptimizerShards::gather_masters(Parameters& parameters) {
+  if (!masters_are_stale_) return;
+  processes_.gather_ranges(parameters.master(), ranges_);
+  masters_are_stale_ = false;
+}
+
+int OptimizerShards::owner_of(const std::string& buffer) const {
+  if (!is_divided()) return processes_.rank();
+  const std::string tensor = buffer.substr(buffer.find('.') + 1);
+  for (const ParameterSpec& spec : layout_.parameters()) {
+    if (spec.name != tensor) continue;
+    const auto owner = std::find_if(ranges_.begin(), ranges_.end(), [&](const ElementRange& range) {
+      return spec.offset >= range.first && spec.offset < range.end();
+    });
+    return static_cast<int>(owner - ranges_.begin());
+  }
+  throw Error(ErrorKind::kInternal, str("the optimizer's buffer ", buffer, " is of no tensor"));
+}
+
+void OptimizerShards::for_each_buffer(
+    const Optimizer& optimizer,
+    const std::function<void(const OptimizerBuffer& buffer, int owner, const at::Tensor& mine)>& f)
+    const {
+  std::map<std::string, at::Tensor> mine;
+  for (const OptimizerBuffer& buffer : optimizer.buffers()) mine[buffer.name] = buffer.values;
+  for (const OptimizerBuffer& buffer : is_divided() ? all_buffers_ : optimizer.buffers()) {
+    const auto found = mine.find(buffer.name);
+    f(buffer, owner_of(buffer.name), found == mine.end() ? at::Tensor() : found->second);
+  }
+}
+
+void OptimizerShards::restore(
+    const Optimizer& optimizer,
+    const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const {
+  for_each_buffer(optimizer, [&](const OptimizerBuffer& buffer, int owner, const at::Tensor& mine) {
+    at::Tensor stored;
+    if (processes_.is_first()) stored = read(buffer);
+    if (processes_.is_first() && mine.defined()) mine.copy_(stored);
+    if (is_divided()) {
+      processes_.pass(processes_.is_first() ? stored : mine, /*from=*/0, owner);
+    } else {
+      processes_.broadcast(mine);
+    }
+  });
+}
+
+std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer) const {
+  std::vector<OptimizerBuffer> all;
+  for_each_buffer(optimizer, [&](const OptimizerBuffer& buffer, int owner, const at::Tensor& mine) {
+    if (!processes_.is_first()) {
+      if (is_divided()) processes_.pass(mine, owner, /*to=*/0);
+      return;
+    }
+    const at::Tensor host =
+        mine.defined() ? host_copy(mine) : at::empty(buffer.values.sizes(), at::kFloat);
+    if (is_divided()) processes_.pass(host, owner, /*to=*/0);
+    all.push_back({buffer.name, host});
+  });
+  return all;
+}
+
+}  // namespace lmtrain

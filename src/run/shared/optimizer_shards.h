@@ -1,0 +1,78 @@
+// Divides the optimizer over the processes of a run (`parallel.shard` "optimizer"; ZeRO stage 1,
+// Rajbhandari et al. 2020, 1910.02054). Each process updates whole tensors, those of one range of
+// the flat layout (optim/ownership.h), and keeps the optimizer's state of these alone. For the
+// update it needs the gradient of its range; afterwards working weights are gathered.
+//
+// With `parallel.shard` "none", and with one process, nothing is divided: each process updates all
+// tensors. Every process makes the same calls in the same order.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "model/parameters.h"
+#include "optim/optimizer.h"
+#include "processes/processes.h"
+
+namespace lmtrain {
+
+class OptimizerShards {
+ public:
+  // `config` is resolved.
+  OptimizerShards(Processes& processes, const Config& config);
+
+  bool is_divided() const { return !ranges_.empty(); }
+  // Returns a filter for the tensors that this process updates. It may outlive this object.
+  ParameterFilter owned() const;
+  // Returns the elements of the gradient that each process needs summed, by rank: its range, as far
+  // as the end of the last block of the norm (optim/clip.h) that begins in it. Ranges overlap
+  // there. Only where the optimizer is divided.
+  const std::vector<ElementRange>& needed_ranges() const { return needed_ranges_; }
+
+  // Returns the L2 norm of the whole gradient, of which each process has its needed range; the same
+  // in each, and on CPUs to the bit that of gradient_norm().
+  double gradient_norm(const at::Tensor& grad) const;
+  // Returns that of the processes' names which is first in the layout: of the first tensor of each
+  // that is not finite, say. Empty names do not count; empty: there is none.
+  std::string first_of_all(const std::string& name) const;
+  // Returns the value of the first process in every process; where nothing is divided, `value`.
+  bool as_the_first_says(bool value) const;
+
+  // Copies the working weights of each range to all processes, after the update.
+  void gather_working(Parameters& parameters);
+  // Copies the masters of each range to all processes, where they have changed since they were
+  // gathered. In fp32 they are the working weights, and gathered already.
+  void gather_masters(Parameters& parameters);
+  // Says that every process has all masters.
+  void note_masters_alike() { masters_are_stale_ = false; }
+
+  // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
+  // optimizer of all tensors, in its order; of `buffer` name and shape are set. It returns the
+  // values, fp32 in host memory.
+  void restore(const Optimizer& optimizer,
+               const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
+  // Returns copies of the buffers of all processes, in host memory and in the order of an optimizer
+  // of all tensors, in rank 0; nothing in the others.
+  std::vector<OptimizerBuffer> collect(const Optimizer& optimizer) const;
+
+ private:
+  // Returns the first block of the norm that begins in a range or after it.
+  static int64_t first_block(int64_t element);
+  int owner_of(const std::string& buffer) const;
+  // Calls f(buffer, its owner, its values if it is this process's) for each buffer of an optimizer
+  // of all tensors.
+  void for_each_buffer(const Optimizer& optimizer,
+                       const std::function<void(const OptimizerBuffer& buffer, int owner,
+                                                const at::Tensor& mine)>& f) const;
+
+  Processes& processes_;
+  ParameterLayout layout_;
+  std::vector<ElementRange> ranges_;  // by rank; none where nothing is divided
+  std::vector<ElementRange> needed_ranges_;
+  std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; none where nothing is divided
+  bool masters_are_stale_ = false;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,155 @@
+// Checkpoints as files: what is restored, what is kept, and which may be gone on from.
+#include "checkpoint/checkpoint.h"
+
+#include "base/support.h"
+#include "train/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::TemporaryFolder;
+using testing::TinyModel;
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  CheckpointTest() { fs::create_directories(run.checkpoints()); }
+  // Weights and moments that belong to a step and to no other.
+  void fill(double value) {
+    model.parameters.master().fill_(value);
+    for (const OptimizerBuffer& buffer : optimizer->buffers()) buffer.values.fill_(-value);
+  }
+  CheckpointSnapshot snapshot(int64_t step, bool kept = false) const {
+    TrainingState state;
+    state.step = step;
+    state.tokens = 100 * step;
+    state.fingerprint = "the data";
+    state.kept = kept;
+    std::vector<OptimizerBuffer> copies;
+    for (const OptimizerBuffer& buffer : optimizer->buffers())
+      copies.push_back({buffer.name, host_copy(buffer.values)});
+    return take_snapshot(state, model.parameters, std::move(copies));
+  }
+  void write(const RunFolder& to, int64_t step, int64_t keep = 2, bool kept = false) const {
+    write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), keep);
+  }
+  std::optional<int64_t> newest() const {
+    return newest_valid_checkpoint(run, /*skip_training_state=*/false);
+  }
+  void damage(int64_t step) const {
+    const fs::path file = run.checkpoint(step) / "model.safetensors";
+    std::string bytes = read_file(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    testing::replace_file(file, bytes);
+  }
+
+  TemporaryFolder folder;
+  RunFolder run{folder / "run", RunIdentity{.id = "this run"}};
+  CheckpointTexts texts{"{}", "{}", {{"tokenizer.model", "a tokenizer"}}};
+  TinyModel model;
+  std::unique_ptr<Optimizer> optimizer = make_optimizer(OptimizerConfig(), model.parameters);
+};
+
+TEST_F(CheckpointTest, RestoresWeightsOptimizerAndState) {
+  fill(0.5);
+  write(run, 5);
+  fill(3);
+  const TrainingState state = load_checkpoint(run.checkpoint(5), model.parameters);
+  const ReadBuffer read = optimizer_reader(run.checkpoint(5));
+  for (const OptimizerBuffer& buffer : optimizer->buffers()) buffer.values.copy_(read(buffer));
+  EXPECT_EQ(state.step, 5);
+  EXPECT_EQ(state.tokens, 500);
+  EXPECT_EQ(state.run, "this run");
+  const ParameterLayout& layout = model.parameters.layout();
+  for (const ParameterSpec& spec : layout.parameters())
+    EXPECT_TRUE(model.parameters.master_view(spec).eq(0.5).all().item<bool>()) << spec.name;
+  ASSERT_FALSE(optimizer->buffers().empty());
+  for (const OptimizerBuffer& buffer : optimizer->buffers())
+    EXPECT_TRUE(buffer.values.eq(-0.5).all().item<bool>()) << buffer.name;
+}
+
+TEST_F(CheckpointTest, ASnapshotIsACopy) {
+  fill(0.5);
+  const CheckpointSnapshot taken = snapshot(5);
+  fill(3);
+  EXPECT_TRUE(taken.master.eq(0.5).all().item<bool>());
+  EXPECT_TRUE(taken.buffers.at(0).values.eq(-0.5).all().item<bool>());
+}
+
+TEST_F(CheckpointTest, TheNewestAreKeptAndThoseThatAreKeptForGood) {
+  write(run, 5, 2, /*kept=*/true);
+  for (const int64_t step : {10, 15, 20}) write(run, step);
+  EXPECT_EQ(run.checkpoint_steps(), (std::vector<int64_t>{20, 15, 5}));
+  // Those of a future that a resume has left do not count among the newest.
+  write(run, 12);
+  EXPECT_EQ(run.checkpoint_steps(), (std::vector<int64_t>{20, 15, 12, 5}));
+}
+
+TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
+  EXPECT_EQ(newest(), std::nullopt);
+  write(run, 5);
+  write(run, 10);
+  EXPECT_EQ(newest(), 10);
+  damage(10);
+  EXPECT_EQ(newest(), 5);
+  damage(5);
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { newest(); });
+  EXPECT_NE(message.find("every checkpoint in"), std::string::npos) << message;
+  EXPECT_NE(message.find("model.safetensors"), std::string::npos) << message;
+}
+
+TEST_F(CheckpointTest, ARenamedOneSaysItsName) {
+  write(run, 5);
+  fs::rename(run.checkpoint(5), run.checkpoint(6));
+  const std::string message =
+      error_of(ErrorKind::kCheckpoint, [&] { verify_checkpoint(run, 6, false); });
+  EXPECT_NE(message.find("its name is step_00000005"), std::string::npos) << message;
+}
+
+TEST_F(CheckpointTest, AnotherRunsIsRefused) {
+  const RunFolder other(folder / "other", RunIdentity{.id = "other run"});
+  fs::create_directories(other.checkpoints());
+  write(other, 5);
+  fs::copy(other.checkpoint(5), run.checkpoint(5));
+  const std::string message = error_of(ErrorKind::kCheckpoint, [&] { newest(); });
+  EXPECT_NE(message.find("other run"), std::string::npos) << message;
+  EXPECT_NE(message.find("this run"), std::string::npos) << message;
+  // Where either has no id, it was begun by an earlier lmtrain.
+  require_own_checkpoint(RunFolder(run.path()), 5);
+}
+
+TEST_F(CheckpointTest, OfOtherDataIsRefused) {
+  write(run, 5);
+  require_same_data(run.checkpoint(5), "the data");
+  const std::string message =
+      error_of(ErrorKind::kData, [&] { require_same_data(run.checkpoint(5), "other text"); });
+  EXPECT_NE(message.find("the data"), std::string::npos) << message;
+  EXPECT_NE(message.find("other text"), std::string::npos) << message;
+}
+
+TEST_F(CheckpointTest, OfAnotherOptimizerIsRefused) {
+  write(run, 5);
+  OptimizerConfig config;
+  config.type = OptimizerType::kAdEMAMix;
+  config.betas = {0.9, 0.999, 0.9999};
+  const std::unique_ptr<Optimizer> other = make_optimizer(config, model.parameters);
+  const ReadBuffer read = optimizer_reader(run.checkpoint(5));
+  EXPECT_THROW(
+      {
+        for (const OptimizerBuffer& buffer : other->buffers()) read(buffer);
+      },
+      Error);
+}
+
+TEST_F(CheckpointTest, AFolderIsOneByItsFiles) {
+  write(run, 5);
+  EXPECT_TRUE(is_checkpoint_folder(run.checkpoint(5)));
+  EXPECT_FALSE(is_checkpoint_folder(run.checkpoints()));
+  fs::create_directory(folder / "hf");
+  testing::replace_file(folder / "hf/model.safetensors", "");
+  EXPECT_FALSE(is_checkpoint_folder(folder / "hf"));
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,152 @@
+// The optimizer divided over processes, which are threads of the test.
+#include "run/shared/optimizer_shards.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "device/torch_headers.h"
+#include "optim/clip.h"
+#include "processes/group.h"
+#include "support/tensors.h"
+#include "train/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::random_tensor;
+
+// A model whose norm has some blocks, of which no range's end is one.
+Config config_of(OptimizerType type) {
+  Config config;
+  config.model = testing::tiny_model_config();
+  config.model.hidden_size = 64;
+  config.model.intermediate_size = 600;
+  config.model.vocab_size = 1003;
+  config.optimizer.type = type;
+  config.parallel.shard = ParallelShard::kOptimizer;
+  return config;
+}
+
+int64_t flat_size(const Config& config) {
+  return ParameterLayout(config.model, *config.model.vocab_size).flat_size();
+}
+
+TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
+  Config config = config_of(OptimizerType::kAdamW);
+  EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
+  config.parallel.shard = ParallelShard::kNone;
+  as_ranks(2, [&](Processes& processes) {
+    const OptimizerShards shards(processes, config);
+    EXPECT_FALSE(shards.is_divided());
+    EXPECT_TRUE(shards.owned()(ParameterSpec{}));
+  });
+}
+
+// The norm needs no more of the gradient than the needed ranges, and all of these.
+TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
+  const Config config = config_of(OptimizerType::kAdamW);
+  const at::Tensor grad = random_tensor({flat_size(config)}, 3);
+  ASSERT_GT(grad.numel(), 3 * kNormBlock);
+  const double expected = gradient_norm(grad);
+  for (const int count : {2, 3, 4}) {
+    as_ranks(count, [&](Processes& processes) {
+      const OptimizerShards shards(processes, config);
+      const auto rank = static_cast<size_t>(processes.rank());
+      at::Tensor known = at::full_like(grad, NAN);
+      const ElementRange& needed = shards.needed_ranges()[rank];
+      needed.of(known).copy_(needed.of(grad));
+      EXPECT_EQ(shards.gradient_norm(known), expected) << count;
+      if (processes.is_first()) known[needed.first] += 1;
+      EXPECT_NE(shards.gradient_norm(known), expected);
+    });
+  }
+}
+
+TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
+  const Config config = config_of(OptimizerType::kAdamW);
+  as_ranks(3, [&](Processes& processes) {
+    const OptimizerShards shards(processes, config);
+    EXPECT_EQ(shards.first_of_all(""), "");
+    const std::vector<std::string> names = {"model.norm.weight", "",
+                                            "model.layers.1.self_attn.q_proj.weight"};
+    EXPECT_EQ(shards.first_of_all(names[static_cast<size_t>(processes.rank())]), names[2]);
+    EXPECT_TRUE(shards.as_the_first_says(processes.is_first()));
+    EXPECT_FALSE(shards.as_the_first_says(!processes.is_first()));
+  });
+}
+
+// Buffers go from one process to their owners, and come back in the order of one process.
+TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
+  for (const OptimizerType type : {OptimizerType::kAdamW, OptimizerType::kMuon}) {
+    const Config config = config_of(type);
+    Parameters whole(ParameterLayout(config.model, *config.model.vocab_size), at::kFloat, at::kCPU);
+    const auto alone = make_optimizer(config.optimizer, whole);
+    uint64_t seed = 0;
+    for (const OptimizerBuffer& buffer : alone->buffers())
+      buffer.values.copy_(random_tensor(buffer.values.sizes(), ++seed));
+    for (const int count : {2, 3}) {
+      as_ranks(count, [&](Processes& processes) {
+        const OptimizerShards shards(processes, config);
+        Parameters parameters(whole.layout(), at::kFloat, at::kCPU);
+        const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
+        EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
+        size_t next = 0;
+        shards.restore(*optimizer, [&](const OptimizerBuffer& buffer) {
+          EXPECT_TRUE(processes.is_first());
+          EXPECT_EQ(buffer.name, alone->buffers()[next].name);
+          return alone->buffers()[next++].values.clone();
+        });
+        const std::vector<OptimizerBuffer> all = shards.collect(*optimizer);
+        ASSERT_EQ(all.size(), processes.is_first() ? alone->buffers().size() : 0U);
+        for (size_t i = 0; i < all.size(); ++i) {
+          EXPECT_EQ(all[i].name, alone->buffers()[i].name);
+          EXPECT_TRUE(at::equal(all[i].values, alone->buffers()[i].values)) << all[i].name;
+        }
+      });
+    }
+  }
+}
+
+// In bf16 a process's masters of other tensors are old until they are gathered.
+TEST(OptimizerShards, WeightsAreGathered) {
+  const Config config = config_of(OptimizerType::kAdamW);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    as_ranks(4, [&](Processes& processes) {
+      OptimizerShards shards(processes, config);
+      Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), dtype,
+                            at::kCPU);
+      const at::Tensor updated = random_tensor(parameters.master().sizes(), 5);
+      const ParameterFilter owned = shards.owned();
+      for (const ParameterSpec& spec : parameters.layout().parameters()) {
+        if (!owned(spec)) continue;
+        parameters.master_view(spec).view(-1).copy_(updated.narrow(0, spec.offset, spec.numel()));
+        parameters.refresh_working(spec.offset, spec.numel());
+      }
+      const auto all_equal = [&](const at::Tensor& flat) {
+        bool equal = true;
+        for (const ParameterSpec& spec : parameters.layout().parameters()) {
+          equal =
+              equal &&
+              at::equal(
+                  flat.narrow(0, spec.offset, spec.numel()),
+                  updated.narrow(0, spec.offset, spec.numel()).to(dtype).to(flat.scalar_type()));
+        }
+        return equal;
+      };
+      shards.gather_working(parameters);
+      EXPECT_TRUE(all_equal(parameters.working()));
+      shards.gather_masters(parameters);
+      const ParameterSpec& last = parameters.layout().parameters().back();
+      for (const ParameterSpec& spec : {parameters.layout().parameters().front(), last}) {
+        EXPECT_TRUE(at::equal(parameters.master_view(spec).view(-1),
+                              updated.narrow(0, spec.offset, spec.numel())));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
