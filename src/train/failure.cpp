@@ -81,7 +81,7 @@ bool is_shortage(const std::system_error& error) {
 
 Failure describe_failure(const std::exception& error) {
   const auto failure = [](ErrorKind kind, const std::string& cause, const char* advice = "") {
-    return Failure{kind, cause + advice, cause, exit_code(kind)};
+    return Failure{kind, cause + advice, cause};
   };
   if (const auto* lost = dynamic_cast<const ProcessLost*>(&error))
     return {lost->kind(), lost->what(), lost->what(), lost->exit_code()};

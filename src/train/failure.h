@@ -14,7 +14,7 @@ struct Failure {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
   std::string cause;  // the message without its advice
-  int exit_code = lmtrain::exit_code(ErrorKind::kInternal);
+  int exit_code = lmtrain::exit_code(kind);
 };
 
 // An Error keeps its kind and message; another exception that is not recognised is kInternal. The
