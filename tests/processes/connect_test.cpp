@@ -18,7 +18,7 @@ at::Tensor values_of(int rank, int64_t size) {
   return (at::sin(index) * at::exp(at::cos(7 * index) * 5)).to(at::kFloat);
 }
 
-class Exchanges : public testing::TestWithParam<int> {};
+class Exchanges : public ::testing::TestWithParam<int> {};
 
 TEST_P(Exchanges, EveryRankHasTheSameSum) {
   const int count = GetParam();
@@ -119,7 +119,7 @@ TEST_P(Exchanges, TellingAndMeeting) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Exchanges, testing::Values(2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Of, Exchanges, ::testing::Values(2, 3, 4));
 
 // The leaves are the ranks, neighbours first, whatever the number of ranks that share them.
 TEST(Connect, TheTreesOrderIsFixed) {
@@ -154,14 +154,14 @@ TEST(Connect, OneProcessExchangesNothing) {
 
 // Rank 1 ends with a cause of its own; the others say it, with its exit code.
 TEST(Connect, WhoGivesUpIsNamedByAll) {
-  const int port = free_port();
+  const testing::ReservedPort port;
   std::vector<std::string> messages(3);
   std::vector<int> codes(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       std::unique_ptr<Processes> processes =
-          connect_processes(launch_of(rank, 3, port), std::chrono::seconds(60));
+          connect_processes(launch_of(rank, 3, port.number()), std::chrono::seconds(60));
       processes->barrier();
       if (rank == 1) {
         processes->give_up(3, "its shard is damaged");
@@ -208,9 +208,9 @@ TEST(Connect, UnderAnAgentEveryRankIsAClient) {
 }
 
 TEST(Connect, WhoDoesNotComeIsNamed) {
-  const int port = free_port();
+  const testing::ReservedPort port;
   try {
-    connect_processes(launch_of(0, 3, port), std::chrono::milliseconds(300));
+    connect_processes(launch_of(0, 3, port.number()), std::chrono::milliseconds(300));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kIo);
@@ -218,7 +218,7 @@ TEST(Connect, WhoDoesNotComeIsNamed) {
         << error.what();
   }
   try {
-    connect_processes(launch_of(1, 3, port), std::chrono::milliseconds(300));
+    connect_processes(launch_of(1, 3, port.number()), std::chrono::milliseconds(300));
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("rank 1 of 3 cannot reach 127.0.0.1"),

@@ -168,13 +168,13 @@ struct Ends {
 };
 
 Ends ends_of_sum(milliseconds timeout, const std::function<void(Processes&)>& before_sum) {
-  const int port = free_port();
+  const testing::ReservedPort port;
   Ends ends;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const std::unique_ptr<Processes> processes =
-          connect_processes(launch_of(rank, 2, port), std::chrono::seconds(60), stand_in());
+      const std::unique_ptr<Processes> processes = connect_processes(
+          launch_of(rank, 2, port.number()), std::chrono::seconds(60), stand_in());
       const at::Tensor flat = at::ones({10}, at::kFloat);
       processes->sum(flat);
       processes->set_timeout(timeout);
