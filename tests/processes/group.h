@@ -1,6 +1,7 @@
 // Ranks as threads of the test, connected as processes are.
 #pragma once
 
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -11,6 +12,11 @@
 #include "reserved_port.h"
 
 namespace lmtrain {
+
+// libtorch 2.11 records exchanges in a table of the whole process, into which it inserts a group
+// before it takes the lock. Programs have one group; here, where each rank has one, no records are
+// kept. This must stand before main(), since libtorch reads the variable once.
+inline const int kNoFlightRecorder = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
 
 inline Launch launch_of(int rank, int count, int port) {
   Launch launch;
