@@ -133,6 +133,32 @@ TEST(Plan, WritesNothingButTheCache) {
   EXPECT_EQ(names, (std::vector<std::string>{"cache", "config.json"}));
 }
 
+// "124m" is 124 million parameters, and each preset trains on some 20 tokens for each of them.
+TEST(Plan, EveryPresetHasTheSizeOfItsName) {
+  const Workspace workspace;
+  ProcessOptions options;
+  options.env = {{"LMTRAIN_CORPUS", LMTRAIN_SOURCE_DIR "/data/sample"}};
+  int num_presets = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(LMTRAIN_SOURCE_DIR "/configs/presets")) {
+    const std::string name = entry.path().stem();
+    const ProcessResult result = lmtrain(
+        {"plan", entry.path(), "--json", "--set", "run_dir=" + (workspace / name).string(), "--set",
+         "data.cache_dir=" + (workspace / "cache").string(), "--set",
+         "tokenizer.model=" LMTRAIN_SOURCE_DIR "/tests/reference/tokenizer/tokenizer.model"},
+        options);
+    ASSERT_EQ(result.exit_code, 0) << name << result;
+    const Json plan = Json::parse(result.out);
+    EXPECT_EQ(plan.at("name"), name);
+    const double said = std::stod(name) * (name.ends_with("b") ? 1e9 : 1e6);
+    const auto parameters = plan.at("parameters").get<double>();
+    EXPECT_NEAR(parameters, said, 0.04 * said) << name;
+    EXPECT_NEAR(plan.at("tokens").get<double>() / parameters, 20, 1) << name;
+    ++num_presets;
+  }
+  EXPECT_EQ(num_presets, 7);
+}
+
 TEST(Plan, RefusesWhatTrainRefuses) {
   const Workspace workspace;
   const std::string wrong = workspace.config({{"batch", {{"tokens", 100}}}}, "wrong.json");
