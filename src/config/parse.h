@@ -58,8 +58,9 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
                                             int64_t max_position_embeddings, int64_t bos_id,
                                             int64_t eos_id, int64_t pad_id);
 
-// Returns the text of `config show`: the whole configuration as JSON, with a comment after each key
-// that has no effect, such as one of another optimizer.
+// Returns the text of `config show`: the whole configuration as JSON. A comment after a value says
+// where it was given ("run.json:12", "--set optimizer.lr=3e-4") or that it comes from init_from, and
+// why a key has no effect, such as one of another optimizer. Values without a comment are defaults.
 std::string show_config(const Config& config);
 
 }  // namespace lmtrain

@@ -98,17 +98,26 @@ bool has_value(const Setting& setting) {
   return !std::holds_alternative<std::monostate>(setting.slot);
 }
 
-// Prints as JSON.dump(2) does, but with short lists on one line and a note after unused keys.
+// Prints as JSON.dump(2) does, but with short lists on one line and with a note after values that
+// are no defaults and after unused keys.
 class Printer {
  public:
-  explicit Printer(const SettingTable& table) : table_(table) {}
+  Printer(const Config& config, const SettingTable& table) : config_(config), table_(table) {}
 
   std::string print(const Json& root) {
+    out_ = "// A value without a note is the default.\n";
     object(root, "", 0);
     return out_ + "\n";
   }
 
  private:
+  // Where the value comes from, on one line; empty for a default.
+  std::string source(const std::string& key) const {
+    if (config_.origins.given(key)) return printable(config_.origins.origin(key));
+    const bool is_of_model = key.starts_with("model.") || key == "tokenizer.model";
+    return config_.init_from && is_of_model ? "from init_from" : "";
+  }
+
   void object(const Json& node, const std::string& section, size_t depth) {
     out_ += "{\n";
     size_t left = node.size();
@@ -123,13 +132,20 @@ class Printer {
       }
       if (--left > 0) out_ += ",";
       const Setting* setting = table_.find(key);
-      const std::string reason = setting == nullptr ? "" : why_unused(*setting, table_);
-      if (!reason.empty()) out_ += "  // unused: " + reason;
+      std::vector<std::string> notes;
+      if (setting != nullptr) {
+        notes = {source(key)};
+        if (const std::string reason = why_unused(*setting, table_); !reason.empty())
+          notes.push_back("unused: " + reason);
+        std::erase(notes, "");
+      }
+      if (!notes.empty()) out_ += "  // " + join(notes, "; ");
       out_ += "\n";
     }
     out_ += std::string(2 * depth, ' ') + "}";
   }
 
+  const Config& config_;
   const SettingTable& table_;
   std::string out_;
 };
@@ -176,7 +192,7 @@ nlohmann::ordered_json config_to_json(const Config& config) {
 std::string show_config(const Config& config) {
   Config copy = config;
   const SettingTable table = config_settings(copy);
-  return Printer(table).print(config_to_json(config));
+  return Printer(config, table).print(config_to_json(config));
 }
 
 void make_paths_absolute(Config& config) {

@@ -160,6 +160,12 @@ TEST_F(InitFromTest, ErrorsInItsConfigComeWithTheRest) {
       << problems[1];
 }
 
+TEST_F(InitFromTest, ShowConfigSaysWhatComesFromTheFolder) {
+  const std::string shown = show_config(parsed(members("")));
+  EXPECT_NE(shown.find("  // from init_from\n"), std::string::npos) << shown;
+  EXPECT_EQ(show_config(parsed("")).find("init_from\n"), std::string::npos);
+}
+
 TEST_F(InitFromTest, ARunsOwnConfigDoesNotNeedTheFolder) {
   const Config config = parsed(members(""));
   fs::remove_all(folder_);

@@ -176,7 +176,7 @@ TEST(ShowConfig, MarksWhatAnotherVariantUses) {
   const auto has = [&](const std::string& line) {
     EXPECT_NE(shown.find(line), std::string::npos) << line << " in\n" << shown;
   };
-  has("\"momentum\": 0.9,  // unused: optimizer.type is adamw\n");
+  has("\"momentum\": 0.9,  // run.json:2; unused: optimizer.type is adamw\n");
   has("\"vocab_size\": 8192,  // unused: tokenizer.model is given\n");
   has("\"decay\": \"20%\",  // unused: lr_schedule.type is cosine\n");
   has("\"lr\": 0.001,\n");
@@ -188,6 +188,24 @@ TEST(ShowConfig, MarksWhatAnotherVariantUses) {
   EXPECT_EQ(show_config(parsed(R"("optimizer": {"type": "muon"})"))
                 .find("unused: optimizer.type is adamw"),
             std::string::npos);
+}
+
+TEST(ShowConfig, SaysWhereAValueWasGiven) {
+  const std::string shown =
+      show_config(parsed("\"seed\": 5,\n\"optimizer\": {\"lr\": 0.5,\n\"eps\": 1e-6}",
+                         {"clip.max=2", "log={\"every\": 3}", "name=a\nb"}));
+  const auto has = [&](const std::string& line) {
+    EXPECT_NE(shown.find(line), std::string::npos) << line << " in\n" << shown;
+  };
+  EXPECT_TRUE(shown.starts_with("// ")) << shown;
+  has("\"seed\": 5,  // run.json:2\n");
+  has("\"lr\": 0.5,  // run.json:3\n");
+  has("\"eps\": 1e-06,  // run.json:4\n");
+  has("\"max\": 2.0  // --set clip.max=2\n");
+  has("\"every\": 3,  // --set log={\"every\": 3}\n");
+  has("\"name\": \"a\\nb\",  // --set name=a\\nb\n");
+  has("\"threads\": \"auto\",\n");
+  has("\"tensorboard\": true\n");
 }
 
 TEST(MakePathsAbsolute, GlobsToo) {

@@ -16,7 +16,7 @@ a closing bracket, no key twice. Only `data.train` must be given. The smallest f
 
 - `lmtrain config explain KEY` says what a key means, `lmtrain config schema` prints a JSON Schema for editors (put
   `"$schema": "path/of/the/schema.json"` into the file), and `lmtrain config show FILE` prints the whole configuration with
-  every default filled in. Keys that another setting switches off are marked there as unused.
+  every default filled in. A note after a value says where it was given; keys that another setting switches off are unused.
 - `--set key=value` changes a setting on the command line: `--set optimizer.lr=3e-4`,
   `--set 'sequence.schedule={"type":"natural"}'`. The value is JSON; a bare word is text. A value replaces what stood there
   as a whole. An item of a list is reached by its index: `--set data.train.0.weight=2`. The last one of several for a key holds.
