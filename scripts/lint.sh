@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the style of the C++ and CUDA sources (clang-format) and looks for bugs (clang-tidy), both version 14.
 #   scripts/lint.sh              format of all; clang-tidy on the half that needs no libtorch (a minute or two)
-#   scripts/lint.sh --all        clang-tidy on everything (slow: each file that includes torch takes a while)
+#   scripts/lint.sh --all        clang-tidy on everything (some twenty minutes on two cores: libtorch's headers take a while)
 #   scripts/lint.sh --format     format alone
 #   scripts/lint.sh --fix        rewrite the files as clang-format wants them
 #   scripts/lint.sh --install    first install clang-format and clang-tidy when they are missing (with any of the above)
@@ -51,25 +51,18 @@ fi
 if [ "$mode" = format ]; then step; exit "$status"; fi
 
 clang_tidy=$(tool clang-tidy)
-build=build-lint options=(-DLMTRAIN_TESTS=OFF -DLMTRAIN_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
-folders=(base config formats corpus schedule batching)
+build=build-lint options=(-DLMTRAIN_TESTS=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
 if [ "$mode" = all ]; then
-  folders=(.)
   root=$(scripts/setup.sh --print-torch-root)
-  options+=(-DLMTRAIN_TORCH=ON "-DTORCH_ROOT=$root")
+  options+=(-DLMTRAIN_TORCH=ON "-DTORCH_ROOT=$root" -DLMTRAIN_UNITY=ON)
 else
   options+=(-DLMTRAIN_TORCH=OFF)
 fi
 cmake -S . -B "$build" -G Ninja "${options[@]}" >/dev/null
 sed -i 's/ -fno-thread-jumps//' "$build/compile_commands.json"  # GCC's alone
 
-# Only files that CMake compiles: clang-tidy needs their flags.
-mapfile -t units < <(
-  for folder in "${folders[@]}"; do find "src/$folder" -name '*.cpp' 2>/dev/null; done |
-    sed 's,/\./,/,' | sort | while read -r unit; do
-      if grep -qF "\"$repo_root/$unit\"" "$build/compile_commands.json"; then echo "$unit"; fi
-    done
-)
+# What CMake compiles, with its flags: sources, and groups of sources (LMTRAIN_UNITY), whose headers are then read once.
+mapfile -t units < <(sed -nE 's,^ *"file": "(.*/src/.*\.(cpp|cxx))".*,\1,p' "$build/compile_commands.json" | sort -u)
 step "clang-tidy on ${#units[@]} files"
 printf '%s\0' "${units[@]}" |
   xargs -0 -n 1 -P "$(num_jobs)" "$clang_tidy" -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option >"$build/tidy.log" 2>"$build/tidy.err" || {
