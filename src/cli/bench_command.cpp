@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/validators.h"
+#include "cli/words/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "formats/json_number.h"

@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/words/validators.h"
 #include "config/units.h"
 #include "corpus/prepare.h"
 #include "run/eval_data.h"

@@ -4,7 +4,7 @@
 #include "base/signal.h"
 #include "base/stop.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/words/validators.h"
 #include "model/generate.h"
 #include "tools/loaded_model.h"
 

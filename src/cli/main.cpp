@@ -16,10 +16,10 @@
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/group.h"
 #include "cli/unexpected_end.h"
+#include "cli/words/command_line.h"
 #include "device/device.h"
 #include "train/failure.h"
 
@@ -78,6 +78,7 @@ int run_command_line(int argc, char** argv) {
   add_plan_command(app, action);
   add_bench_command(app, action);
   add_config_command(app, action);
+  add_completion_command(app, action);
   const std::vector<std::string> arguments = arguments_of(argc, argv);
   std::string problem = unknown_command(app, arguments);
   if (!problem.empty()) return report(ErrorKind::kUsage, problem);

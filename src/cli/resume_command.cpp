@@ -6,7 +6,7 @@
 #include "cli/group.h"
 #include "cli/run_argument.h"
 #include "cli/run_setup.h"
-#include "cli/validators.h"
+#include "cli/words/validators.h"
 
 namespace lmtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/command_line.h"
+#include "cli/words/command_line.h"
 
 #include <algorithm>
 
