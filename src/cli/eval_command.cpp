@@ -10,12 +10,15 @@
 #include "base/files/temporary_folder.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/terminal/percent_line.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "config/units.h"
 #include "corpus/prepare.h"
 #include "run/eval_data.h"
+#include "scoring/answer_requests.h"
+#include "tasks/json_record.h"
 #include "tools/loaded_model.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
@@ -34,6 +37,7 @@ struct EvalArguments {
   std::string device = "auto";
   int64_t batch_tokens = 8192;
   std::string tokenizer;
+  std::string score;  // file of requests; empty: none
   bool json = false;
 };
 
@@ -72,8 +76,14 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
   }
 }
 
-int evaluate_model(const EvalArguments& options) {
-  if (options.data.empty() && !options.tokenizer.empty()) {
+void check_usage(const EvalArguments& options) {
+  if (!options.score.empty() && !options.data.empty())
+    throw Error(ErrorKind::kUsage, "--score and --data are two evaluations; give one of them");
+  if (!options.score.empty() && options.json) {
+    throw Error(ErrorKind::kUsage,
+                "--score answers in JSON lines, one a request; --json does not go with it");
+  }
+  if (options.score.empty() && options.data.empty() && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
   }
@@ -83,9 +93,34 @@ int evaluate_model(const EvalArguments& options) {
                 "--format, --text-field and --max-document say how --data is read; a run's "
                 "held-out text is prepared already");
   }
+}
+
+LoadedModel load_model(const EvalArguments& options, const ModelLocation& location) {
+  return LoadedModel(location,
+                     {options.device, options.precision, options.max_length, options.tokenizer});
+}
+
+int score_requests(const EvalArguments& options) {
+  require_record_file(options.score);  // before the model is loaded
+  LoadedModel loaded = with_located_model(
+      options.target, [&](const ModelLocation& location) { return load_model(options, location); });
+  const ScoreRequests requests = read_score_requests(
+      options.score, {loaded.tokenizer(), loaded.add_bos(), loaded.max_length()});
+  PercentLine progress("scoring", static_cast<int64_t>(requests.rows.size()));
+  const auto keep_going = [&](size_t done) {
+    progress.show(static_cast<int64_t>(done));
+    return stop_signal() == 0 && std::cout.good();
+  };
+  answer_requests(loaded.model(), requests, options.batch_tokens, keep_going,
+                  [](const std::string& line) { std::cout << line << '\n'; });
+  std::cout << std::flush;
+  throw_if_stopped();
+  return 0;
+}
+
+int evaluate_documents(const EvalArguments& options) {
   Target target = with_located_model(options.target, [&](const ModelLocation& location) {
-    LoadedModel model(location,
-                      {options.device, options.precision, options.max_length, options.tokenizer});
+    LoadedModel model = load_model(options, location);
     std::optional<EvalData> held_out;
     if (options.data.empty()) held_out = eval_data_of(location, model.num_threads());
     return Target{location, std::move(model), std::move(held_out)};
@@ -132,12 +167,17 @@ int evaluate_model(const EvalArguments& options) {
   return 0;
 }
 
+int evaluate_model(const EvalArguments& options) {
+  check_usage(options);
+  return options.score.empty() ? evaluate_documents(options) : score_requests(options);
+}
+
 }  // namespace
 
 void add_eval_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();
-  CLI::App* command =
-      app.add_subcommand("eval", "Loss of a model over documents, every target once");
+  CLI::App* command = app.add_subcommand(
+      "eval", "Loss of a model over documents, or log-likelihoods of given text");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required();
   command
@@ -178,6 +218,12 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer,
                       "A sentencepiece .model or a tokenizer.json (default: the folder's)");
+  command
+      ->add_option(
+          "--score", options->score,
+          "Requests as JSON lines, {\"context\", \"continuation\"} or {\"text\"}, answered "
+          "by lines {\"logprob\", \"is_greedy\", \"tokens\"}")
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback(
       [options, &action] { action = [options] { return evaluate_model(*options); }; });
