@@ -10,6 +10,7 @@
 #include "base/files/temporary_folder.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/terminal/log.h"
 #include "base/terminal/percent_line.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -18,7 +19,9 @@
 #include "corpus/prepare.h"
 #include "run/eval_data.h"
 #include "scoring/answer_requests.h"
+#include "scoring/evaluate_tasks.h"
 #include "tasks/json_record.h"
+#include "tasks/task_report.h"
 #include "tools/loaded_model.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
@@ -38,6 +41,7 @@ struct EvalArguments {
   int64_t batch_tokens = 8192;
   std::string tokenizer;
   std::string score;  // file of requests; empty: none
+  std::string tasks;  // folder or file; empty: none
   bool json = false;
 };
 
@@ -77,17 +81,22 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
 }
 
 void check_usage(const EvalArguments& options) {
-  if (!options.score.empty() && !options.data.empty())
-    throw Error(ErrorKind::kUsage, "--score and --data are two evaluations; give one of them");
+  const bool has_data = !options.data.empty();
+  if (int{has_data} + int{!options.score.empty()} + int{!options.tasks.empty()} > 1) {
+    throw Error(ErrorKind::kUsage,
+                "--data, --score and --tasks are different evaluations; give one of them");
+  }
   if (!options.score.empty() && options.json) {
     throw Error(ErrorKind::kUsage,
                 "--score answers in JSON lines, one a request; --json does not go with it");
   }
-  if (options.score.empty() && options.data.empty() && !options.tokenizer.empty()) {
+  const bool is_held_out = !has_data && options.score.empty() && options.tasks.empty();
+  if (is_held_out && !options.tokenizer.empty()) {
     throw Error(ErrorKind::kUsage,
-                "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
+                "--tokenizer goes with --data, --score and --tasks: a run's held-out text has the "
+                "run's own tokenizer");
   }
-  if (options.data.empty() &&
+  if (!has_data &&
       !(options.format.empty() && options.text_field.empty() && options.max_document.empty())) {
     throw Error(ErrorKind::kUsage,
                 "--format, --text-field and --max-document say how --data is read; a run's "
@@ -95,26 +104,70 @@ void check_usage(const EvalArguments& options) {
   }
 }
 
+// A path need not be UTF-8, and JSON must.
+void print_json(const nlohmann::ordered_json& json) {
+  std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+}
+
 LoadedModel load_model(const EvalArguments& options, const ModelLocation& location) {
   return LoadedModel(location,
                      {options.device, options.precision, options.max_length, options.tokenizer});
 }
 
+LoadedModel load_target(const EvalArguments& options) {
+  return with_located_model(
+      options.target, [&](const ModelLocation& location) { return load_model(options, location); });
+}
+
+ModelText text_of(const LoadedModel& loaded) {
+  return {loaded.tokenizer(), loaded.add_bos(), loaded.max_length()};
+}
+
 int score_requests(const EvalArguments& options) {
   require_record_file(options.score);  // before the model is loaded
-  LoadedModel loaded = with_located_model(
-      options.target, [&](const ModelLocation& location) { return load_model(options, location); });
-  const ScoreRequests requests = read_score_requests(
-      options.score, {loaded.tokenizer(), loaded.add_bos(), loaded.max_length()});
+  LoadedModel loaded = load_target(options);
+  const ScoreRequests requests = read_score_requests(options.score, text_of(loaded));
   PercentLine progress("scoring", static_cast<int64_t>(requests.rows.size()));
   const auto keep_going = [&](size_t done) {
     progress.show(static_cast<int64_t>(done));
     return stop_signal() == 0 && std::cout.good();
   };
   answer_requests(loaded.model(), requests, options.batch_tokens, keep_going,
-                  [](const std::string& line) { std::cout << line << '\n'; });
+                  [](const std::string& line) {
+                    log_progress_done();  // both may be lines of one terminal
+                    std::cout << line << '\n';
+                  });
   std::cout << std::flush;
   throw_if_stopped();
+  return 0;
+}
+
+int evaluate_on_tasks(const EvalArguments& options) {
+  std::vector<Task> tasks = read_tasks(options.tasks);  // before the model is loaded
+  LoadedModel loaded = load_target(options);
+  std::vector<AskedTask> asked;
+  for (Task& task : tasks) asked.push_back(asked_task(text_of(loaded), std::move(task)));
+  std::optional<std::vector<TaskResult>> results;
+  {
+    PercentLine progress("scoring", static_cast<int64_t>(count_rows(asked)));
+    results = evaluate_tasks(loaded.model(), asked, options.batch_tokens, [&](size_t done) {
+      progress.show(static_cast<int64_t>(done));
+      return stop_signal() == 0;
+    });
+  }
+  if (!results) throw StopRequested{stop_signal()};
+  for (const TaskResult& task : *results) {
+    if (task.truncated == 0) continue;
+    log_note(str(task.name, ": the prompts of ", counted(task.truncated, "record"),
+                 " were cut at their beginning to ", loaded.max_length(), " tokens"));
+  }
+  if (options.json) {
+    nlohmann::ordered_json json = tasks_as_json(*results);
+    json["target"] = options.target;
+    print_json(json);
+  } else {
+    std::cout << tasks_as_text(*results) << std::flush;
+  }
   return 0;
 }
 
@@ -157,7 +210,7 @@ int evaluate_documents(const EvalArguments& options) {
                                          {"bytes", result->bytes},
                                          {"documents", result->documents},
                                          {"target", options.target}};
-    std::cout << json.dump() << std::endl;
+    print_json(json);
   } else {
     std::cout << "loss           " << result->loss() << "\nperplexity     " << result->perplexity()
               << "\nbits per byte  " << result->bits_per_byte() << "\ntokens         "
@@ -169,7 +222,8 @@ int evaluate_documents(const EvalArguments& options) {
 
 int evaluate_model(const EvalArguments& options) {
   check_usage(options);
-  return options.score.empty() ? evaluate_documents(options) : score_requests(options);
+  if (!options.score.empty()) return score_requests(options);
+  return options.tasks.empty() ? evaluate_documents(options) : evaluate_on_tasks(options);
 }
 
 }  // namespace
@@ -177,7 +231,8 @@ int evaluate_model(const EvalArguments& options) {
 void add_eval_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();
   CLI::App* command = app.add_subcommand(
-      "eval", "Loss of a model over documents, or log-likelihoods of given text");
+      "eval",
+      "Loss of a model over documents, its results on tasks, or log-likelihoods of given text");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required();
   command
@@ -224,6 +279,12 @@ void add_eval_command(CLI::App& app, Action& action) {
           "Requests as JSON lines, {\"context\", \"continuation\"} or {\"text\"}, answered "
           "by lines {\"logprob\", \"is_greedy\", \"tokens\"}")
       ->type_name("FILE");
+  command
+      ->add_option("--tasks", options->tasks,
+                   "Tasks: a folder with a tasks.json, or one file of JSON lines in the format of "
+                   "DCLM CORE")
+      ->type_name("PATH")
+      ->check(not_empty());
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback(
       [options, &action] { action = [options] { return evaluate_model(*options); }; });
