@@ -278,7 +278,8 @@ void add_eval_command(CLI::App& app, Action& action) {
           "--score", options->score,
           "Requests as JSON lines, {\"context\", \"continuation\"} or {\"text\"}, answered "
           "by lines {\"logprob\", \"is_greedy\", \"tokens\"}")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command
       ->add_option("--tasks", options->tasks,
                    "Tasks: a folder with a tasks.json, or one file of JSON lines in the format of "

@@ -86,6 +86,7 @@ std::vector<ErrorCase> score_cases() {
                    {"no-such.jsonl", "does not exist"}),
       command_case("ScoreOfAFolder", 2, {"eval", hf, "--score", "data/sample"},
                    {"data/sample", "is a folder"}),
+      command_case("ScoreEmptyPath", 2, {"eval", hf, "--score", ""}, {"--score", "a path"}),
       command_case("ScoreAndData", 2, {"eval", hf, "--score", "a.jsonl", "--data", "b.txt"},
                    {"--score", "--data"}),
       command_case("ScoreAndJson", 2, {"eval", hf, "--score", "a.jsonl", "--json"},
