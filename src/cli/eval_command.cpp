@@ -10,12 +10,18 @@
 #include "base/files/temporary_folder.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/terminal/log.h"
+#include "base/terminal/percent_line.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/words/validators.h"
 #include "config/units.h"
 #include "corpus/prepare.h"
 #include "run/eval_data.h"
+#include "scoring/answer_requests.h"
+#include "scoring/evaluate_tasks.h"
+#include "tasks/json_record.h"
+#include "tasks/task_report.h"
 #include "tools/loaded_model.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
@@ -34,6 +40,8 @@ struct EvalArguments {
   std::string device = "auto";
   int64_t batch_tokens = 8192;
   std::string tokenizer;
+  std::string score;  // file of requests; empty: none
+  std::string tasks;  // folder or file; empty: none
   bool json = false;
 };
 
@@ -72,20 +80,100 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
   }
 }
 
-int evaluate_model(const EvalArguments& options) {
-  if (options.data.empty() && !options.tokenizer.empty()) {
+void check_usage(const EvalArguments& options) {
+  const bool has_data = !options.data.empty();
+  if (int{has_data} + int{!options.score.empty()} + int{!options.tasks.empty()} > 1) {
     throw Error(ErrorKind::kUsage,
-                "--tokenizer goes with --data: a run's held-out text has the run's own tokenizer");
+                "--data, --score and --tasks are different evaluations; give one of them");
   }
-  if (options.data.empty() &&
+  if (!options.score.empty() && options.json) {
+    throw Error(ErrorKind::kUsage,
+                "--score answers in JSON lines, one a request; --json does not go with it");
+  }
+  const bool is_held_out = !has_data && options.score.empty() && options.tasks.empty();
+  if (is_held_out && !options.tokenizer.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "--tokenizer goes with --data, --score and --tasks: a run's held-out text has the "
+                "run's own tokenizer");
+  }
+  if (!has_data &&
       !(options.format.empty() && options.text_field.empty() && options.max_document.empty())) {
     throw Error(ErrorKind::kUsage,
                 "--format, --text-field and --max-document say how --data is read; a run's "
                 "held-out text is prepared already");
   }
+}
+
+// A path need not be UTF-8, and JSON must.
+void print_json(const nlohmann::ordered_json& json) {
+  std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+}
+
+LoadedModel load_model(const EvalArguments& options, const ModelLocation& location) {
+  return LoadedModel(location,
+                     {options.device, options.precision, options.max_length, options.tokenizer});
+}
+
+LoadedModel load_target(const EvalArguments& options) {
+  return with_located_model(
+      options.target, [&](const ModelLocation& location) { return load_model(options, location); });
+}
+
+ModelText text_of(const LoadedModel& loaded) {
+  return {loaded.tokenizer(), loaded.add_bos(), loaded.max_length()};
+}
+
+int score_requests(const EvalArguments& options) {
+  require_record_file(options.score);  // before the model is loaded
+  LoadedModel loaded = load_target(options);
+  const ScoreRequests requests = read_score_requests(options.score, text_of(loaded));
+  PercentLine progress("scoring", static_cast<int64_t>(requests.rows.size()));
+  const auto keep_going = [&](size_t done) {
+    progress.show(static_cast<int64_t>(done));
+    return stop_signal() == 0 && std::cout.good();
+  };
+  answer_requests(loaded.model(), requests, options.batch_tokens, keep_going,
+                  [](const std::string& line) {
+                    log_progress_done();  // both may be lines of one terminal
+                    std::cout << line << '\n';
+                  });
+  std::cout << std::flush;
+  throw_if_stopped();
+  return 0;
+}
+
+int evaluate_on_tasks(const EvalArguments& options) {
+  std::vector<Task> tasks = read_tasks(options.tasks);  // before the model is loaded
+  LoadedModel loaded = load_target(options);
+  std::vector<AskedTask> asked;
+  for (Task& task : tasks) asked.push_back(asked_task(text_of(loaded), std::move(task)));
+  std::optional<std::vector<TaskResult>> results;
+  {
+    PercentLine progress("scoring", static_cast<int64_t>(count_rows(asked)));
+    results = evaluate_tasks(loaded.model(), asked, options.batch_tokens, [&](size_t done) {
+      progress.show(static_cast<int64_t>(done));
+      return stop_signal() == 0;
+    });
+  }
+  if (!results) throw StopRequested{stop_signal()};
+  for (const TaskResult& task : *results) {
+    if (task.truncated == 0) continue;
+    log_note(str(task.name, ": the prompts of ", counted(task.truncated, "record"),
+                 " were cut at their beginning to ", loaded.max_length(), " tokens"));
+  }
+  if (options.json) {
+    nlohmann::ordered_json json = tasks_as_json(*results);
+    json["target"] = options.target;
+    print_json(json);
+  } else {
+    std::cout << tasks_as_text(*results) << std::flush;
+  }
+  return 0;
+}
+
+int evaluate_documents(const EvalArguments& options) {
   Target target = with_located_model(options.target, [&](const ModelLocation& location) {
-    LoadedModel model(location,
-                      {options.device, options.precision, options.max_length, options.tokenizer});
+    LoadedModel model = load_model(options, location);
     std::optional<EvalData> held_out;
     if (options.data.empty()) held_out = eval_data_of(location, model.num_threads());
     return Target{location, std::move(model), std::move(held_out)};
@@ -122,7 +210,7 @@ int evaluate_model(const EvalArguments& options) {
                                          {"bytes", result->bytes},
                                          {"documents", result->documents},
                                          {"target", options.target}};
-    std::cout << json.dump() << std::endl;
+    print_json(json);
   } else {
     std::cout << "loss           " << result->loss() << "\nperplexity     " << result->perplexity()
               << "\nbits per byte  " << result->bits_per_byte() << "\ntokens         "
@@ -132,12 +220,19 @@ int evaluate_model(const EvalArguments& options) {
   return 0;
 }
 
+int evaluate_model(const EvalArguments& options) {
+  check_usage(options);
+  if (!options.score.empty()) return score_requests(options);
+  return options.tasks.empty() ? evaluate_documents(options) : evaluate_on_tasks(options);
+}
+
 }  // namespace
 
 void add_eval_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalArguments>();
-  CLI::App* command =
-      app.add_subcommand("eval", "Loss of a model over documents, every target once");
+  CLI::App* command = app.add_subcommand(
+      "eval",
+      "Loss of a model over documents, its results on tasks, or log-likelihoods of given text");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required();
   command
@@ -178,6 +273,19 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer,
                       "A sentencepiece .model or a tokenizer.json (default: the folder's)");
+  command
+      ->add_option(
+          "--score", options->score,
+          "Requests as JSON lines, {\"context\", \"continuation\"} or {\"text\"}, answered "
+          "by lines {\"logprob\", \"is_greedy\", \"tokens\"}")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command
+      ->add_option("--tasks", options->tasks,
+                   "Tasks: a folder with a tasks.json, or one file of JSON lines in the format of "
+                   "DCLM CORE")
+      ->type_name("PATH")
+      ->check(not_empty());
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback(
       [options, &action] { action = [options] { return evaluate_model(*options); }; });

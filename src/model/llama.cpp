@@ -86,7 +86,8 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
   compiled_->unit.define(std::nullopt, kLlamaSource,
                          std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
-    for (const char* name : {"logits", "loss", "embed", "whole_layer", "head_loss"}) {
+    for (const char* name :
+         {"logits", "states", "head", "loss", "embed", "whole_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -161,6 +162,18 @@ at::Tensor Llama::whole_loss(const MicroBatch& micro) {
   const std::vector<c10::IValue> attention = attention_arguments(micro);
   return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
                        attention[1], attention[2]});
+}
+
+at::Tensor Llama::states(const at::Tensor& ids) {
+  const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
+  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
+  return call("states", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
+}
+
+at::Tensor Llama::head(const at::Tensor& states) {
+  const at::NoGradGuard no_grad;
+  return call("head", {states, weights_});
 }
 
 at::Tensor Llama::loss(const MicroBatch& micro) {

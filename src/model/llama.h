@@ -44,6 +44,12 @@ class Llama {
   // micro-batch of a shape.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
 
+  // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like
+  // logits() and returns states_BTD in the working dtype, which head() turns from [N, D] into
+  // logits_NV. No gradient is recorded.
+  at::Tensor states(const at::Tensor& ids);
+  at::Tensor head(const at::Tensor& states);
+
   // Sets whether the gradients of the layers' matrices are added to `grad` by the products that
   // compute them (ops/weight_gradient.h), which gives other bits. It is on where the weights are on
   // a GPU, and off on a CPU. The gradients of fp8's products are not added so.

@@ -74,6 +74,16 @@ def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, T
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
     return head_loss(delta_BTD, residual_BTD, targets_BT, scale, weights)
+
+# Logits in two parts, for those who need them at a few positions: head(states) are all logits.
+def states(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
+           sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
+    return normed_BTD
+
+def head(x_ND: Tensor, weights: Dict[str, Tensor]) -> Tensor:
+    return lm.linear(x_ND, weights["lm_head"])
 )";
 
 }  // namespace lmtrain

@@ -1,11 +1,9 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
-#include "base/terminal/log.h"
-#include "base/text.h"
+#include "base/terminal/percent_line.h"
 #include "batching/batch.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
@@ -64,27 +62,6 @@ double batch_nats(Llama& model, const TokenShard& shard, const Window* windows, 
   return model.loss(micro_batch(ids, targets, 1.0).to(model.device())).item<double>();
 }
 
-// The line of an evaluation, rewritten five times a second.
-class EvalProgress {
- public:
-  explicit EvalProgress(int64_t total) : total_(std::max<int64_t>(1, total)) {}
-  ~EvalProgress() { log_progress_done(); }
-  EvalProgress(const EvalProgress&) = delete;
-  EvalProgress& operator=(const EvalProgress&) = delete;
-
-  void show(int64_t done) {
-    const Clock::time_point now = Clock::now();
-    if (now - shown_ < std::chrono::milliseconds(200)) return;
-    shown_ = now;
-    log_progress(str("evaluating  ", 100 * done / total_, " %"), /*keep=*/false);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  int64_t total_;
-  Clock::time_point shown_ = Clock::now();
-};
-
 }  // namespace
 
 double EvalResult::loss() const { return tokens > 0 ? nats / static_cast<double>(tokens) : NAN; }
@@ -112,7 +89,7 @@ std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
   EvalResult result;
   const std::vector<Window> windows = choose_windows(shard, options, result);
   const auto count = static_cast<int64_t>(windows.size());
-  EvalProgress progress(result.tokens);
+  PercentLine progress("evaluating", result.tokens);
   int64_t done = 0;
   for (int64_t first = 0; first < count;) {
     const bool going = keep_going();

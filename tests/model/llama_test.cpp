@@ -201,6 +201,21 @@ TEST(Llama, Bf16IsNearFp32) {
   }
 }
 
+TEST(Llama, HeadOfStatesIsTheLogits) {
+  for (const CompileMode compile : {CompileMode::kEager, CompileMode::kScript}) {
+    LlamaCase golden("gqa_untied");
+    Llama llama = golden.llama(compile);
+    const at::Tensor ids = golden.tensor("input_ids");
+    const at::Tensor logits_NV = llama.logits(ids).flatten(0, 1);
+    const at::Tensor states_ND = llama.states(ids).flatten(0, 1);
+    EXPECT_TRUE(same_bits(llama.head(states_ND), logits_NV));
+    const at::Tensor some = at::tensor({3L, 0L, 7L});
+    EXPECT_LE(largest_difference(llama.head(states_ND.index_select(0, some)),
+                                 logits_NV.index_select(0, some)),
+              1e-6);
+  }
+}
+
 TEST(Llama, LaterTokensDoNotReachBack) {
   LlamaCase golden("head_dim");
   Llama llama = golden.llama();

@@ -89,6 +89,9 @@ inline CLI::Validator format_of_text() {
                    return format && *format != DataFormat::kTokens;
                  });
 }
+inline CLI::Validator not_empty() {
+  return allowed("a path", [](const std::string& text) { return !text.empty(); });
+}
 inline CLI::Validator device_name() { return allowed("auto, cpu, cuda or cuda:N", is_device_name); }
 
 }  // namespace lmtrain

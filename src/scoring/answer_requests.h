@@ -1,0 +1,23 @@
+// Answers the requests of `lmtrain eval --score` in their order, while the rows of many of them go
+// through the model sorted by length.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "model/llama.h"
+#include "scoring/score_rows.h"
+#include "tasks/score_request.h"
+
+namespace lmtrain {
+
+// Calls `answer` with the line of each request (score_answer of tasks/score_request.h). Requests
+// are taken together until they have some 260,000 tokens, so that the first answers come soon.
+// Returns false when `keep_going` did; the requests before have their answers then. Throws the
+// errors of score_rows().
+bool answer_requests(Llama& model, const ScoreRequests& requests, int64_t batch_tokens,
+                     const KeepScoring& keep_going,
+                     const std::function<void(const std::string& line)>& answer);
+
+}  // namespace lmtrain

@@ -1,0 +1,45 @@
+// A JsonRecord is one line of a file of JSON lines that a person wrote: an object whose fields are
+// asked for by name. Every error is an Error(kData) that begins with file and line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lmtrain {
+
+class JsonRecord {
+ public:
+  // `where` is "file:line". Throws Error(kData) when `line` is no JSON object.
+  JsonRecord(std::string_view line, std::string where);
+
+  const std::string& where() const { return where_; }
+  bool has(const char* field) const { return object_.contains(field); }
+  // Each throws Error(kData) when the field is missing or has another type.
+  std::string text(const char* field) const;
+  std::vector<std::string> texts(const char* field) const;
+  int64_t integer(const char* field) const;
+  std::vector<int64_t> integers(const char* field) const;
+  // Throws Error(kData) with file and line before `what`.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  const nlohmann::json& field(const char* name) const;
+
+  std::string where_;
+  nlohmann::json object_;
+};
+
+// Throws Error(kUsage) for a path that does not exist or is a folder.
+void require_record_file(const std::filesystem::path& path);
+// Calls `visit` for each line of a file or pipe, which is read whole first. Throws the errors of
+// require_record_file(), Error(kData) for more than 4 GiB, Error(kIo) where the system refuses, and
+// the errors of JsonRecord and of `visit`.
+void for_each_record(const std::filesystem::path& path,
+                     const std::function<void(const JsonRecord& record)>& visit);
+
+}  // namespace lmtrain

@@ -1,0 +1,32 @@
+// A ScoredRow is a row of tokens of which the last ones are scored: each gets its log-probability
+// after the tokens before it. Everything that a model is asked comes down to such rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lmtrain {
+
+struct ScoredRow {
+  std::vector<int32_t> ids;  // at least two; the last is no input of the model
+  int64_t num_scored = 0;    // from 1 to ids.size() - 1
+};
+
+// The answer to a row.
+struct RowScore {
+  std::vector<float> log_probabilities;  // of the scored tokens, in nats
+  bool is_greedy = true;                 // each of them is the likeliest token of the vocabulary
+};
+
+// Returns the sum of the last `count` log-probabilities, in double. Requires that there are so
+// many.
+inline double log_probability(const RowScore& score, int64_t count) {
+  double sum = 0;
+  for (size_t i = score.log_probabilities.size() - static_cast<size_t>(count);
+       i < score.log_probabilities.size(); ++i) {
+    sum += score.log_probabilities[i];
+  }
+  return sum;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,18 @@
+// What `lmtrain eval --tasks` prints.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tasks/task_result.h"
+
+namespace lmtrain {
+
+// Returns {"tasks": [...], "centred_mean": ..., "centred_mean_stderr": ...}. A number that is not
+// known is null.
+nlohmann::ordered_json tasks_as_json(const std::vector<TaskResult>& tasks);
+// Returns a table for people, a line a task, and the mean.
+std::string tasks_as_text(const std::vector<TaskResult>& tasks);
+
+}  // namespace lmtrain
