@@ -52,7 +52,7 @@ if [ "$mode" = format ]; then step; exit "$status"; fi
 
 clang_tidy=$(tool clang-tidy)
 build=build-lint options=(-DLMTRAIN_TESTS=OFF -DLMTRAIN_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
-folders=(base config formats corpus schedule batching)
+folders=(base config formats corpus schedule batching report)
 if [ "$mode" = all ]; then
   folders=(.)
   root=$(scripts/setup.sh --print-torch-root)
