@@ -17,6 +17,7 @@ void add_generate_command(CLI::App& app, Action& action);
 void add_prepare_command(CLI::App& app, Action& action);
 void add_plan_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_report_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 

@@ -20,7 +20,7 @@ struct ResumeArguments {
 };
 
 int resume(const ResumeArguments& options) {
-  const RunFolder run = run_of_argument(options.run_dir);
+  const RunFolder run = run_of_argument(options.run_dir, "resume");
   if (!options.branch_dir.empty()) {
     return branch_run(
         run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},

@@ -50,11 +50,11 @@ std::vector<fs::path> runs_in(const fs::path& folder) {
 }
 
 // "these runs are in it: lmtrain resume runs/a, ..."
-std::string name_runs(const std::vector<fs::path>& runs) {
+std::string name_runs(const std::vector<fs::path>& runs, const std::string& command) {
   constexpr size_t kMostShown = 5;
   std::vector<std::string> commands;
   for (size_t i = 0; i < std::min(runs.size(), kMostShown); ++i)
-    commands.push_back("lmtrain resume " + shell_quoted(runs[i].string()));
+    commands.push_back(str("lmtrain ", command, " ", shell_quoted(runs[i].string())));
   const std::string more =
       runs.size() > kMostShown ? str(", and ", runs.size() - kMostShown, " more") : "";
   return str("; ", counted(static_cast<int64_t>(runs.size()), "run"),
@@ -70,13 +70,13 @@ std::string what_it_is(const fs::path& path) {
 
 }  // namespace
 
-RunFolder run_of_argument(const std::string& typed) {
+RunFolder run_of_argument(const std::string& typed, const std::string& command) {
   fs::path path = fs::absolute(typed).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "runs/a/"
   if (is_run_folder(path)) return RunFolder(path);
   std::string cure;
   if (const std::optional<fs::path> run = run_around(path)) {
-    cure = str("; it belongs to a run, which goes on with: lmtrain resume ",
+    cure = str("; it belongs to a run; for that run: lmtrain ", command, " ",
                shell_quoted(run->string()));
   } else if (is_checkpoint_folder(path) || is_model_folder(path)) {
     cure = str("; a new run takes its weights with: lmtrain train CONFIG.json --set init_from=",
@@ -84,7 +84,7 @@ RunFolder run_of_argument(const std::string& typed) {
   } else if (const std::vector<fs::path> runs =
                  is_folder(path) ? runs_in(path) : std::vector<fs::path>();
              !runs.empty()) {
-    cure = name_runs(runs);
+    cure = name_runs(runs, command);
   } else {
     cure = "; a run is started with: lmtrain train CONFIG.json";
     if (is_folder(path)) cure += " --run-dir " + shell_quoted(path.string());

@@ -8,8 +8,8 @@
 namespace lmtrain {
 
 // Returns the run in the folder `typed`, by its absolute path. Throws Error(kUsage) when there is
-// none, with the command that was probably meant: for something inside a run the one that resumes
-// it, for a model the one that takes its weights.
-RunFolder run_of_argument(const std::string& typed);
+// none, with the command that was probably meant: for something inside a run `command` with that
+// run, for a model the one that takes its weights.
+RunFolder run_of_argument(const std::string& typed, const std::string& command);
 
 }  // namespace lmtrain

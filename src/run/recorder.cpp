@@ -9,6 +9,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "device/device_memory.h"
 #include "formats/json_lines.h"
 #include "run/records/metrics_check.h"
 #include "run/records/report.h"
@@ -237,7 +238,9 @@ void Recorder::sync() { log_->sync(); }
 
 void Recorder::saved(const TrainingState& saved, double seconds) {
   event("save", saved, "",
-        {{"checkpoint", run_.checkpoint(saved.step).string()}, {"seconds", seconds}});
+        {{"checkpoint", run_.checkpoint(saved.step).string()},
+         {"seconds", seconds},
+         {"peak_memory", peak_memory(device_of(config_))}});
   if (config_.checkpoint.async) time_left_.set_writing(seconds);
 }
 
@@ -297,7 +300,8 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
 std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
-         {"waited_seconds", seconds_waited_}});
+         {"waited_seconds", seconds_waited_},
+         {"peak_memory", peak_memory(device_of(config_))}});
   log_->sync();
   if (!end.done && !end.trial) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,

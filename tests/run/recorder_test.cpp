@@ -180,6 +180,7 @@ TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
   ASSERT_EQ(ends.size(), 3U);
   EXPECT_EQ(ends[0].at("trained_seconds"), 0.5);
   EXPECT_EQ(ends[0].at("waited_seconds"), 0.125);
+  EXPECT_GT(ends[0].at("peak_memory"), 1 << 20);
 }
 
 TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/files/read_file.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_argument.h"
+#include "config/parse.h"
+#include "model/parameters.h"
+#include "report/page.h"
+#include "report/runs/run_labels.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportArguments {
+  std::vector<std::string> run_dirs;
+  std::string to = "report.html";
+};
+
+// Each run once, in the order typed. Two paths of one folder, such as a link and what it leads to,
+// are one run.
+std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
+  std::vector<RunFolder> runs;
+  std::vector<FileInfo> seen;
+  for (const std::string& path : typed) {
+    RunFolder run = run_of_argument(path, "report");
+    const FileInfo info = examine(run.path());
+    if (std::any_of(seen.begin(), seen.end(), [&](const FileInfo& other) {
+          return other.device == info.device && other.inode == info.inode;
+        })) {
+      log_note(str(run.path().string(), " was given twice; it is shown once"));
+      continue;
+    }
+    seen.push_back(info);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+bool is_report(const fs::path& file) {
+  std::string beginning(kPageBeginning.size(), '\0');
+  FileReader reader(file);
+  size_t size = 0;
+  while (size < beginning.size()) {
+    const size_t count = reader.read(beginning.data() + size, beginning.size() - size);
+    if (count == 0) return false;
+    size += count;
+  }
+  return beginning == kPageBeginning;
+}
+
+// A page takes the place of an earlier page, and of nothing else.
+void require_target(const fs::path& to) {
+  if (to.empty()) throw Error(ErrorKind::kUsage, "--to \"\": give the path of a file");
+  const FileInfo info = examine(to);
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorKind::kUsage, str("--to ", to.string(), ": ", problem));
+  };
+  if (info.kind == FileKind::kFolder)
+    refuse("is a folder; give a file in it: " + shell_quoted((to / "report.html").string()));
+  if (info.kind == FileKind::kOther)
+    refuse("is " + file_kind_name(to) + "; give the path of a file");
+  if (info.kind == FileKind::kFile && !is_report(to))
+    refuse("is there already and is no report of lmtrain; give another path, or remove it");
+  const fs::path folder = fs::absolute(to).parent_path();
+  if (!is_folder(folder)) {
+    refuse(is_there(folder) ? folder.string() + " is no folder"
+                            : str("there is no folder ", folder.string(),
+                                  "; make it with: mkdir -p ", shell_quoted(folder.string())));
+  }
+}
+
+// The parameters of the run's model; none where its config, which may be of another version, does
+// not tell.
+std::optional<int64_t> parameters_of(const RunFolder& run) {
+  try {
+    const Config config = load_config(run.config().string(), {}, InitFrom::kSkip);
+    if (!config.model.vocab_size) return std::nullopt;
+    return ParameterLayout(config.model, *config.model.vocab_size).num_parameters();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+int write_report(const ReportArguments& options) {
+  const std::vector<RunFolder> folders = runs_of(options.run_dirs);
+  require_target(options.to);
+  std::vector<RunFiles> files;
+  std::vector<fs::path> paths;
+  for (const RunFolder& run : folders) {
+    files.push_back({run.path(), run.config(), run.status(), run.metrics(), run.events()});
+    paths.push_back(run.path());
+  }
+  std::vector<RunRecord> runs = read_run_records(files, most_buckets(files.size()));
+  const std::vector<std::string> labels = run_labels(paths);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].label = labels[i];
+    runs[i].num_parameters = parameters_of(folders[i]);
+    for (const std::string& note : runs[i].notes) log_warning(str(paths[i].string(), ": ", note));
+  }
+  const std::string page = report_page(runs);
+  const fs::path to = fs::absolute(options.to).lexically_normal();
+  write_file_atomic(to, page);
+  log_note(str("report of ", counted(static_cast<int64_t>(runs.size()), "run"), ", ",
+               format_bytes(page.size())));
+  std::cout << to.string() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ReportArguments>();
+  CLI::App* command =
+      app.add_subcommand("report", "Write one HTML page that shows runs side by side");
+  command->add_option("run_dir", options->run_dirs, "Folders of the runs")
+      ->required()
+      ->type_name("RUN_DIR");
+  command
+      ->add_option("--to", options->to,
+                   "The page; it needs no other file and no network. A page there is replaced")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command->callback([options, &action] { action = [options] { return write_report(*options); }; });
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,116 @@
+#include "report/charts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lmtrain {
+namespace {
+
+const std::vector<Chart>& charts_of_updates() {
+  static const std::vector<Chart> charts = {
+      {.key = "loss",
+       .evaluation = false,
+       .title = "Training loss",
+       .unit = "nats a target token, before each update",
+       .is_loss = true,
+       .is_smoothed = true,
+       .has_events = true,
+       .is_wide = true},
+      {.key = "lr",
+       .evaluation = false,
+       .title = "Learning rate",
+       .unit = "of each update",
+       .scale = ChartScale::kFromZero},
+      {.key = "grad_norm",
+       .evaluation = false,
+       .title = "Gradient norm",
+       .unit = "L2 norm, before clipping",
+       .scale = ChartScale::kFromZero,
+       .is_smoothed = true,
+       .has_events = true},
+      {.key = "tokens_per_second",
+       .evaluation = false,
+       .title = "Throughput",
+       .unit = "target tokens a second of training",
+       .scale = ChartScale::kFromZero,
+       .is_smoothed = true},
+      {.key = "seq_len",
+       .evaluation = false,
+       .title = "Sequence length",
+       .unit = "targets in a row, mean",
+       .scale = ChartScale::kPowersOfTwo,
+       .is_smoothed = true},
+      {.key = "mfu",
+       .evaluation = false,
+       .title = "Model FLOPs utilisation",
+       .unit = "share of the device's peak",
+       .scale = ChartScale::kFromZero,
+       .is_smoothed = true},
+      {.key = "communication_share",
+       .evaluation = false,
+       .title = "Communication",
+       .unit = "share of a step in which a process waited for the others",
+       .scale = ChartScale::kFromZero,
+       .is_smoothed = true}};
+  return charts;
+}
+
+Chart chart_of_evaluations(const std::string& key) {
+  Chart chart = {.key = key, .evaluation = true, .title = key, .unit = "at each evaluation"};
+  const size_t slash = key.find('/');
+  const std::string figure = key.substr(0, slash);
+  const std::string set = slash == std::string::npos ? "" : ": " + key.substr(slash + 1);
+  if (figure == "eval_loss") {
+    chart.title = "Held-out loss" + set;
+    chart.unit = "nats a target token, at each evaluation";
+    chart.is_loss = true;
+    chart.is_wide = set.empty();
+  } else if (figure == "eval_bits_per_byte") {
+    chart.title = "Held-out bits per byte" + set;
+    chart.unit = "of text, at each evaluation";
+    chart.is_loss = true;
+  }
+  return chart;
+}
+
+bool is_drawn(const std::string& key) {
+  // The perplexity is e to the loss, whose curve has the same shape.
+  return key != "eval_perplexity" && !key.starts_with("eval_perplexity/");
+}
+
+bool has_value(const EvaluationColumn& column) {
+  return std::any_of(column.value.begin(), column.value.end(),
+                     [](double value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+std::vector<Chart> charts_of(const std::vector<RunRecord>& runs) {
+  std::vector<Chart> charts;
+  const auto add_updates = [&](const Chart& chart) {
+    if (std::any_of(runs.begin(), runs.end(),
+                    [&](const RunRecord& run) { return run.curves.columns.contains(chart.key); })) {
+      charts.push_back(chart);
+    }
+  };
+  add_updates(charts_of_updates().front());
+  std::vector<std::string> keys;
+  for (const RunRecord& run : runs) {
+    for (const EvaluationColumn& column : run.evaluations) {
+      if (!is_drawn(column.key) || !has_value(column)) continue;
+      if (std::find(keys.begin(), keys.end(), column.key) == keys.end()) keys.push_back(column.key);
+    }
+  }
+  // The loss of all held-out text before the sets and other figures.
+  std::stable_partition(keys.begin(), keys.end(),
+                        [](const std::string& key) { return key == "eval_loss"; });
+  for (const std::string& key : keys) charts.push_back(chart_of_evaluations(key));
+  for (size_t i = 1; i < charts_of_updates().size(); ++i) add_updates(charts_of_updates()[i]);
+  // Two narrow ones stand side by side; none stands alone.
+  const auto num_narrow = std::count_if(charts.begin(), charts.end(),
+                                        [](const Chart& chart) { return !chart.is_wide; });
+  if (num_narrow % 2 == 1) charts.back().is_wide = true;
+  return charts;
+}
+
+}  // namespace lmtrain

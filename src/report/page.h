@@ -1,0 +1,23 @@
+// A report as one HTML page that needs no other file and no network: tables, curves as SVG, and the
+// figures with a script that draws the curves anew as the reader chooses. Its own content security
+// policy forbids it to load anything.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/runs/run_record.h"
+
+namespace lmtrain {
+
+// Every page begins with this, which tells it from files of others.
+inline constexpr std::string_view kPageBeginning = "<!doctype html>\n<!-- lmtrain report -->\n";
+
+// Returns how many points a curve may have so that a page of so many runs stays small.
+size_t most_buckets(size_t num_runs);
+
+// `runs` have their labels; there is at least one.
+std::string report_page(const std::vector<RunRecord>& runs);
+
+}  // namespace lmtrain

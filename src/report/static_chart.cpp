@@ -1,0 +1,186 @@
+#include "report/static_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "base/text.h"
+#include "report/axis.h"
+#include "report/html.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr double kWidth = 720, kHeight = 260;
+constexpr double kLeft = 56, kRight = 18, kTop = 10, kBottom = 34;
+constexpr size_t kMostPoints = 360;  // of a curve
+
+struct Point {
+  double x, y;
+};
+using Curve = std::vector<Point>;
+
+template <class X, class Y>
+Curve pairs_of(std::span<const X> x, std::span<const Y> y) {
+  Curve curve;
+  for (size_t i = 0; i < x.size(); ++i)
+    curve.push_back({static_cast<double>(x[i]), static_cast<double>(y[i])});
+  return curve;
+}
+
+// The mean of every so many points, where there are too many.
+Curve thinned(const Curve& curve) {
+  if (curve.size() <= kMostPoints) return curve;
+  Curve thin;
+  for (size_t i = 0; i < kMostPoints; ++i) {
+    const size_t end = (i + 1) * curve.size() / kMostPoints;
+    Point mean = {curve[end - 1].x, 0};
+    int64_t count = 0;
+    for (size_t j = i * curve.size() / kMostPoints; j < end; ++j) {
+      if (!std::isfinite(curve[j].y)) continue;
+      mean.y += curve[j].y;
+      ++count;
+    }
+    mean.y =
+        count > 0 ? mean.y / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+    thin.push_back(mean);
+  }
+  return thin;
+}
+
+Curve curve_of(const Chart& chart, const RunRecord& run) {
+  if (chart.evaluation) {
+    const EvaluationColumn* column = evaluation_of(run, chart.key);
+    return column == nullptr ? Curve() : pairs_of<double, double>(column->tokens, column->value);
+  }
+  const auto column = run.curves.columns.find(chart.key);
+  if (column == run.curves.columns.end()) return {};
+  return thinned(pairs_of<float, float>(run.curves.tokens, column->second.mean));
+}
+
+struct ShownRange {
+  double low = 0, high = 1;
+};
+
+// The values to be shown. Those of the first steps, and the largest hundredth, are left out of it:
+// they would press all others together.
+ShownRange range_of(const Chart& chart, const std::vector<Curve>& curves, double most_x) {
+  constexpr double kFirstSteps = 0.02, kShown = 0.99;
+  std::vector<double> values, all;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve) {
+      if (!std::isfinite(point.y)) continue;
+      all.push_back(point.y);
+      if (point.x >= kFirstSteps * most_x) values.push_back(point.y);
+    }
+  }
+  if (values.empty()) values = all;
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  ShownRange range = {
+      values.front(),
+      chart.evaluation || chart.scale == ChartScale::kPowersOfTwo
+          ? values.back()
+          : values[static_cast<size_t>(kShown * static_cast<double>(values.size() - 1))]};
+  if (chart.scale == ChartScale::kPowersOfTwo) {
+    const double low = std::max(range.low, 1.0);
+    return {low / 1.3, std::max(range.high, low) * 1.3};
+  }
+  if (chart.scale == ChartScale::kFromZero) range.low = std::min(0.0, range.low);
+  const double pad = range.high > range.low ? 0.06 * (range.high - range.low)
+                                            : std::max(std::fabs(range.high) * 0.1, 1e-9);
+  // An axis does not go below zero where no value does.
+  return {range.low >= 0 ? std::max(0.0, range.low - pad) : range.low - pad, range.high + pad};
+}
+
+class Drawing {
+ public:
+  Drawing(const Chart& chart, ShownRange range, double most_x)
+      : chart_(chart), range_(range), most_x_(most_x) {}
+
+  std::string grid() const {
+    const bool powers = chart_.scale == ChartScale::kPowersOfTwo;
+    const std::vector<double> y_ticks =
+        powers ? power_ticks(range_.low, range_.high, 6) : linear_ticks(range_.low, range_.high, 5);
+    std::string svg;
+    for (const double tick : y_ticks) {
+      svg +=
+          str("<path class=\"grid\" d=\"M", number(kLeft), " ", number(y(tick)), "H",
+              number(kWidth - kRight), "\"/>", "<text class=\"ytick\" x=\"", number(kLeft - 7),
+              "\" y=\"", number(y(tick) + 4), "\">", tick_text(tick, spacing(y_ticks)), "</text>");
+    }
+    const std::vector<double> x_ticks = linear_ticks(0, most_x_, 6);
+    for (const double tick : x_ticks) {
+      svg +=
+          str("<text class=\"xtick\" x=\"", number(x(tick)), "\" y=\"",
+              number(kHeight - kBottom + 17), "\">", tick_text(tick, spacing(x_ticks)), "</text>");
+    }
+    return svg + str("<path class=\"axis\" d=\"M", number(kLeft), " ", number(kHeight - kBottom),
+                     "H", number(kWidth - kRight), "\"/><text class=\"xname\" x=\"",
+                     number(kWidth - kRight), "\" y=\"", number(kHeight - 3), "\">tokens</text>");
+  }
+
+  // A curve is cut where a value is not finite.
+  std::string path(const Curve& curve, size_t run) const {
+    std::string line;
+    bool pen_is_down = false;
+    for (const Point& point : curve) {
+      if (!std::isfinite(point.y) || !std::isfinite(point.x)) {
+        pen_is_down = false;
+        continue;
+      }
+      line += str(pen_is_down ? "L" : "M", number(x(point.x)), " ", number(y(point.y)));
+      pen_is_down = true;
+    }
+    return line.empty() ? ""
+                        : str("<path class=\"line ", run_classes(run), "\" d=\"", line, "\"/>");
+  }
+
+ private:
+  static std::string number(double value) { return printed("%.4g", value); }
+  static double spacing(const std::vector<double>& ticks) {
+    return ticks.size() > 1 ? ticks[1] - ticks[0] : ticks.empty() ? 1 : ticks[0];
+  }
+  double x(double value) const { return kLeft + value / most_x_ * (kWidth - kLeft - kRight); }
+  double y(double value) const {
+    const bool powers = chart_.scale == ChartScale::kPowersOfTwo;
+    const auto place = [&](double v) { return powers ? std::log2(std::max(v, 1e-9)) : v; };
+    const double share =
+        (place(value) - place(range_.low)) / (place(range_.high) - place(range_.low));
+    // Far outside the frame a coordinate is as good as just outside.
+    return kHeight - kBottom - std::clamp(share, -1.0, 3.0) * (kHeight - kTop - kBottom);
+  }
+
+  const Chart& chart_;
+  ShownRange range_;
+  double most_x_;
+};
+
+}  // namespace
+
+std::string run_classes(size_t run) {
+  return str("c", run % kRunColours, " d", run / kRunColours % kRunDashes);
+}
+
+std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs) {
+  std::vector<Curve> curves;
+  double most_x = 0;
+  for (const RunRecord& run : runs) {
+    curves.push_back(curve_of(chart, run));
+    for (const Point& point : curves.back())
+      if (std::isfinite(point.x)) most_x = std::max(most_x, point.x);
+  }
+  if (!(most_x > 0)) most_x = 1;
+  const Drawing drawing(chart, range_of(chart, curves, most_x), most_x);
+  std::string svg =
+      str("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
+          escape_html(chart.title), " against tokens\">", "<g>", drawing.grid(), "</g>",
+          "<svg x=\"", kLeft, "\" y=\"", kTop - 4, "\" width=\"", kWidth - kLeft - kRight,
+          "\" height=\"", kHeight - kTop - kBottom + 6, "\" viewBox=\"", kLeft, " ", kTop - 4, " ",
+          kWidth - kLeft - kRight, " ", kHeight - kTop - kBottom + 6, "\">");
+  for (size_t i = 0; i < curves.size(); ++i) svg += drawing.path(curves[i], i);
+  return svg + "</svg></svg>";
+}
+
+}  // namespace lmtrain
