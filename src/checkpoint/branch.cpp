@@ -15,6 +15,7 @@ int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step)
   const std::vector<int64_t> steps = from.checkpoint_steps();
   if (step && std::find(steps.begin(), steps.end(), *step) == steps.end()) {
     std::vector<std::string> known;
+    known.reserve(steps.size());
     for (const int64_t there : steps) known.push_back(std::to_string(there));
     throw Error(ErrorKind::kUsage,
                 str(from.path().string(), " has no checkpoint of step ", *step,

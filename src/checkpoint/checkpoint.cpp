@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>& buffers) {
   std::vector<TensorToWrite> tensors;
+  tensors.reserve(buffers.size());
   for (const OptimizerBuffer& buffer : buffers) {
     tensors.push_back(
         {buffer.name, DType::kF32, buffer.values.sizes().vec(), buffer.values.data_ptr<float>()});

@@ -75,7 +75,7 @@ std::string processor_name() {
 // From the driver's own files where the program has no CUDA kernels, and with them no such
 // question.
 std::string gpu_name(const at::Device& device) {
-  if (const std::string name = cuda_name(device); !name.empty()) return name;
+  if (std::string name = cuda_name(device); !name.empty()) return name;
   std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end;

@@ -26,6 +26,7 @@ std::string shapes_text(const profiler::KinetoEvent& event) {
   std::vector<std::string> shapes;
   for (const std::vector<int64_t>& shape : event.shapes()) {
     std::vector<std::string> sizes;
+    sizes.reserve(shape.size());
     for (const int64_t size : shape) sizes.push_back(std::to_string(size));
     shapes.push_back(str("[", join(sizes, ","), "]"));
   }

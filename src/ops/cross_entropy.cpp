@@ -20,7 +20,7 @@ class CrossEntropyFunction : public torch::autograd::Function<CrossEntropyFuncti
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& targets, const at::Tensor& scale, double z_loss) {
-    const at::Tensor loss = sum_of_rows(logits, targets, scale, scale, z_loss);
+    at::Tensor loss = sum_of_rows(logits, targets, scale, scale, z_loss);
     context->saved_data["d_logits"] = logits.detach();
     return loss;
   }
@@ -131,8 +131,7 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
   const at::Tensor masked = targets < 0;
   const at::Tensor labels = targets.masked_fill(masked, kIgnored);
   const at::Tensor factor = scale.to(accurate);
-  const at::Tensor nats =
-      at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnored) * factor;
+  at::Tensor nats = at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnored) * factor;
   if (z_loss == 0) return nats;
   // Zeros instead of the masked rows: what stands there, even NaN, has no gradient either.
   const at::Tensor counted = wide.masked_fill(masked.unsqueeze(-1), 0);
@@ -140,8 +139,8 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
   return nats + squares.sum() * (scale * z_loss).to(accurate);
 }
 
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, const at::Tensor& scale,
-                         double z_loss) {
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                         const at::Tensor& scale, double z_loss) {
   const bool wants_gradient = at::GradMode::is_enabled() && logits.requires_grad();
   if (has_kernel(logits)) {
     return wants_gradient ? CrossEntropyFunction::apply(logits.contiguous(), targets.contiguous(),

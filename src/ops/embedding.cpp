@@ -8,7 +8,7 @@ namespace {
 // dy's rows summed by id: sorted, so that those of one id are neighbours.
 at::Tensor segmented_sum(const at::Tensor& dy, const at::Tensor& ids, int64_t vocab) {
   const int64_t dim = dy.size(-1);
-  const at::Tensor d_weight = at::zeros({vocab, dim}, dy.options());
+  at::Tensor d_weight = at::zeros({vocab, dim}, dy.options());
   on_cuda(dy, [&](const auto& call) {
     const auto [sorted, order] = at::sort(ids, /*stable=*/true, /*dim=*/0, /*descending=*/false);
     const at::Tensor partial =

@@ -47,7 +47,7 @@ class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossE
     const at::Tensor x_ND = input.contiguous();
     const at::Tensor weight_VD = input_weight.contiguous();
     at::Tensor dx, dw, sum;
-    const at::Tensor loss =
+    at::Tensor loss =
         by_chunks(x_ND, weight_VD, targets.contiguous(), scale, scale, z_loss, chunk,
                   [&](int64_t first, const at::Tensor& x, const at::Tensor& d_logits) {
                     const at::Tensor chunk_dx = product(d_logits, weight_VD);

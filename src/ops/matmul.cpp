@@ -23,7 +23,7 @@ void multiply(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& 
 
 template <class T>
 at::Tensor product(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  const at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+  at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
   multiply(gemm, a_MK, b_KN, c_MN);
   return c_MN;
 }
@@ -119,7 +119,7 @@ at::Tensor product_of(const Prologue<T>& a, int64_t rows, const at::Tensor& b_KN
   const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN);
   // Else they would be computed for each of many groups of columns.
   if (gemm != nullptr && has_rows_for_threads(*gemm, rows)) {
-    const at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
+    at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
     parallel_gemm<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN,
                      {{elements<T>(c_MN), c_MN.stride(0)}});
     return c_MN;

@@ -92,8 +92,8 @@ at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight
 // over the same positions times `scale`; the value has no z-loss in it, except that of the
 // reference. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V]
 // tensor exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU.
-at::Tensor cross_entropy(at::Tensor logits, const at::Tensor& targets, const at::Tensor& scale,
-                         double z_loss);
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
+                         const at::Tensor& scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    const at::Tensor& scale, double z_loss);
 

@@ -23,7 +23,7 @@ T* at_part(const at::Tensor& x, const MatrixPart& part, int64_t row) {
 template <class T>
 Prologue<T> swiglu_parts(const at::Tensor& gate_up) {
   const auto [gate, up] = halves(gate_up);
-  return {{gate, up}, [gate, up](const MatrixPart& part, T* y, int64_t stride) {
+  return {{gate, up}, [gate = gate, up = up](const MatrixPart& part, T* y, int64_t stride) {
             for (int64_t row = 0; row < part.rows; ++row, y += stride) {
               cpu_kernels<T>().swiglu_forward(at_part<T>(gate, part, row),
                                               at_part<T>(up, part, row), y, part.columns);
@@ -38,15 +38,16 @@ Epilogue<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d
                                   const at::Tensor& y) {
   const auto [gate, up] = halves(gate_up);
   const auto [d_gate, d_up] = halves(d_gate_up);
-  return {
-      {gate, up}, [gate, up, d_gate, d_up, y](const MatrixPart& part, const T* dy, int64_t stride) {
-        for (int64_t row = 0; row < part.rows; ++row, dy += stride) {
-          cpu_kernels<T>().swiglu_backward(dy, at_part<T>(gate, part, row),
-                                           at_part<T>(up, part, row), at_part<T>(d_gate, part, row),
-                                           at_part<T>(d_up, part, row), at_part<T>(y, part, row),
-                                           part.columns);
-        }
-      }};
+  return {{gate, up},
+          [gate = gate, up = up, d_gate = d_gate, d_up = d_up, y](const MatrixPart& part,
+                                                                  const T* dy, int64_t stride) {
+            for (int64_t row = 0; row < part.rows; ++row, dy += stride) {
+              cpu_kernels<T>().swiglu_backward(
+                  dy, at_part<T>(gate, part, row), at_part<T>(up, part, row),
+                  at_part<T>(d_gate, part, row), at_part<T>(d_up, part, row),
+                  at_part<T>(y, part, row), part.columns);
+            }
+          }};
 }
 
 // y_NF = swiglu(gate_up) on a GPU.

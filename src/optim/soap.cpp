@@ -38,7 +38,7 @@ void decompose(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
 at::Tensor improve(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
   const at::Tensor product_Bnn = batched_product(sum_Bnn, basis_Bnn);
   const at::Tensor eigenvalues_Bn = (basis_Bnn * product_Bnn).sum(1);
-  const at::Tensor order_Bn =
+  at::Tensor order_Bn =
       at::argsort(eigenvalues_Bn, /*stable=*/true, /*dim=*/-1, /*descending=*/true);
   const at::Tensor columns_Bnn = order_Bn.unsqueeze(1).expand_as(product_Bnn);
   const at::Tensor sorted_Bnn = product_Bnn.gather(2, columns_Bnn);

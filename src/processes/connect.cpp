@@ -90,7 +90,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::stri
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   const bool is_chosen = interface != nullptr && *interface != '\0' && !is_loopback(address);
   if (is_chosen || address.empty()) return Gloo::Options::create_default(timeout);
-  const auto options = Gloo::Options::create(timeout);
+  auto options = Gloo::Options::create(timeout);
   options->devices.push_back(Gloo::createDeviceForHostname(address));
   return options;
 }

@@ -221,7 +221,7 @@ Loss Watch::find_cause(const std::string& seen) {
   const auto given_up = [&](Clock::duration patience) -> std::optional<Loss> {
     const auto deadline = Clock::now() + patience;
     do {
-      if (const std::optional<Loss> loss = state->known_loss()) return loss;
+      if (std::optional<Loss> loss = state->known_loss()) return loss;
       std::this_thread::sleep_for(50ms);
     } while (Clock::now() < deadline);
     return state->known_loss();
@@ -268,7 +268,7 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
   auto pause = std::chrono::milliseconds(5);
   auto beats_read = Clock::now();
   for (;;) {
-    if (const std::optional<Loss> loss = state->known_loss()) return loss;
+    if (std::optional<Loss> loss = state->known_loss()) return loss;
     const std::optional<bool> is_done = within(patience, done);
     if (!is_done) return state->learn(state->server_is_lost(""));
     if (*is_done) return std::nullopt;
