@@ -23,7 +23,7 @@
 
 namespace lmtrain {
 
-// The logits of whole rows.
+// An exported module has these (model/torchscript.h), as a model in training does.
 inline constexpr const char* kLlamaLogitsSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
