@@ -9,6 +9,7 @@ import glob
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,85 @@ def check_logits(arguments, folder, model):
         compare_logits("lmtrain", stored["logits"], model(input_ids=stored["input_ids"]).logits.float())
 
 
+def run_lmtrain(arguments, *command):
+    """What lmtrain prints; None, and a FAIL line, where it ends with an error."""
+    done = subprocess.run([arguments.lmtrain, *command], capture_output=True, text=True)
+    if done.returncode == 0:
+        return done.stdout
+    report(False, f"lmtrain {command[0]} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    return None
+
+
+def check_continuations(arguments, folder, model, processor, documents):
+    """Greedy text of 20 prompts, 200 tokens each where the model has the positions, by both."""
+    if not arguments.lmtrain:
+        report(None, "greedy text: no lmtrain to compare with")
+        return
+    text = "\n".join(document.decode("utf-8", errors="replace") for document in documents)
+    words = text.replace("\0", " ").split()
+    prompts = [" ".join(words[i * 7 % len(words) :][: 1 + i % 5]) for i in range(20)]
+    ids = [[processor.bos_id()] * adds_bos_and_eos(folder)[0] + processor.encode(prompt) for prompt in prompts]
+    count = min(200, model.config.max_position_embeddings - max(map(len, ids)))
+    if count < 1:
+        report(None, "greedy text: the model has too few positions")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "prompts.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts)
+        for name, ours, theirs in (
+            ("greedy text", [], {}),
+            ("greedy text with a repetition penalty", ["--repetition-penalty", "1.2"], {"repetition_penalty": 1.2}),
+        ):
+            out = run_lmtrain(arguments, "generate", folder, "--prompts", path, "--temperature", "0", "--max-tokens", str(count),
+                              "--device", "cpu", *ours)
+            if out is None:
+                return
+            equal, tokens = 0, 0
+            for prompt, answer in zip(ids, map(json.loads, out.splitlines())):
+                whole = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+                                       max_new_tokens=count, do_sample=False, pad_token_id=0, **theirs)[0].tolist()
+                equal += processor.decode(whole)[len(processor.decode(prompt)) :] == answer["text"]
+                tokens += answer["tokens"]
+            report(equal == len(prompts), f"{name}: equal for {equal} of {len(prompts)} prompts, {tokens} tokens")
+
+
+def same_bits(ours, theirs):
+    def bits(tensor):
+        return tensor.contiguous().view(torch.int32 if tensor.element_size() == 4 else torch.int16)
+
+    return ours.keys() == theirs.keys() and all(
+        ours[name].dtype == theirs[name].dtype and torch.equal(bits(ours[name]), bits(theirs[name])) for name in ours
+    )
+
+
+def check_export(arguments, folder, model):
+    """transformers -> lmtrain -> transformers keeps every bit; a TorchScript file has the same logits."""
+    if not arguments.lmtrain:
+        report(None, "export: no lmtrain")
+        return
+    total = sum(p.numel() for p in model.parameters())
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, dtype in ("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16):
+            rounded = {key: value.to(dtype) for key, value in model.state_dict().items()}
+            saved, out = os.path.join(scratch, "saved-" + name), os.path.join(scratch, name)
+            for source, what in (folder, "lmtrain's export"), (saved, "lmtrain's export of what transformers saved"):
+                shutil.rmtree(out, ignore_errors=True)
+                shard = str(total * dtype.itemsize // 3) + "B"  # three files or more
+                if run_lmtrain(arguments, "export", source, "--format", "hf", "--to", out, "--dtype", name, "--shard-size", shard) is None:
+                    return
+                files = len(glob.glob(os.path.join(out, "*.safetensors")))
+                opened = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
+                report(files > 1 and same_bits(opened.state_dict(), rounded), f"{what} in {name}, {files} files: opens with every bit")
+                if source == folder:
+                    opened.save_pretrained(saved, max_shard_size=total * dtype.itemsize // 2)
+        script = os.path.join(scratch, "model.pt")
+        if run_lmtrain(arguments, "export", folder, "--format", "torchscript", "--to", script) is None:
+            return
+        ids = torch.randint(0, model.config.vocab_size, (3, min(50, model.config.max_position_embeddings)))
+        compare_logits("the TorchScript file", torch.jit.load(script)(ids), model(input_ids=ids).logits)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", help="run folder, checkpoint or Llama folder")
@@ -201,6 +281,7 @@ def main():
     model = model.float().eval()
     with torch.no_grad():
         check_logits(arguments, folder, model)
+        check_export(arguments, folder, model)
         if processor is None:
             report(None, "loss: no tokenizer")
         elif model.config.vocab_size < processor.get_piece_size():
@@ -210,6 +291,7 @@ def main():
             prompt = torch.tensor([[processor.bos_id(), *processor.encode("The ")]])
             text = processor.decode(model.generate(prompt, max_new_tokens=8, do_sample=False)[0].tolist())
             report(True, f"generate: {text!r}")
+            check_continuations(arguments, folder, model, processor, documents)
     sys.exit(1 if failures else 0)
 
 

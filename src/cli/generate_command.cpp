@@ -1,55 +1,121 @@
 #include <iostream>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/error.h"
 #include "base/signal.h"
 #include "base/stop.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/words/validators.h"
+#include "corpus/tokenizer/text_stream.h"
 #include "model/generate.h"
 #include "tools/loaded_model.h"
+#include "tools/prompts.h"
 
 namespace lmtrain {
 namespace {
 
 struct GenerateArguments {
   std::string target;
-  std::string prompt;
+  std::optional<std::string> prompt;
+  std::string prompts;
+  int64_t batch_size = 8;
   std::string precision = "fp32";
   std::string device = "auto";
   std::string tokenizer;
   GenerateOptions sampling;
 };
 
+std::vector<int32_t> ids_of(const LoadedModel& loaded, const std::string& prompt,
+                            const std::string& where) {
+  const Tokenizer& tokenizer = loaded.tokenizer();
+  std::vector<int32_t> ids = tokenizer.encode_document(prompt, loaded.add_bos(), /*add_eos=*/false);
+  if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
+  if (const auto length = static_cast<int64_t>(ids.size()); length > loaded.max_length()) {
+    throw Error(ErrorKind::kUsage,
+                str(where, " has ", length, " tokens, and the model has ", loaded.max_length(),
+                    " positions (max_position_embeddings); give a shorter prompt"));
+  }
+  return ids;
+}
+
+// Prints the prompt and its text as it is drawn.
+void continue_prompt(LoadedModel& loaded, const GenerateArguments& options) {
+  const std::vector<int32_t> ids = ids_of(loaded, *options.prompt, "the prompt");
+  std::cout << *options.prompt << std::flush;
+  TextStream stream(loaded.tokenizer(), ids);
+  const Continuation text = generate(loaded.model(), ids, options.sampling, [&](int32_t token) {
+    std::cout << stream.add(token) << std::flush;
+    return stop_signal() == 0 && std::cout.good();
+  });
+  std::cout << stream.finish() << std::endl;
+  throw_if_stopped();
+  if (text.end == GenerateEnd::kMaxLength) {
+    log_warning(str("the text ends after ", text.tokens.size(),
+                    " tokens: with the prompt they fill the ", loaded.max_length(),
+                    " positions of the model (max_position_embeddings)"));
+  }
+}
+
+const char* name_of(GenerateEnd end) {
+  switch (end) {
+    case GenerateEnd::kStopToken:
+      return "eos";
+    case GenerateEnd::kMaxLength:
+      return "max_length";
+    default:
+      return "max_tokens";
+  }
+}
+
+// Prints a JSON line for each prompt of the file, in their order, as soon as it and those before it
+// have ended.
+void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
+  const std::vector<Prompt> prompts = read_prompts(options.prompts);
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(ids_of(loaded, prompt.text, prompt.where));
+  std::map<size_t, std::string> waiting;  // answers whose turn has not come
+  size_t next = 0;
+  const auto answer = [&](size_t index, const Continuation& text) {
+    TextStream stream(loaded.tokenizer(), ids[index]);
+    std::string continued;
+    for (const int32_t token : text.tokens) continued += stream.add(token);
+    continued += stream.finish();
+    const nlohmann::ordered_json json = {{"prompt", prompts[index].text},
+                                         {"text", continued},
+                                         {"tokens", text.tokens.size()},
+                                         {"end", name_of(text.end)}};
+    // A prompt that is no UTF-8 cannot stand in JSON as it is.
+    waiting[index] = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    for (auto first = waiting.begin(); first != waiting.end() && first->first == next; ++next) {
+      std::cout << first->second << std::endl;
+      first = waiting.erase(first);
+    }
+  };
+  const auto go_on = [](size_t /*prompt*/, int32_t /*token*/) {
+    return stop_signal() == 0 && std::cout.good();
+  };
+  generate_all(loaded.model(), ids, options.batch_size, options.sampling, go_on, answer);
+  throw_if_stopped();
+}
+
 int generate_text(GenerateArguments options) {
+  if (options.prompt.has_value() != options.prompts.empty()) {
+    throw Error(ErrorKind::kUsage, "give a prompt by --prompt TEXT, or prompts by --prompts FILE");
+  }
   auto loaded = with_located_model(options.target, [&](const ModelLocation& location) {
     return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
   });
-  const Tokenizer& tokenizer = loaded.tokenizer();
-  std::vector<int32_t> ids =
-      tokenizer.encode_document(options.prompt, loaded.add_bos(), /*add_eos=*/false);
-  if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
-  options.sampling.stop_id = tokenizer.eos_id();
-
-  // Text appears as it is drawn. A character may be spread over several tokens, and a space at the
-  // front of a piece counts only behind another, so what is printed is what the decoded whole,
-  // prompt included, has grown by, up to its last complete character.
-  std::cout << options.prompt << std::flush;
-  std::vector<int32_t> written = ids;
-  size_t printed = tokenizer.decode(written).size();
-  const auto print = [&](const std::string& text) {
-    std::cout << text.substr(printed) << std::flush;
-    printed = text.size();
-  };
-  generate(loaded.model(), ids, options.sampling, [&](int32_t token) {
-    written.push_back(token);
-    const std::string text = tokenizer.decode(written);
-    if (!text.ends_with("\xEF\xBF\xBD")) print(text);  // U+FFFD: an unfinished character
-    return stop_signal() == 0 && std::cout.good();
-  });
-  const std::string text = tokenizer.decode(written);
-  if (text.size() > printed) print(text);
-  std::cout << std::endl;
-  if (stop_signal() != 0) throw StopRequested{stop_signal()};
+  options.sampling.stop_id = loaded.tokenizer().eos_id();
+  if (options.prompt) {
+    continue_prompt(loaded, options);
+  } else {
+    answer_prompts(loaded, options);
+  }
   return 0;
 }
 
@@ -57,10 +123,20 @@ int generate_text(GenerateArguments options) {
 
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateArguments>();
-  CLI::App* command = app.add_subcommand("generate", "Continue a prompt");
+  CLI::App* command = app.add_subcommand("generate", "Continue a prompt, or the prompts of a file");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required();
-  command->add_option("--prompt", options->prompt, "The text to continue")->required();
+  command->add_option("--prompt", options->prompt, "The text to continue")->type_name("TEXT");
+  command
+      ->add_option("--prompts", options->prompts,
+                   "A file of prompts, one a line or JSON lines with \"prompt\"; the answers are "
+                   "JSON lines in their order")
+      ->type_name("FILE");
+  command
+      ->add_option("--batch-size", options->batch_size,
+                   "Prompts of the file that are continued at once")
+      ->check(positive_integer())
+      ->capture_default_str();
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
       ->check(integer_from_zero())
       ->capture_default_str();
@@ -69,9 +145,19 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(number_from_zero())
       ->capture_default_str();
   command
+      ->add_option("--top-k", options->sampling.top_k,
+                   "Sample among so many of the likeliest tokens; 0: among all")
+      ->check(integer_from_zero())
+      ->capture_default_str();
+  command
       ->add_option("--top-p", options->sampling.top_p,
                    "Sample among the likeliest tokens that reach this probability")
       ->check(fraction())
+      ->capture_default_str();
+  command
+      ->add_option("--repetition-penalty", options->sampling.repetition_penalty,
+                   "Above 1: tokens that the prompt or the text has become less likely")
+      ->check(number_above_zero())
       ->capture_default_str();
   command->add_option("--seed", options->sampling.seed, "Another seed, another text")
       ->check(any_integer())

@@ -1,5 +1,6 @@
 #include "formats/tensor_files.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -55,6 +56,35 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
     file_of.emplace(tensor, name);
   }
   return file_of;
+}
+
+uint64_t num_elements(const TensorToWrite& tensor) {
+  uint64_t count = 1;
+  for (const int64_t size : tensor.shape) count *= static_cast<uint64_t>(size);
+  return count;
+}
+
+std::string shard_name(size_t index, size_t count) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return name;
+}
+
+std::string index_text(const std::vector<TensorShard>& files) {
+  uint64_t parameters = 0;
+  uint64_t bytes = 0;
+  nlohmann::json file_of;  // sorted by name
+  for (const TensorShard& file : files) {
+    for (const TensorToWrite& tensor : file.tensors) {
+      parameters += num_elements(tensor);
+      bytes += tensor_bytes(tensor);
+      file_of[tensor.name] = file.file;
+    }
+  }
+  const nlohmann::json index = {
+      {"metadata", {{"total_parameters", parameters}, {"total_size", bytes}}},
+      {"weight_map", file_of}};
+  return index.dump(2) + "\n";
 }
 
 }  // namespace
@@ -114,6 +144,29 @@ const TensorView& TensorFiles::at(const std::string& name) const {
          "its config.json belongs to another model, or a file is incomplete");
   }
   return found->second;
+}
+
+uint64_t tensor_bytes(const TensorToWrite& tensor) {
+  return num_elements(tensor) * dtype_size(tensor.dtype);
+}
+
+TensorShards divide_tensors(const std::vector<TensorToWrite>& tensors, uint64_t limit) {
+  TensorShards shards;
+  uint64_t bytes = 0;  // of the newest file
+  for (const TensorToWrite& tensor : tensors) {
+    const uint64_t more = tensor_bytes(tensor);
+    if (shards.files.empty() || bytes + more > limit) {
+      shards.files.emplace_back();
+      bytes = 0;
+    }
+    shards.files.back().tensors.push_back(tensor);
+    bytes += more;
+  }
+  const size_t count = shards.files.size();
+  for (size_t i = 0; i < count; ++i)
+    shards.files[i].file = count == 1 ? kModelFile : shard_name(i, count);
+  if (count > 1) shards.index = index_text(shards.files);
+  return shards;
 }
 
 }  // namespace lmtrain

@@ -38,4 +38,25 @@ class TensorFiles {
   std::map<std::string, TensorView> tensors_;
 };
 
+// Tensors that go to one file of a folder.
+struct TensorShard {
+  std::string file;                    // its name
+  std::vector<TensorToWrite> tensors;  // in the order given
+};
+
+struct TensorShards {
+  std::vector<TensorShard> files;
+  std::string index;  // the text of model.safetensors.index.json; empty for a single file
+};
+
+// Divides the tensors of a model among files as save_pretrained of transformers does
+// (huggingface_hub, serialization): in their order, a new file where the next tensor would go over
+// `limit`, in bytes; a tensor that is larger has a file of its own. A single file is
+// model.safetensors; several are model-00001-of-00002.safetensors and so on. `data` of the tensors
+// is not read. Requires at least one tensor.
+TensorShards divide_tensors(const std::vector<TensorToWrite>& tensors, uint64_t limit);
+
+// Returns the bytes of a tensor's elements.
+uint64_t tensor_bytes(const TensorToWrite& tensor);
+
 }  // namespace lmtrain

@@ -1,5 +1,10 @@
-// Samples from a model token by token, with temperature and nucleus sampling (Holtzman et al.,
-// 1904.09751).
+// Continues prompts token by token: sampling with temperature, the likeliest K tokens and the
+// nucleus (Holtzman et al., 1904.09751), and a penalty on repetition (Keskar et al., "CTRL",
+// 1909.05858, section 4.1, as transformers has it).
+//
+// The penalty comes first, then the temperature, then top_k, then top_p: the order of transformers.
+// Keys and values of earlier positions are kept (model/key_value_cache.h), so that a token costs
+// one position, whatever came before, and its attention.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +18,44 @@ namespace lmtrain {
 struct GenerateOptions {
   int64_t max_tokens = 256;
   double temperature = 0.8;  // 0: always the likeliest token
+  int64_t top_k = 0;         // sample among so many of the likeliest tokens; 0: among all
   double top_p = 0.95;  // sample among the likeliest tokens that together reach this probability
+  // Divides the logits above 0 of tokens that the prompt or the text has, and multiplies those
+  // below 0; 1: none. Must be above 0.
+  double repetition_penalty = 1;
   int64_t seed = 0;
   int32_t stop_id = -1;  // generation ends when this is drawn; it is not returned
 };
 
-// Returns the tokens that continue `prompt`, without it. Requires at least one id in it, and ids of
-// the model's vocabulary. A context beyond the model's max_length loses its oldest tokens.
+enum class GenerateEnd {
+  kStopToken,  // stop_id was drawn
+  kMaxTokens,  // max_tokens were drawn
+  kMaxLength,  // prompt and text fill the positions of the model
+  kCaller,     // on_token returned false
+};
+
+struct Continuation {
+  std::vector<int32_t> tokens;  // without the prompt and the stop token
+  GenerateEnd end = GenerateEnd::kMaxTokens;
+};
+
+// Returns the continuation of `prompt`, from 1 to max_length ids of the model's vocabulary.
 // `on_token` is called with each token as it is drawn; when it returns false, generation ends after
-// that token, which is returned too. Token i is a function of (weights, prompt, options, i). Throws
-// Error(kNumeric) when the logits are not finite.
-std::vector<int32_t> generate(Llama& model, const std::vector<int32_t>& prompt,
-                              const GenerateOptions& options,
-                              const std::function<bool(int32_t)>& on_token);
+// that token, which is returned too. A text ends where prompt and tokens are one more than the
+// positions of the model (max_length). Token i is a function of (weights, prompt, options, i).
+// Throws Error(kNumeric) when the logits are not finite.
+Continuation generate(Llama& model, const std::vector<int32_t>& prompt,
+                      const GenerateOptions& options, const std::function<bool(int32_t)>& on_token);
+
+// Continues several prompts, up to `rows` of them at once: when one ends, the next takes its place.
+// Prompt n is continued with the seed n above that of the options, as generate() would continue it,
+// but for the rounding of products, which depends on how many there are at once. `on_token` is as
+// above, also told which prompt the token continues; when it returns false, all prompts end.
+// `on_end` is called once a prompt, in the order in which they end; not for a prompt that another's
+// token has ended.
+void generate_all(Llama& model, const std::vector<std::vector<int32_t>>& prompts, int64_t rows,
+                  const GenerateOptions& options,
+                  const std::function<bool(size_t prompt, int32_t token)>& on_token,
+                  const std::function<void(size_t prompt, Continuation)>& on_end);
 
 }  // namespace lmtrain

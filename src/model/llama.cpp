@@ -1,7 +1,6 @@
 #include "model/llama.h"
 
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/passes/common_subexpression_elimination.h>
 #include <torch/csrc/jit/passes/constant_pooling.h>
 #include <torch/csrc/jit/passes/constant_propagation.h>
@@ -16,6 +15,7 @@
 #include "model/activation_checkpointing.h"
 #include "model/llama_source.h"
 #include "model/rope.h"
+#include "model/source_resolver.h"
 #include "ops/accumulate.h"
 #include "ops/flash_attention.h"
 #include "ops/operators.h"
@@ -24,39 +24,23 @@
 namespace lmtrain {
 namespace {
 
-// Gives the source its free names: `torch`, `lm`, the operators that are `hidden_linear` and
-// `swiglu_hidden_linear`, and the configuration as constants.
-class ModelResolver : public torch::jit::Resolver {
- public:
-  ModelResolver(const ModelConfig& model, double z_loss, bool fp8)
-      : linears_{{"hidden_linear", fp8 ? "lm::fp8_linear" : "lm::linear"},
-                 {"swiglu_hidden_linear", fp8 ? "lm::swiglu_fp8_linear" : "lm::swiglu_linear"}},
-        constants_{{"num_attention_heads", model.num_attention_heads},
-                   {"num_key_value_heads", model.num_key_value_heads},
-                   {"num_hidden_layers", model.num_hidden_layers},
-                   {"rms_norm_eps", model.rms_norm_eps},
-                   {"z_loss", z_loss}} {}
-
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(
-      const std::string& name, torch::jit::GraphFunction& method,
-      const torch::jit::SourceRange& range) override {
-    if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
-    if (name == operators_namespace()) return std::make_shared<torch::jit::BuiltinModule>(name);
-    if (const auto linear = linears_.find(name); linear != linears_.end()) {
-      return std::make_shared<torch::jit::BuiltinFunction>(
-          c10::Symbol::fromQualString(linear->second), std::nullopt);
-    }
-    if (const auto constant = constants_.find(name); constant != constants_.end()) {
-      return std::make_shared<torch::jit::SimpleValue>(
-          method.graph()->insertConstant(constant->second, range));
-    }
-    return nullptr;
-  }
-
- private:
-  std::map<std::string, std::string> linears_;
-  std::map<std::string, c10::IValue> constants_;
-};
+// The names of the source: `torch`, `lm`, the operators that are `hidden_linear` and
+// `swiglu_hidden_linear`, and the configuration.
+std::shared_ptr<torch::jit::Resolver> names_of(const ModelConfig& model, double z_loss, bool fp8) {
+  const auto builtin = [](const char* name) {
+    return std::make_shared<torch::jit::BuiltinFunction>(c10::Symbol::fromQualString(name),
+                                                         std::nullopt);
+  };
+  SourceConstants constants = llama_constants(model);
+  constants.emplace("z_loss", z_loss);
+  return std::make_shared<SourceResolver>(
+      SourceNames{
+          {"torch", std::make_shared<torch::jit::BuiltinModule>("aten")},
+          {"lm", std::make_shared<torch::jit::BuiltinModule>(operators_namespace())},
+          {"hidden_linear", builtin(fp8 ? "lm::fp8_linear" : "lm::linear")},
+          {"swiglu_hidden_linear", builtin(fp8 ? "lm::swiglu_fp8_linear" : "lm::swiglu_linear")}},
+      std::move(constants));
+}
 
 // Everything that can be settled before the first call, once.
 void optimize(std::shared_ptr<torch::jit::Graph> graph) {
@@ -80,14 +64,16 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
              CompileMode compile, double z_loss, bool fp8)
     : parameters_(parameters),
       max_length_(max_length),
+      cache_sizes_{model.num_hidden_layers, model.num_key_value_heads, model.resolved_head_dim(),
+                   max_length},
       compiled_(std::make_unique<Compiled>()),
       activation_checkpointing_(model.activation_checkpointing),
       sums_by_products_(device().is_cuda()) {
-  compiled_->unit.define(std::nullopt, kLlamaSource,
-                         std::make_shared<ModelResolver>(model, z_loss, fp8), nullptr);
+  compiled_->unit.define(std::nullopt, str(kLlamaLogitsSource, kLlamaTrainingSource),
+                         names_of(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
     for (const char* name :
-         {"logits", "states", "head", "loss", "embed", "whole_layer", "head_loss"}) {
+         {"logits", "next_logits", "states", "head", "loss", "embed", "whole_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -156,6 +142,51 @@ at::Tensor Llama::logits(const at::Tensor& ids) {
   const WithoutCudnnAttention no_plans;
   const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
   return call("logits", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
+}
+
+KeyValueCache Llama::new_cache(int64_t rows) const {
+  return {cache_sizes_, rows, parameters_.working().options().requires_grad(false)};
+}
+
+at::Tensor Llama::begin_row(const at::Tensor& ids, KeyValueCache& cache, int64_t row) {
+  const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
+  const int64_t length = ids.size(0);
+  const at::Tensor ids_BT = ids.unsqueeze(0);
+  const std::vector<c10::IValue> attention = attention_arguments({ids_BT, {}, {}, {}, {}});
+  cache.reserve(length);
+  const at::Tensor logits_BV =
+      call("next_logits",
+           {ids_BT, weights_, layers_, attention[0], attention[1], cache.keys(row, 1, length),
+            cache.values(row, 1, length), c10::IValue(), c10::IValue()});
+  cache.set_length(row, length);
+  return logits_BV[0];
+}
+
+at::Tensor Llama::extend_rows(const at::Tensor& ids, KeyValueCache& cache) {
+  const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
+  const int64_t rows = ids.size(0);
+  std::vector<int64_t> lengths;
+  for (int64_t row = 0; row < rows; ++row) lengths.push_back(cache.length(row));
+  const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
+  const int64_t positions = *longest + 1;
+  cache.reserve(positions);
+  const at::Tensor positions_B = at::tensor(lengths).to(device());
+  c10::IValue mask;
+  if (*shortest < *longest) {
+    mask = at::arange(positions, positions_B.options())
+               .le(positions_B.unsqueeze(1))
+               .unsqueeze(1)
+               .unsqueeze(1);
+  }
+  const at::Tensor logits_BV =
+      call("next_logits", {ids.unsqueeze(1), weights_, layers_, cos_.index_select(0, positions_B),
+                           sin_.index_select(0, positions_B), cache.keys(0, rows, positions),
+                           cache.values(0, rows, positions), positions_B, mask});
+  for (int64_t row = 0; row < rows; ++row)
+    cache.set_length(row, lengths[static_cast<size_t>(row)] + 1);
+  return logits_BV;
 }
 
 at::Tensor Llama::whole_loss(const MicroBatch& micro) {

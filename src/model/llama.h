@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "model/key_value_cache.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 
@@ -37,6 +38,15 @@ class Llama {
   // Takes ids_BT, int64, T at most max_length, and returns logits_BTV in the working dtype. All
   // tensors are on the model's device, here and below. No gradient is recorded.
   at::Tensor logits(const at::Tensor& ids);
+  // Returns an empty cache for `rows` rows of this model.
+  KeyValueCache new_cache(int64_t rows) const;
+  // Begins row `row` of the cache anew with ids_T, int64, T from 1 to max_length, and returns
+  // logits_V after the last of them: the bits of logits() up to the head's product.
+  at::Tensor begin_row(const at::Tensor& ids, KeyValueCache& cache, int64_t row);
+  // Appends ids_B[b], int64, to row b, for the first B rows of the cache, and returns logits_BV
+  // after them. The cost is in proportion to the longest of the rows. Each row must have been
+  // begun.
+  at::Tensor extend_rows(const at::Tensor& ids, KeyValueCache& cache);
   // Returns scale x sum of nats, a scalar in fp32. No gradient is recorded.
   at::Tensor loss(const MicroBatch& micro);
   // Returns the same loss and adds its gradient to `grad`, the flat fp32 buffer of the layout; if
@@ -70,6 +80,7 @@ class Llama {
 
   Parameters& parameters_;
   int64_t max_length_;
+  KeyValueSizes cache_sizes_;
   std::unique_ptr<Compiled> compiled_;
   std::vector<at::Tensor> leaves_;  // working tensors with requires_grad, in the layout's order
   std::vector<int64_t> offsets_;    // where each leaf is in the flat buffer

@@ -7,19 +7,24 @@
 // come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
 // "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
 //
+// `next_logits` computes the same for positions that follow others, whose keys and values are kept
+// (model/key_value_cache.h).
+//
 // A pair goes from layer to layer in place of the residual stream x: `delta` is the newest summand
 // of x, `residual` the sum of the summands before it (none before the first layer), and
 // lm.add_rms_norm returns their sum and the norm of the sum. With activation checkpointing, where
 // the sum is what is kept, model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
 // The suffixes of names are shapes: B batch, T length, D hidden, H query heads, K key/value heads,
-// E head size, C = (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary; P rows of angles, T of
-// them or, where the rows of the batch have segments, B x T.
+// E head size, C = (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary, S positions that a
+// cache has room for; P rows of angles, T of them or, where the rows of the batch have segments or
+// positions of their own, B x T.
 #pragma once
 
 namespace lmtrain {
 
-inline constexpr const char* kLlamaSource = R"(
+// An exported module has these (model/torchscript.h), as a model in training does.
+inline constexpr const char* kLlamaLogitsSource = R"(
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
     qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
@@ -28,6 +33,11 @@ def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: T
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])
+
+def after_attention(a_BTD: Tensor, x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tuple[Tensor, Tensor]:
+    h_BTD, normed_BTD = lm.add_rms_norm(a_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
+    m_BTD = mlp(normed_BTD, layer)
+    return m_BTD, h_BTD
 
 # The block of the paper:
 #     a = attention(rms_norm(x))
@@ -38,23 +48,10 @@ def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
 def decoder_layer(delta_BTD: Tensor, residual_BTD: Optional[Tensor], layer: Dict[str, Tensor], cos_PR: Tensor,
                   sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, layer["input_layernorm"], rms_norm_eps)
-    a_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments)
-    h_BTD, normed_BTD = lm.add_rms_norm(a_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
-    m_BTD = mlp(normed_BTD, layer)
-    return m_BTD, h_BTD
-
-def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
-                segments: Optional[Tensor]) -> Tensor:
-    delta_BTD, residual_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
-    return residual_BTD + delta_BTD
+    return after_attention(attention(normed_BTD, layer, cos_PR, sin_PR, segments), x_BTD, layer)
 
 def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.embedding(ids_BT, weights["embed_tokens"])
-
-def head_loss(delta_BTD: Tensor, residual_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
-              weights: Dict[str, Tensor]) -> Tensor:
-    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
-    return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
 
 def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
             sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Optional[Tensor]]:
@@ -69,6 +66,38 @@ def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
     delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return lm.linear(normed_BTD, weights["lm_head"])
+)";
+
+// This follows kLlamaLogitsSource: the loss, logits with a cache, and logits in two parts.
+inline constexpr const char* kLlamaTrainingSource = R"(
+def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
+                segments: Optional[Tensor]) -> Tensor:
+    delta_BTD, residual_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
+    return residual_BTD + delta_BTD
+
+def head_loss(delta_BTD: Tensor, residual_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
+              weights: Dict[str, Tensor]) -> Tensor:
+    x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
+    return lm.linear_cross_entropy(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale, z_loss)
+
+def cached_attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor, keys_BKSE: Tensor,
+                     values_BKSE: Tensor, positions_B: Optional[Tensor], mask: Optional[Tensor]) -> Tensor:
+    qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
+    y_BTA = lm.cached_rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, keys_BKSE,
+                                     values_BKSE, positions_B, mask)
+    return hidden_linear(y_BTA, layer["o_proj"])
+
+def next_logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
+                sin_PR: Tensor, keys: List[Tensor], values: List[Tensor], positions_B: Optional[Tensor],
+                mask: Optional[Tensor]) -> Tensor:
+    delta_BTD = embed(ids_BT, weights)
+    residual_BTD: Optional[Tensor] = None
+    for i in range(num_hidden_layers):
+        x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, layers[i]["input_layernorm"], rms_norm_eps)
+        a_BTD = cached_attention(normed_BTD, layers[i], cos_PR, sin_PR, keys[i], values[i], positions_B, mask)
+        delta_BTD, residual_BTD = after_attention(a_BTD, x_BTD, layers[i])
+    h_BTD, last_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
+    return lm.linear(last_BTD[:, -1], weights["lm_head"])
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
          cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:

@@ -72,6 +72,19 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                     const std::optional<at::Tensor>& segments);
 
+// Returns rope_attention of positions that follow others, for inference, and keeps their rotated
+// keys and their values in keys_BKSE and values_BKSE: qkv_BTC -> y_BTA. It records no gradient.
+// Without `positions` the rows begin: their T positions are kept at 0 .. T-1, and y has the bits of
+// rope_attention. With positions_B, int64, T is 1: row b is at positions_B[b], where it is kept,
+// and attends to the positions up to its own; cos and sin have a row of angles for each row.
+// `mask`, bool [B, 1, 1, S], is then true at these positions; without it each row attends to all S
+// of them. Where the mask is false keys and values must be finite.
+at::Tensor cached_rope_attention(const at::Tensor& qkv, const at::Tensor& cos,
+                                 const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
+                                 const at::Tensor& keys, const at::Tensor& values,
+                                 const std::optional<at::Tensor>& positions,
+                                 const std::optional<at::Tensor>& mask);
+
 // Returns SwiGLU (Shazeer, 2002.05202), silu(gate) * up, of the last dimension's halves [gate |
 // up].
 at::Tensor swiglu(const at::Tensor& gate_up);

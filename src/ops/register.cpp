@@ -11,6 +11,9 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, Tensor? "
       "segments) -> Tensor");
+  library.def(
+      "cached_rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, "
+      "Tensor(a!) keys, Tensor(b!) values, Tensor? positions, Tensor? mask) -> Tensor");
   library.def("swiglu_linear(Tensor gate_up, Tensor weight) -> Tensor");
   library.def("swiglu_fp8_linear(Tensor gate_up, Tensor weight) -> Tensor");
   library.def(
@@ -25,6 +28,7 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("linear", &lmtrain::linear);
   library.impl("fp8_linear", &lmtrain::fp8_linear);
   library.impl("rope_attention", &lmtrain::rope_attention);
+  library.impl("cached_rope_attention", &lmtrain::cached_rope_attention);
   library.impl("swiglu_linear", &lmtrain::swiglu_linear);
   library.impl("swiglu_fp8_linear", &lmtrain::swiglu_fp8_linear);
   library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);

@@ -83,7 +83,7 @@ std::string Recorder::finished_before(const TrainingState& state, const std::str
 }
 
 std::string Recorder::put_metrics_aside() const {
-  const std::string left_behind = lmtrain::put_metrics_aside(run_);
+  std::string left_behind = lmtrain::put_metrics_aside(run_);
   if (!left_behind.empty()) log_warning(left_behind);
   return left_behind;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -144,6 +145,58 @@ TEST(TensorFiles, DamagedShardIsNamed) {
   write_sharded(folder);
   append_file(folder / "2.safetensors", "x", false);
   expect_refused(folder.path(), ErrorKind::kData, {"2.safetensors"});
+}
+
+using Json = nlohmann::json;
+
+// Tensors "a", "b" ... of so many bytes each.
+std::vector<TensorToWrite> tensors(const std::vector<int64_t>& bytes) {
+  std::vector<TensorToWrite> all;
+  for (const int64_t size : bytes)
+    all.push_back({std::string(1, static_cast<char>('a' + all.size())),
+                   DType::kBF16,
+                   {size / 2, 1},
+                   nullptr});
+  return all;
+}
+
+// The names of the tensors of each file.
+std::vector<std::string> division(const std::vector<int64_t>& bytes, uint64_t limit) {
+  std::vector<std::string> files;
+  for (const TensorShard& file : divide_tensors(tensors(bytes), limit).files) {
+    files.emplace_back();
+    for (const TensorToWrite& tensor : file.tensors) files.back() += tensor.name;
+  }
+  return files;
+}
+using Files = std::vector<std::string>;
+
+TEST(DivideTensors, AFileHoldsWhatTheLimitAllows) {
+  EXPECT_EQ(division({4, 6, 10}, 20), (Files{"abc"}));
+  EXPECT_EQ(division({4, 6, 10}, 19), (Files{"ab", "c"}));
+  EXPECT_EQ(division({4, 6, 10}, 10), (Files{"ab", "c"}));
+  EXPECT_EQ(division({4, 6, 10}, 9), (Files{"a", "b", "c"}));
+  // A tensor beyond the limit is a file of its own, and no file is empty.
+  EXPECT_EQ(division({40, 2, 2, 40, 2}, 5), (Files{"a", "bc", "d", "e"}));
+  EXPECT_EQ(division({40}, 1), (Files{"a"}));
+}
+
+TEST(DivideTensors, OneFileHasNoIndex) {
+  const TensorShards shards = divide_tensors(tensors({4, 6}), 10);
+  EXPECT_EQ(shards.files[0].file, kModelFile);
+  EXPECT_EQ(shards.index, "");
+}
+
+TEST(DivideTensors, TheIndexIsThatOfTransformers) {
+  const TensorShards shards = divide_tensors(tensors({4, 6, 10}), 10);
+  EXPECT_EQ(shards.files[0].file, "model-00001-of-00002.safetensors");
+  EXPECT_EQ(shards.files[1].file, "model-00002-of-00002.safetensors");
+  EXPECT_EQ(Json::parse(shards.index),
+            (Json{{"metadata", {{"total_size", 20}, {"total_parameters", 10}}},
+                  {"weight_map",
+                   {{"a", "model-00001-of-00002.safetensors"},
+                    {"b", "model-00001-of-00002.safetensors"},
+                    {"c", "model-00002-of-00002.safetensors"}}}}));
 }
 
 }  // namespace

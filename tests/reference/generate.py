@@ -573,6 +573,44 @@ def make_eval():
     write_json(os.path.join(folder, "golden.json"), golden)
 
 
+# ------------------------------------------------------------------------------------------------------------------
+# continuations/
+
+
+def continue_prompt(model, prompt, **options):
+    """The tokens of transformers' generate, and how near the second likeliest token ever came."""
+    output = model.generate(
+        torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+        max_new_tokens=200, use_cache=True, return_dict_in_generate=True, output_scores=True, **options,
+    )
+    best = torch.stack(output.scores)[:, 0].topk(2).values
+    return output.sequences[0, len(prompt) :].tolist(), (best[:, 0] - best[:, 1]).min().item()
+
+
+def make_continuations():
+    folder = fresh_folder("continuations")
+    penalty, positions, margin = 1.2, 256, 2e-5
+    for name in ("gqa_untied", "rope_llama3"):
+        model = LlamaForCausalLM.from_pretrained(os.path.join(HERE, "llama", name), max_position_embeddings=positions)
+        model.generation_config.eos_token_id = None  # 200 tokens, whatever they are
+        model.generation_config.pad_token_id = 0
+        generator = torch.Generator().manual_seed(77)
+        prompts = []
+        while len(prompts) < 20:
+            length = 1 + 2 * len(prompts)
+            prompt = torch.randint(0, model.config.vocab_size, (length,), generator=generator).tolist()
+            greedy, gap = continue_prompt(model, prompt)
+            penalized, penalized_gap = continue_prompt(model, prompt, repetition_penalty=penalty)
+            # What rounding may decide is no reference.
+            if min(gap, penalized_gap) >= margin:
+                prompts.append({"prompt": prompt, "greedy": greedy, "penalized": penalized})
+        golden = {"versions": VERSIONS, "max_position_embeddings": positions, "repetition_penalty": penalty}
+        with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8", newline="\n") as file:
+            lines = ",\n  ".join(json.dumps(entry) for entry in prompts)
+            file.write(json.dumps(golden)[:-1] + ',\n "prompts": [\n  ' + lines + "\n ]}\n")
+        print(f"continuations {name}: {len(prompts)} prompts")
+
+
 PARTS = {
     "llama": make_llama,
     "adamw": make_adamw,
@@ -580,6 +618,7 @@ PARTS = {
     "lr": make_lr,
     "tokenizer": make_tokenizer,
     "eval": make_eval,
+    "continuations": make_continuations,
 }
 
 

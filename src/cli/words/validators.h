@@ -55,6 +55,11 @@ inline CLI::Validator number_from_zero() {
     return std::isfinite(number_of(text)) && number_of(text) >= 0;
   });
 }
+inline CLI::Validator number_above_zero() {
+  return allowed("a number above 0", [](const std::string& text) {
+    return std::isfinite(number_of(text)) && number_of(text) > 0;
+  });
+}
 inline CLI::Validator fraction() {
   return allowed("a number from 0 to 1", [](const std::string& text) {
     return number_of(text) >= 0 && number_of(text) <= 1;

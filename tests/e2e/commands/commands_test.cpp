@@ -1,4 +1,4 @@
-// generate, prepare and config, and what the program says of itself.
+// prepare and config, and what the program says of itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,54 +10,6 @@ namespace lmtrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
-
-std::string generate(const Arguments& more) {
-  Arguments command = {"generate", reference().run.path(), "--prompt",
-                       "The ",     "--max-tokens",         "40"};
-  command.insert(command.end(), more.begin(), more.end());
-  const ProcessResult result = lmtrain(command);
-  EXPECT_EQ(result.exit_code, 0) << result;
-  return result.out;
-}
-
-TEST(Commands, GenerateIsAFunctionOfItsSeed) {
-  const std::string text = generate({"--seed", "1"});
-  EXPECT_TRUE(text.starts_with("The ")) << text;
-  EXPECT_GT(text.size(), 8U);
-  EXPECT_EQ(generate({"--seed", "1"}), text);
-  EXPECT_NE(generate({"--seed", "2"}), text);
-  // Greedy needs no seed; nor does the smallest nucleus.
-  const std::string greedy = generate({"--temperature", "0", "--seed", "1"});
-  EXPECT_EQ(generate({"--temperature", "0", "--seed", "2"}), greedy);
-  EXPECT_EQ(generate({"--top-p", "0", "--seed", "3"}), greedy);
-}
-
-TEST(Commands, GenerateTakesOddPrompts) {
-  const std::string model = reference().run.path();
-  const std::string lengthy(3000, 'x');  // far longer than the model's rows
-  for (const std::string& prompt : {std::string(), lengthy, std::string("\xFF\xFE no text"),
-                                    std::string("κόσμε \U0001F600\n\t")}) {
-    const ProcessResult result =
-        lmtrain({"generate", model, "--prompt", prompt, "--max-tokens", "5"});
-    EXPECT_EQ(result.exit_code, 0) << result;
-    EXPECT_TRUE(result.out.starts_with(prompt)) << result;
-  }
-  const ProcessResult nothing =
-      lmtrain({"generate", model, "--prompt", "only this", "--max-tokens", "0"});
-  EXPECT_EQ(nothing.out, "only this\n") << nothing;
-}
-
-TEST(Commands, GenerateFromEveryTarget) {
-  for (const std::string& target :
-       {reference().run.newest_checkpoint().string(),
-        std::string(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf"),
-        std::string(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf_sharded")}) {
-    const ProcessResult result =
-        lmtrain({"generate", target, "--prompt", "a", "--max-tokens", "3"});
-    EXPECT_EQ(result.exit_code, 0) << result;
-  }
-}
 
 TEST(Commands, PrepareIsReusedByTrain) {
   const Workspace workspace;

@@ -1,0 +1,57 @@
+#include "base/files/unpublished.h"
+
+#include <unistd.h>
+
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Throws where what is written could not be moved to `target`.
+void require_free(const fs::path& target) {
+  const FileKind kind = examine(target).kind;
+  if (kind == FileKind::kMissing) return;
+  if (kind == FileKind::kFolder && list_folder(target).empty()) return;
+  throw Error(
+      ErrorKind::kUsage,
+      str(target.string(),
+          kind == FileKind::kFolder ? " is a folder that is not empty" : " is there already",
+          "; nothing is overwritten: give another path, or remove it first"));
+}
+
+// The path without a slash at its end, which names the same.
+fs::path without_slash(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+}  // namespace
+
+Unpublished::Unpublished(const fs::path& target) : target_(without_slash(target)) {
+  require_free(target_);
+  const fs::path folder = target_.parent_path();
+  lmtrain::create_directories(folder);
+  const std::string name = str(".", target_.filename().string(), ".tmp-", ::getpid());
+  path_ = folder / name;
+  for (int i = 1; is_there(path_); ++i) path_ = folder / str(name, "-", i);
+}
+
+Unpublished::~Unpublished() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void Unpublished::publish() {
+  require_free(target_);
+  if (is_folder(path_)) sync_directory(path_);
+  publish_rename(path_, target_);
+}
+
+}  // namespace lmtrain

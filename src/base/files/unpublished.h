@@ -1,0 +1,31 @@
+// An Unpublished is a file or folder that is being written under a temporary name beside the path
+// where it is to appear. publish() moves it there; without that it is removed with the object, and
+// nothing appears. A process that is killed leaves a hidden file or folder whose name begins with
+// that of the path.
+#pragma once
+
+#include <filesystem>
+
+namespace lmtrain {
+
+class Unpublished {
+ public:
+  // Creates the folders above `target`, if they are missing. Throws Error(kUsage) when a file, or a
+  // folder with something in it, is at `target`; Error(kIo).
+  explicit Unpublished(const std::filesystem::path& target);
+  ~Unpublished();
+  Unpublished(const Unpublished&) = delete;
+  Unpublished& operator=(const Unpublished&) = delete;
+
+  // Nothing is at this path before it is created by the caller.
+  const std::filesystem::path& path() const { return path_; }
+  // Renames path() to the target and syncs the folder above. The files must be synced. Throws
+  // Error(kUsage) when something has appeared at the target meanwhile; Error(kIo).
+  void publish();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+};
+
+}  // namespace lmtrain

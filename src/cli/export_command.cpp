@@ -1,0 +1,78 @@
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/words/validators.h"
+#include "config/units.h"
+#include "tools/export_model.h"
+
+namespace lmtrain {
+namespace {
+
+struct ExportArguments {
+  std::string target;
+  std::string format;
+  std::string to;
+  std::string dtype = "fp32";
+  std::optional<std::string> shard_size;
+};
+
+DType dtype_named(const std::string& name) {
+  return name == "bf16" ? DType::kBF16 : name == "fp16" ? DType::kF16 : DType::kF32;
+}
+
+int export_model(const ExportArguments& options) {
+  const bool is_torchscript = options.format == "torchscript";
+  if (is_torchscript && options.shard_size) {
+    throw Error(ErrorKind::kUsage, "--shard-size goes with --format hf; torchscript is one file");
+  }
+  const DType dtype = dtype_named(options.dtype);
+  const uint64_t shard_bytes = options.shard_size
+                                   ? static_cast<uint64_t>(parse_bytes(*options.shard_size).value())
+                                   : kDefaultShardBytes;
+  with_located_model(options.target, [&](const ModelLocation& location) {
+    const ModelExport done = is_torchscript ? export_torchscript(location, options.to, dtype)
+                                            : export_hf(location, options.to, dtype, shard_bytes);
+    std::cout << "model    " << location.folder.string() << "\nwritten  " << options.to << ": "
+              << format_count(static_cast<double>(done.parameters)) << " parameters in "
+              << options.dtype << ", " << format_bytes(done.bytes) << " in "
+              << counted(static_cast<int64_t>(done.files), "file") << std::endl;
+    return done;
+  });
+  return 0;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "export", "Write a model for Hugging Face transformers, or as a TorchScript file");
+  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
+      ->required();
+  command->add_option("--format", options->format, "hf or torchscript")
+      ->required()
+      ->check(allowed("hf or torchscript", [](const std::string& text) {
+        return text == "hf" || text == "torchscript";
+      }));
+  command->add_option("--to", options->to, "The folder or file to write; nothing may be there")
+      ->type_name("PATH")
+      ->required();
+  command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16")
+      ->check(allowed("fp32, bf16 or fp16",
+                      [](const std::string& text) {
+                        return text == "fp32" || text == "bf16" || text == "fp16";
+                      }))
+      ->capture_default_str();
+  command
+      ->add_option("--shard-size", options->shard_size,
+                   "Bytes of weights in a file of a folder at most (default: 5GB)")
+      ->type_name("BYTES")
+      ->check(bytes_above_zero());
+  command->callback([options, &action] { action = [options] { return export_model(*options); }; });
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,50 @@
+// A KeyValueCache keeps the rotated keys and the values of the positions that rows have been
+// through, layer by layer, so that the next position of a row needs no other computed again.
+//
+// Its memory grows with the longest row, by doubling, up to the longest that the model takes: 2 x
+// layers x rows x key/value heads x positions x head size elements. Not thread-safe.
+#pragma once
+
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lmtrain {
+
+struct KeyValueSizes {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_size = 0;
+  int64_t max_length = 0;  // positions of a row at most
+};
+
+class KeyValueCache {
+ public:
+  // Holds `rows` empty rows. `options` give dtype and device.
+  KeyValueCache(const KeyValueSizes& sizes, int64_t rows, const at::TensorOptions& options);
+
+  int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
+  // Returns how many positions of a row are kept.
+  int64_t length(int64_t row) const { return lengths_[static_cast<size_t>(row)]; }
+  void set_length(int64_t row, int64_t length) { lengths_[static_cast<size_t>(row)] = length; }
+  // Makes room for `length` positions of every row, and keeps what is there. Throws
+  // Error(kInternal) above max_length.
+  void reserve(int64_t length);
+  // Makes row `to` a copy of row `from`.
+  void copy_row(int64_t from, int64_t to);
+
+  // These return views of all layers: `count` rows from `first`, and their positions below
+  // `length`, [count, K, length, E]. What is not kept of them is finite.
+  c10::List<at::Tensor> keys(int64_t first, int64_t count, int64_t length) const;
+  c10::List<at::Tensor> values(int64_t first, int64_t count, int64_t length) const;
+
+ private:
+  KeyValueSizes sizes_;
+  std::vector<at::Tensor> keys_, values_;  // of each layer, [rows, K, capacity, E]
+  std::vector<int64_t> lengths_;
+  int64_t capacity_ = 0;
+};
+
+}  // namespace lmtrain

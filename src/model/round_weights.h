@@ -1,0 +1,21 @@
+// Rounds fp32 weights to a type of 16 bits, exactly: to the nearest, and to even where two are as
+// near, subnormal numbers too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "formats/safetensors.h"
+
+namespace lmtrain {
+
+// Returns the libtorch type of kF32, kBF16 and kF16.
+at::ScalarType weight_type(DType dtype);
+
+// Returns `values`, contiguous fp32 in host memory, in `dtype`, kF32, kBF16 or kF16; in kF32 the
+// same tensor. Throws Error(kNumeric) that names `tensor` for a number that is finite and beyond
+// the largest of `dtype`.
+at::Tensor rounded_weights(const at::Tensor& values, DType dtype, const std::string& tensor);
+
+}  // namespace lmtrain

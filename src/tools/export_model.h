@@ -1,0 +1,39 @@
+// Exports a model for other programs: as a folder of Hugging Face transformers, or as a TorchScript
+// file.
+//
+// Both are written under a temporary name and published at `to` when they are whole. Nothing is at
+// `to` after an error: Error(kUsage) where something is there already; the errors of load_weights
+// (model/hf_folder.h) and rounded_weights (model/round_weights.h); Error(kIo); StopRequested on a
+// signal.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "checkpoint/model_location.h"
+#include "formats/safetensors.h"
+
+namespace lmtrain {
+
+struct ModelExport {
+  int64_t parameters = 0;
+  size_t files = 0;    // with weights
+  uint64_t bytes = 0;  // of the weights
+};
+
+// The limit of transformers 4 on the bytes of a file's tensors.
+inline constexpr uint64_t kDefaultShardBytes = 5'000'000'000;
+
+// Writes a folder that transformers opens as it is, and that eval, generate and init_from read:
+// config.json, the weights as model/write_weights.h says, and of what the model's own folder holds
+// generation_config.json and the tokenizer's files. config.json is the model's own, with the dtype
+// of the export: kF32, kBF16 or kF16. A note says where the model has no tokenizer. `to` must be
+// missing or an empty folder.
+ModelExport export_hf(const ModelLocation& location, const std::filesystem::path& to, DType dtype,
+                      uint64_t shard_bytes);
+
+// Writes a TorchScript file as model/torchscript.h says. `to` must be missing.
+ModelExport export_torchscript(const ModelLocation& location, const std::filesystem::path& to,
+                               DType dtype);
+
+}  // namespace lmtrain

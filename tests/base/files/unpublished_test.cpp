@@ -1,0 +1,78 @@
+#include "base/files/unpublished.h"
+
+#include <gtest/gtest.h>
+
+#include "base/files/examine.h"
+#include "base/support.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using testing::replace_file;
+using testing::TemporaryFolder;
+
+TEST(Unpublished, AppearsWhole) {
+  const TemporaryFolder folder;
+  const fs::path target = folder / "above/and/name";
+  {
+    Unpublished unpublished(target);
+    fs::create_directory(unpublished.path());
+    replace_file(unpublished.path() / "file", "text");
+    EXPECT_FALSE(is_there(target));
+    EXPECT_EQ(unpublished.path().parent_path(), target.parent_path());
+    EXPECT_TRUE(unpublished.path().filename().string().starts_with(".name.tmp-"));
+    unpublished.publish();
+  }
+  EXPECT_EQ(read_file(target / "file"), "text");
+  EXPECT_EQ(list_folder(target.parent_path()), std::vector<std::string>{"name"});
+}
+
+TEST(Unpublished, LeavesNothingWhereItIsNotPublished) {
+  const TemporaryFolder folder;
+  for (const bool is_folder : {true, false}) {
+    const Unpublished unpublished(folder / "name");
+    const Unpublished another(folder / "name");
+    if (is_folder) {
+      fs::create_directory(unpublished.path());
+      replace_file(unpublished.path() / "file", "text");
+      // Two of one process do not meet.
+      EXPECT_NE(Unpublished(folder / "name").path(), unpublished.path());
+    } else {
+      replace_file(unpublished.path(), "text");
+    }
+  }
+  EXPECT_EQ(list_folder(folder.path()), std::vector<std::string>{});
+}
+
+TEST(Unpublished, TakesTheEmptyFolderThatIsThere) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "name");
+  Unpublished unpublished(folder / "name/");  // a slash at the end names the same
+  fs::create_directory(unpublished.path());
+  replace_file(unpublished.path() / "file", "text");
+  unpublished.publish();
+  EXPECT_EQ(read_file(folder / "name/file"), "text");
+}
+
+TEST(Unpublished, OverwritesNothing) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "full");
+  replace_file(folder / "full/file", "mine");
+  const auto problem = [&](const std::string& name) {
+    return error_of(ErrorKind::kUsage, [&] { Unpublished{folder / name}; });
+  };
+  EXPECT_NE(problem("full").find("full is a folder that is not empty"), std::string::npos);
+  EXPECT_NE(problem("full/file").find("is there already"), std::string::npos);
+  // Nor what has appeared meanwhile.
+  Unpublished late(folder / "late");
+  replace_file(late.path(), "ours");
+  replace_file(folder / "late", "theirs");
+  EXPECT_NE(error_of(ErrorKind::kUsage, [&] { late.publish(); }), "");
+  EXPECT_EQ(read_file(folder / "late"), "theirs");
+  EXPECT_EQ(read_file(folder / "full/file"), "mine");
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,162 @@
+// export: a model as a folder that transformers opens, read again by every command that reads one.
+#include <gtest/gtest.h>
+
+#include "base/files/examine.h"
+#include "e2e/references.h"
+#include "formats/tensor_files.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+const std::string kHf = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
+const std::string kSharded = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf_sharded";
+
+ProcessResult export_hf(const std::string& target, const fs::path& to, const Arguments& more = {}) {
+  Arguments command = {"export", target, "--format", "hf", "--to", to.string()};
+  command.insert(command.end(), more.begin(), more.end());
+  return lmtrain(command);
+}
+
+void expect_exported(const std::string& target, const fs::path& to, const Arguments& more = {}) {
+  const ProcessResult result = export_hf(target, to, more);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find(to.string()), std::string::npos) << result;
+}
+
+// Its keys are sorted, whatever their order in the file.
+nlohmann::json config_of(const fs::path& folder) {
+  return nlohmann::json::parse(read_text(folder / "config.json"));
+}
+
+// Every tensor with its shape and bytes.
+std::map<std::string, std::string> tensors(const fs::path& folder) {
+  std::map<std::string, std::string> all;
+  const TensorFiles files(folder);
+  for (const auto& [name, view] : files.tensors())
+    all[name] = std::string(dtype_name(view.dtype)) + " " + std::string(view.bytes);
+  return all;
+}
+
+std::string loss(const std::string& target) {
+  const ProcessResult result = lmtrain({"eval", target, "--data", "data/sample", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  return Json::parse(result.out)["loss"].dump();
+}
+
+TEST(Export, ARunIsAFolderOfTransformers) {
+  const Workspace workspace;
+  const fs::path checkpoint = reference().run.newest_checkpoint();
+  const fs::path out = workspace / "new/exported";
+  expect_exported(reference().run.path(), out);
+  EXPECT_EQ(list_folder(out),
+            (Arguments{"config.json", "generation_config.json", "model.safetensors",
+                       "tokenizer.model", "tokenizer_config.json"}));
+  for (const std::string& name : list_folder(out)) {
+    if (name == "config.json") continue;
+    EXPECT_EQ(read_text(out / name), read_text(checkpoint / name)) << name;
+  }
+  const nlohmann::json before = config_of(checkpoint);
+  for (const auto& [key, value] : before.items()) EXPECT_EQ(config_of(out)[key], value) << key;
+  EXPECT_EQ(loss(out.string()), loss(reference().run.path()));
+  // A checkpoint of the run gives the same.
+  expect_exported(checkpoint.string(), workspace / "again");
+  EXPECT_EQ(contents(workspace / "again"), contents(out));
+}
+
+TEST(Export, SixteenBitsAndShardsAreReadByEveryCommand) {
+  const Workspace workspace;
+  for (const char* dtype : {"bf16", "fp16"}) {
+    const fs::path out = workspace / dtype;
+    expect_exported(reference().run.path(), out, {"--dtype", dtype, "--shard-size", "20KB"});
+    EXPECT_TRUE(is_there(out / "model.safetensors.index.json"));
+    EXPECT_FALSE(is_there(out / "model.safetensors"));
+    EXPECT_GT(list_folder(out).size(), 7U);
+    const std::string name = std::string(dtype) == "bf16" ? "bfloat16" : "float16";
+    EXPECT_EQ(config_of(out)["dtype"], name);
+    EXPECT_EQ(config_of(out)["torch_dtype"], name);
+
+    const double before = std::stod(loss(reference().run.path()));
+    EXPECT_NEAR(std::stod(loss(out.string())), before, 1e-2);
+    EXPECT_EQ(lmtrain({"generate", out.string(), "--prompt", "a", "--max-tokens", "3"}).exit_code,
+              0);
+    const ProcessResult trained = lmtrain({"train",
+                                           workspace.config({{"init_from", out.string()},
+                                                             {"model", nullptr},
+                                                             {"tokenizer", nullptr},
+                                                             {"train", {{"steps", 2}}}}),
+                                           "--run-dir", (workspace / (name + "-run")).string()});
+    EXPECT_EQ(trained.exit_code, 0) << trained;
+
+    // Exported once more in fp32 and back, each number is as it was.
+    expect_exported(out.string(), workspace / (name + "-wide"));
+    expect_exported((workspace / (name + "-wide")).string(), workspace / (name + "-again"),
+                    {"--dtype", dtype});
+    EXPECT_EQ(tensors(workspace / (name + "-again")), tensors(out));
+  }
+}
+
+TEST(Export, AFolderOfTransformersKeepsItsWeightsAndSettings) {
+  const Workspace workspace;
+  expect_exported(kHf, workspace / "fp32");
+  EXPECT_EQ(tensors(workspace / "fp32"), tensors(kHf));
+  EXPECT_EQ(read_text(workspace / "fp32/tokenizer.model"),
+            read_text(fs::path(kHf) / "tokenizer.model"));
+  expect_exported(kSharded, workspace / "bf16", {"--dtype", "bf16"});
+  EXPECT_EQ(tensors(workspace / "bf16"), tensors(kSharded));
+  nlohmann::json before = config_of(kHf), after = config_of(workspace / "fp32");
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    before.erase(key);
+    after.erase(key);
+  }
+  for (const auto& [key, value] : before.items()) EXPECT_EQ(after[key], value) << key;
+}
+
+// What the file computes is tested in tests/model/torchscript_test.cpp.
+TEST(Export, TorchScriptIsOneFile) {
+  const Workspace workspace;
+  const std::string to = (workspace / "model.pt").string();
+  const Arguments command = {"export", kHf, "--format", "torchscript", "--to", to};
+  const ProcessResult result = lmtrain(command);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(list_folder(workspace / ""), Arguments{"model.pt"});
+  EXPECT_EQ(read_text(to).substr(0, 2), "PK");
+  const ProcessResult again = lmtrain(command);
+  EXPECT_EQ(again.exit_code, 2) << again;
+  EXPECT_NE(again.err.find("model.pt is there already"), std::string::npos) << again;
+  const ProcessResult shards = lmtrain({"export", kHf, "--format", "torchscript", "--to",
+                                        (workspace / "b.pt").string(), "--shard-size", "1GB"});
+  EXPECT_EQ(shards.exit_code, 2) << shards;
+}
+
+TEST(Export, RefusesWhatItCannotWriteAndLeavesNothing) {
+  const Workspace workspace;
+  workspace.write("full/file", "mine");
+  struct Refusal {
+    fs::path to;
+    Arguments more;
+    int exit_code;
+    std::string part;
+  };
+  for (const Refusal& refusal :
+       std::vector<Refusal>{{workspace / "full", {}, 2, "is a folder that is not empty"},
+                            {workspace / "full/file", {}, 2, "is there already"},
+                            {workspace / "full/file/below", {}, 5, "full/file"},
+                            {workspace / "out", {"--dtype", "int8"}, 2, "give fp32, bf16 or fp16"},
+                            {workspace / "out", {"--format", "gguf"}, 2, "--format"},
+                            {workspace / "out", {"--shard-size", "0"}, 2, "give bytes above 0"}}) {
+    const ProcessResult result = export_hf(kHf, refusal.to, refusal.more);
+    EXPECT_EQ(result.exit_code, refusal.exit_code) << result;
+    EXPECT_NE(result.err.find(refusal.part), std::string::npos) << result;
+  }
+  const ProcessResult missing = export_hf("no/such/run", workspace / "out");
+  EXPECT_EQ(missing.exit_code, 2) << missing;
+  EXPECT_EQ(contents(workspace / "full"), (std::map<std::string, std::string>{{"file", "mine"}}));
+  for (const std::string& name : list_folder(workspace / "")) EXPECT_EQ(name, "full");
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
