@@ -68,7 +68,8 @@ TEST(Commands, VersionAndHelp) {
   }
   const ProcessResult help = lmtrain({"--help"});
   EXPECT_EQ(help.exit_code, 0) << help;
-  for (const char* command : {"train", "resume", "eval", "generate", "prepare", "config"}) {
+  for (const char* command :
+       {"train", "resume", "eval", "generate", "prepare", "report", "config"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << help;
     const ProcessResult of_command = lmtrain({command, "--help"});
     EXPECT_EQ(of_command.exit_code, 0) << of_command;
