@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-const std::string kHf = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
+const std::string kHfModel = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
 const std::string kSharded = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf_sharded";
 
 ProcessResult export_hf(const std::string& target, const fs::path& to, const Arguments& more = {}) {
@@ -101,13 +101,13 @@ TEST(Export, SixteenBitsAndShardsAreReadByEveryCommand) {
 
 TEST(Export, AFolderOfTransformersKeepsItsWeightsAndSettings) {
   const Workspace workspace;
-  expect_exported(kHf, workspace / "fp32");
-  EXPECT_EQ(tensors(workspace / "fp32"), tensors(kHf));
+  expect_exported(kHfModel, workspace / "fp32");
+  EXPECT_EQ(tensors(workspace / "fp32"), tensors(kHfModel));
   EXPECT_EQ(read_text(workspace / "fp32/tokenizer.model"),
-            read_text(fs::path(kHf) / "tokenizer.model"));
+            read_text(fs::path(kHfModel) / "tokenizer.model"));
   expect_exported(kSharded, workspace / "bf16", {"--dtype", "bf16"});
   EXPECT_EQ(tensors(workspace / "bf16"), tensors(kSharded));
-  nlohmann::json before = config_of(kHf), after = config_of(workspace / "fp32");
+  nlohmann::json before = config_of(kHfModel), after = config_of(workspace / "fp32");
   for (const char* key : {"dtype", "torch_dtype"}) {
     before.erase(key);
     after.erase(key);
@@ -119,7 +119,7 @@ TEST(Export, AFolderOfTransformersKeepsItsWeightsAndSettings) {
 TEST(Export, TorchScriptIsOneFile) {
   const Workspace workspace;
   const std::string to = (workspace / "model.pt").string();
-  const Arguments command = {"export", kHf, "--format", "torchscript", "--to", to};
+  const Arguments command = {"export", kHfModel, "--format", "torchscript", "--to", to};
   const ProcessResult result = lmtrain(command);
   EXPECT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(list_folder(workspace / ""), Arguments{"model.pt"});
@@ -127,7 +127,7 @@ TEST(Export, TorchScriptIsOneFile) {
   const ProcessResult again = lmtrain(command);
   EXPECT_EQ(again.exit_code, 2) << again;
   EXPECT_NE(again.err.find("model.pt is there already"), std::string::npos) << again;
-  const ProcessResult shards = lmtrain({"export", kHf, "--format", "torchscript", "--to",
+  const ProcessResult shards = lmtrain({"export", kHfModel, "--format", "torchscript", "--to",
                                         (workspace / "b.pt").string(), "--shard-size", "1GB"});
   EXPECT_EQ(shards.exit_code, 2) << shards;
 }
@@ -148,7 +148,7 @@ TEST(Export, RefusesWhatItCannotWriteAndLeavesNothing) {
                             {workspace / "out", {"--dtype", "int8"}, 2, "give fp32, bf16 or fp16"},
                             {workspace / "out", {"--format", "gguf"}, 2, "--format"},
                             {workspace / "out", {"--shard-size", "0"}, 2, "give bytes above 0"}}) {
-    const ProcessResult result = export_hf(kHf, refusal.to, refusal.more);
+    const ProcessResult result = export_hf(kHfModel, refusal.to, refusal.more);
     EXPECT_EQ(result.exit_code, refusal.exit_code) << result;
     EXPECT_NE(result.err.find(refusal.part), std::string::npos) << result;
   }
