@@ -198,6 +198,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
     result.matmul_rate = std::max(result.matmul_rate, rate);
   };
   std::vector<Batch> batches;
+  batches.reserve(lengths.size());
   for (const int64_t length : lengths)
     batches.push_back(random_batch(config, length, micro_rows(config, fit, length)));
   const auto micro_batches_of = [&](const Batch& batch) {
