@@ -59,8 +59,9 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
                                             int64_t eos_id, int64_t pad_id);
 
 // Returns the text of `config show`: the whole configuration as JSON. A comment after a value says
-// where it was given ("run.json:12", "--set optimizer.lr=3e-4") or that it comes from init_from, and
-// why a key has no effect, such as one of another optimizer. Values without a comment are defaults.
+// where it was given ("run.json:12", "--set optimizer.lr=3e-4") or that it comes from init_from,
+// and why a key has no effect, such as one of another optimizer. Values without a comment are
+// defaults.
 std::string show_config(const Config& config);
 
 }  // namespace lmtrain

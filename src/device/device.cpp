@@ -86,7 +86,7 @@ std::string gpu_name(const at::Device& device) {
         names.push_back(line.substr(line.find_first_not_of(" \t", 6)));
     }
   }
-  const auto index = static_cast<size_t>(device.index());
+  const auto index = static_cast<size_t>(+device.index());  // an int8_t
   // Without the files, or where CUDA_VISIBLE_DEVICES renumbers unlike GPUs, the index is all that
   // is sure.
   const bool all_alike =
@@ -133,7 +133,7 @@ at::Device resolve_device(const std::string& name) {
                                         "; set device to \"cpu\" or \"auto\""));
   }
   const at::Device device = name == "cuda" ? at::Device(at::kCUDA, 0) : at::Device(name);
-  const int64_t count = at::detail::getCUDAHooks().deviceCount();
+  const int64_t count = +at::detail::getCUDAHooks().deviceCount();
   if (device.index() >= count) {
     throw Error(ErrorKind::kConfig, str("device \"", name, "\" does not exist: this machine has ",
                                         count, " GPU(s), numbered from 0"));

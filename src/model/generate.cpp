@@ -11,7 +11,7 @@ namespace {
 
 using OnToken = std::function<bool(size_t prompt, int32_t token)>;
 
-// A prompt that is being continued, in the row of the cache that has its place in the list.
+// A prompt that is being continued. The cache's row i belongs to the list's row i.
 struct Row {
   size_t prompt;           // its index
   size_t prompt_length;    // tokens
@@ -66,9 +66,9 @@ class PromptBatch {
     Row row{index, prompt.size(), {}, {}};
     if (options_.repetition_penalty != 1) row.seen.insert(prompt.begin(), prompt.end());
     if (options_.max_tokens <= 0) return on_end(index, std::move(row.text));
-    const auto place = static_cast<int64_t>(rows_.size());
+    const auto row_index = static_cast<int64_t>(rows_.size());
     const at::Tensor ids = at::tensor(std::vector<int64_t>(prompt.begin(), prompt.end()));
-    const at::Tensor logits = model_.begin_row(ids.to(model_.device()), cache_, place);
+    const at::Tensor logits = model_.begin_row(ids.to(model_.device()), cache_, row_index);
     if (draw(row, on_host(logits))) return on_end(index, std::move(row.text));
     rows_.push_back(std::move(row));
   }
@@ -85,7 +85,7 @@ class PromptBatch {
       if (draw(rows_[i], logits_BV[static_cast<int64_t>(i)])) ended.push_back(i);
     }
     for (const size_t i : ended) on_end(rows_[i].prompt, std::move(rows_[i].text));
-    // The rows stay without gaps: the last one takes the place of one that has ended.
+    // The rows stay without gaps: the last one replaces one that has ended.
     for (auto i = ended.rbegin(); i != ended.rend(); ++i) {
       const size_t last = rows_.size() - 1;
       if (*i != last) {

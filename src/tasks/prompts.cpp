@@ -75,6 +75,7 @@ std::vector<size_t> answer_sizes(const Task& task, const std::vector<Ids>& promp
     suffix = std::min(suffix, common_suffix(prompts.front(), prompt));
   }
   std::vector<size_t> sizes;
+  sizes.reserve(prompts.size());
   for (const Ids& prompt : prompts) {
     sizes.push_back(task.type == TaskType::kSchema
                         ? std::max<size_t>(1, std::min(suffix, shortest - 1))

@@ -18,7 +18,7 @@ void add(ordered_json& json, const std::string& name, const Estimate& estimate) 
 }
 
 std::string as_text(const Estimate& estimate) {
-  const std::string value = printed("%.3f", estimate.value);
+  std::string value = printed("%.3f", estimate.value);
   if (std::isnan(estimate.standard_error)) return value;
   return str(value, " ± ", printed("%.3f", estimate.standard_error));
 }

@@ -46,7 +46,7 @@ void resolve_runtime(Config& config, const Processes& processes) {
   at::Device device = resolve_device(config.device);
   if (device.is_cuda() && !processes.is_only()) {
     // Slurm may show each process its own GPU alone, as number 0.
-    const int num_gpus = at::detail::getCUDAHooks().deviceCount();
+    const int num_gpus = +at::detail::getCUDAHooks().deviceCount();  // an int8_t
     device = resolve_device(str("cuda:", processes.local_rank() % num_gpus));
   }
   config.device = device.str();

@@ -128,7 +128,7 @@ std::string unknown_word(const CLI::App& app, const std::vector<std::string>& ar
     if (!is_option(word)) {
       if (command->get_subcommands(nullptr).empty()) {
         const std::string before = i > 0 ? arguments[i - 1] : "";
-        const std::string setting =
+        std::string setting =
             setting_without_option(*command, i > 1 ? arguments[i - 2] : "", before, word);
         if (!setting.empty()) return setting;
         continue;
