@@ -146,6 +146,7 @@ int evaluate_on_tasks(const EvalArguments& options) {
   std::vector<Task> tasks = read_tasks(options.tasks);  // before the model is loaded
   LoadedModel loaded = load_target(options);
   std::vector<AskedTask> asked;
+  asked.reserve(tasks.size());
   for (Task& task : tasks) asked.push_back(asked_task(text_of(loaded), std::move(task)));
   std::optional<std::vector<TaskResult>> results;
   {

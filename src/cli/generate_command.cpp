@@ -77,6 +77,7 @@ const char* name_of(GenerateEnd end) {
 void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   const std::vector<Prompt> prompts = read_prompts(options.prompts);
   std::vector<std::vector<int32_t>> ids;
+  ids.reserve(prompts.size());
   for (const Prompt& prompt : prompts) ids.push_back(ids_of(loaded, prompt.text, prompt.where));
   std::map<size_t, std::string> waiting;  // answers whose turn has not come
   size_t next = 0;

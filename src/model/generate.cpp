@@ -98,7 +98,7 @@ class PromptBatch {
 
  private:
   static at::Tensor on_host(const at::Tensor& logits) {
-    const at::Tensor host = logits.to(at::kFloat).cpu().contiguous();
+    at::Tensor host = logits.to(at::kFloat).cpu().contiguous();
     if (host.isfinite().all().item<bool>()) return host;
     throw Error(ErrorKind::kNumeric,
                 "the model's output is not finite: its weights are damaged or diverged");

@@ -12,6 +12,7 @@ namespace {
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
+  sizes.reserve(shape.size());
   for (const int64_t size : shape) sizes.push_back(std::to_string(size));
   return str("[", join(sizes, ", "), "]");
 }

@@ -180,7 +180,7 @@ at::Tensor Llama::extend_rows(const at::Tensor& ids, KeyValueCache& cache) {
                .unsqueeze(1)
                .unsqueeze(1);
   }
-  const at::Tensor logits_BV =
+  at::Tensor logits_BV =
       call("next_logits", {ids.unsqueeze(1), weights_, layers_, cos_.index_select(0, positions_B),
                            sin_.index_select(0, positions_B), cache.keys(0, rows, positions),
                            cache.values(0, rows, positions), positions_B, mask});

@@ -59,6 +59,7 @@ std::string forward_source(const std::vector<WorkingSpec>& specs, int64_t num_la
     }
   }
   std::vector<std::string> layer_texts;
+  layer_texts.reserve(layers.size());
   for (const auto& layer : layers) layer_texts.push_back(str("{", join(layer, ", "), "}"));
   return str(R"py(
 def forward(self, ids_BT: Tensor) -> Tensor:
