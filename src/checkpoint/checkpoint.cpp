@@ -10,6 +10,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/remove_checkpoint.h"
+#include "checkpoint/retention.h"
 #include "config/parse.h"
 #include "device/torch_headers.h"
 #include "formats/manifest.h"
@@ -36,17 +37,6 @@ uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
   uint64_t bytes = kSmallFilesOfCheckpoint + snapshot.master.nbytes();
   for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
   return bytes;
-}
-
-// Whether a checkpoint is to stay for ever. One whose state cannot be read is of no use.
-bool is_kept(const fs::path& folder) {
-  const fs::path file = folder / kStateFile;
-  try {
-    return is_there(file) && parse_state(read_file(file), file.string()).kept;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kCheckpoint && error.kind() != ErrorKind::kData) throw;
-    return false;
-  }
 }
 
 // All files of a checkpoint of the run with the id `run`, synced, the manifest last.
@@ -157,15 +147,7 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
   // in the way.
   remove_checkpoint(run, step);
   publish_rename(unfinished, published);
-  remove_old_checkpoints(run, step, keep);
-}
-
-void remove_old_checkpoints(const RunFolder& run, int64_t newest, int64_t keep) {
-  std::vector<int64_t> steps = run.checkpoint_steps();
-  std::erase_if(steps, [&](int64_t step) { return step > newest; });
-  for (size_t i = static_cast<size_t>(std::max<int64_t>(keep, 1)); i < steps.size(); ++i) {
-    if (!is_kept(run.checkpoint(steps[i]))) remove_checkpoint(run, steps[i]);
-  }
+  remove_old_checkpoints(run, snapshot.state, config);
 }
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {

@@ -51,17 +51,13 @@ at::Tensor host_copy(const at::Tensor& values);
 // the tokenizer's files.
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
-// Removes the older ones of the checkpoints up to step `newest`: the newest `keep` of them stay (at
-// least 1), and those that have TrainingState::kept. Later checkpoints, which are damaged or of a
-// future that a resume has left, are neither counted nor removed.
-void remove_old_checkpoints(const RunFolder& run, int64_t newest, int64_t keep);
-
 // Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
-// that is there already, and then calls remove_old_checkpoints. Throws Error(kIo) when the system
-// refuses; no older checkpoint has been removed unless the new one is published.
+// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). Throws
+// Error(kIo) when the system refuses; no older checkpoint has been removed unless the new one is
+// published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
-                      int64_t keep);
+                      const CheckpointConfig& config);
 
 // Restores the weights from a checkpoint whose files were verified, and returns its state. Throws
 // Error(kCheckpoint) when state.json is malformed; Error(kData) when a weight does not fit, or a

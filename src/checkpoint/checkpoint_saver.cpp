@@ -6,6 +6,7 @@
 
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "train/failure.h"
 
 namespace lmtrain {
 
@@ -29,7 +30,7 @@ void CheckpointSaver::save(CheckpointSnapshot snapshot) {
   state_ = snapshot.state;
   const auto write = [this, held = std::make_shared<CheckpointSnapshot>(std::move(snapshot))] {
     const auto begin = std::chrono::steady_clock::now();
-    write_checkpoint(run_, texts_, layout_, *held, config_.keep);
+    write_checkpoint(run_, texts_, layout_, *held, config_);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   bool in_background = config_.async;
@@ -55,6 +56,14 @@ void CheckpointSaver::poll() {
 
 void CheckpointSaver::wait() {
   if (writing_.valid()) report();
+}
+
+void CheckpointSaver::wait_or_warn() {
+  try {
+    wait();
+  } catch (const std::exception& error) {
+    log_warning(describe_failure(error).message);
+  }
 }
 
 void CheckpointSaver::report() {

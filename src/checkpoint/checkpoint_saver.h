@@ -30,6 +30,9 @@ class CheckpointSaver {
   void poll();
   // Waits for the save under way, if there is one, and reports it.
   void wait();
+  // Does the same for a run that ends with an error, which matters more than what becomes of the
+  // save: an error in it is a warning.
+  void wait_or_warn();
 
  private:
   void report();

@@ -48,6 +48,17 @@ static void list_fields(Fields& json, MicroBatchLimits& micro) {
   json.field("rows", micro.rows);
 }
 
+static void list_fields(Fields& json, EvaluatedStep& evaluated) {
+  json.field("step", evaluated.step);
+  json.field("loss", evaluated.loss);
+}
+
+static void list_fields(Fields& json, EvaluationHistory& evaluations) {
+  json.field("lowest", evaluations.lowest);
+  json.field("without_gain", evaluations.without_gain);
+  json.field("after_save", evaluations.after_save);
+}
+
 static void list_fields(Fields& json, TrainingState& state) {
   json.later_field("run", state.run);
   json.field("seed", state.seed);
@@ -59,6 +70,7 @@ static void list_fields(Fields& json, TrainingState& state) {
   json.field("eval_loss", state.eval_loss);
   json.field("eval_step", state.eval_step);
   json.field("eval_pending", state.eval_pending);
+  json.later_field("evaluations", state.evaluations);
   json.field("fingerprint", state.fingerprint);
   json.field("planned", state.planned);
   json.field("replans", state.replans);

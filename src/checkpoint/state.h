@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "batching/batch_order.h"
+#include "schedule/evaluation_history.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
 #include "train/micro_batch_limits.h"
@@ -25,6 +26,7 @@ struct TrainingState {
   std::optional<double> eval_loss;   // the last evaluation's, in nats per token; none likewise
   std::optional<int64_t> eval_step;  // the step of the last evaluation
   bool eval_pending = false;         // an evaluation was due at this step and a signal came first
+  EvaluationHistory evaluations;     // the lowest held-out loss so far
   std::string fingerprint;           // identifies the training data
   RunLength planned;                 // the length the run began with
   std::vector<Replan> replans;       // each change of the length on resume

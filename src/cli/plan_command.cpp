@@ -124,6 +124,7 @@ Json to_json(const Shown& shown) {
           {"eval_tokens", shown.eval_targets},
           {"eval_share", shown.eval_share()},
           {"checkpoints", count(plan.checkpoints)},
+          {"best_checkpoints", count(plan.best_checkpoints)},
           {"memory", memory_json(plan.memory)},
           {"checkpoint_bytes", shown.room.each},
           {"checkpoints_at_once", count(shown.room.at_once)},
@@ -198,6 +199,11 @@ std::string to_text(const Shown& shown) {
   const auto count = [](const std::optional<int64_t>& number, const std::string& noun) {
     return number ? counted(*number, noun) : noun + "s by the clock";
   };
+  const std::string best_checkpoints =
+      config.checkpoint.keep_best == 0 ? ""
+      : plan.best_checkpoints
+          ? str(" and at most ", *plan.best_checkpoints, " more of the lowest losses")
+          : " and those of the lowest losses";
   std::string text =
       line("model", str(format_count(static_cast<double>(plan.num_parameters)), " parameters, ",
                         counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
@@ -216,7 +222,7 @@ std::string to_text(const Shown& shown) {
                           printed("%.2f", static_cast<double>(plan.targets) /
                                               static_cast<double>(shown.targets_trained())),
                           " epochs, ", count(plan.evaluations, "evaluation"), ", ",
-                          count(plan.checkpoints, "checkpoint")));
+                          count(plan.checkpoints, "checkpoint"), best_checkpoints));
   if (shown.eval_targets > 0) {
     text += line("evaluation", str("of ", shown.eval_targets, " held-out tokens, together about ",
                                    printed("%.0f %%", 100 * shown.eval_share()), " of the run"));

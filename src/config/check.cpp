@@ -178,6 +178,10 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                 str("restart.seeds ", config.restart.seeds,
                     " ranks trials by held-out loss, but data.eval is null and data.eval_fraction "
                     "is 0; give one of them"));
+  rules.require(!config.eval.early_stop || held_out,
+                {"eval.early_stop", "data.eval_fraction", "data.eval"},
+                "eval.early_stop ends a run by its held-out loss, but data.eval is null and "
+                "data.eval_fraction is 0; give one of them, or set eval.early_stop to null");
   const TokenizerTrainConfig& train = config.tokenizer.train;
   if (config.tokenizer.model || reader.bad("tokenizer.model")) return;
   constexpr int64_t kBytePieces = 256 + 3;     // and <unk>, <s>, </s>

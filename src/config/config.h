@@ -194,16 +194,24 @@ struct RestartConfig {
   bool operator==(const RestartConfig&) const = default;
 };
 
+struct EarlyStopConfig {
+  int64_t patience = 5;    // evaluations in a row
+  double min_delta = 0.0;  // nats a target
+  bool operator==(const EarlyStopConfig&) const = default;
+};
+
 struct EvalConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   std::optional<int64_t> tokens;  // targets in an evaluation; none: auto
+  std::optional<EarlyStopConfig> early_stop;
   bool operator==(const EvalConfig&) const = default;
 };
 
 struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   int64_t keep = 3;
-  std::optional<TrainingDuration> keep_every;
+  std::optional<TrainingDuration> keep_every{};
+  int64_t keep_best = 0;
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
   bool operator==(const CheckpointConfig&) const = default;

@@ -17,6 +17,9 @@ void add_output_settings(SettingTable& t, Config& c) {
           "at most 1000000, and so few that all evaluations together take about a tenth of the "
           "run, by a count of FLOPs; but at least 8192",
           "auto");
+  t.add("eval.early_stop", &c.eval.early_stop,
+        "End the run when the held-out loss does not fall any more.")
+      .null_is("train to the end");
   t.section("checkpoint", "Saves; one always comes at the end.");
   t.add("checkpoint.every", &c.checkpoint.every, "How often; 0: never in between.")
       .in_units(all, Unit::kSteps);
@@ -27,6 +30,10 @@ void add_output_settings(SettingTable& t, Config& c) {
         "the one at which the decay begins is such a checkpoint anyway.")
       .in_units(all, Unit::kSteps)
       .null_is("none");
+  t.add("checkpoint.keep_best", &c.checkpoint.keep_best,
+        "How many of those with the lowest held-out loss to keep, beside the others. An evaluation "
+        "that gives a new lowest loss saves one.")
+      .range(0, 1'000'000);
   t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
   t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
         "When a save fails, the disk full for example. continue: the run goes on, and keeps the "
@@ -36,6 +43,21 @@ void add_output_settings(SettingTable& t, Config& c) {
   t.add("log.every", &c.log.every, "How often a line of progress; 0: never.")
       .in_units(all, Unit::kSteps);
   t.add("log.tensorboard", &c.log.tensorboard, "Write event files for TensorBoard.");
+}
+
+SettingTable early_stop_settings(EarlyStopConfig& early_stop) {
+  SettingTable table;
+  table
+      .add("patience", &early_stop.patience,
+           "The run ends after so many evaluations in a row that did not lower the lowest held-out "
+           "loss so far by more than min_delta.")
+      .range(1, 1'000'000);
+  table
+      .add("min_delta", &early_stop.min_delta,
+           "Nats a target; an evaluation that lowers the loss by this or less counts as none that "
+           "lowers it.")
+      .at_least(0);
+  return table;
 }
 
 }  // namespace lmtrain

@@ -171,6 +171,8 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
       return read_groups(node, setting, pointer);
     case SettingKind::kRopeScaling:
       return read_rope_scaling(node, setting, pointer);
+    case SettingKind::kEarlyStop:
+      return read_object<EarlyStopConfig>(node, early_stop_settings, setting, pointer);
     case SettingKind::kRopeParameters:
       return;  // by read_section, at its end
     case SettingKind::kAccepted:

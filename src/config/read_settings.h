@@ -4,8 +4,11 @@
 // out.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "config/json/json_reader.h"
@@ -53,6 +56,17 @@ class SettingReader {
   // Reads an object inside a setting, by a table of its own.
   void read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
                  const std::string& pointer);
+  // Reads a setting that is such an object, by the table that `settings` binds to it. Keys that are
+  // not given have their defaults.
+  template <class Object>
+  void read_object(const JsonNode& node, SettingTable (*settings)(Object&), const Setting& setting,
+                   const std::string& pointer) {
+    if (node.type != JsonNode::Type::kObject)
+      return wrong(node, setting, pointer, "is not an object");
+    Object object;
+    read_item(node, settings(object), setting, pointer);
+    if (!bad(setting.key)) *std::get<std::optional<Object>*>(setting.slot) = std::move(object);
+  }
 
   bool parse_duration_node(const JsonNode& node, const Setting& setting, const std::string& pointer,
                            TrainingDuration* duration);

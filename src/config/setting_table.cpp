@@ -46,6 +46,9 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::vector<OptimizerGroupConfig>*) const {
       return SettingKind::kGroups;
     }
+    SettingKind operator()(const std::optional<EarlyStopConfig>*) const {
+      return SettingKind::kEarlyStop;
+    }
   };
   return std::visit(Visitor{}, slot);
 }
@@ -134,6 +137,8 @@ std::string allowed_without_null(const Setting& setting) {
     case SettingKind::kRopeScaling:
       return R"({"rope_type": "llama3", "factor": ..., "low_freq_factor": ..., "high_freq_factor": )"
              R"(..., "original_max_position_embeddings": ...})";
+    case SettingKind::kEarlyStop:
+      return R"({"patience": ..., "min_delta": ...})";
     case SettingKind::kRopeParameters:
       return R"({"rope_theta": ..., "rope_type": "default" or "llama3", ...})";
     case SettingKind::kAccepted:

@@ -57,7 +57,8 @@ using SettingSlot =
                  std::vector<TrainingDuration>*, std::optional<int64_t>*, std::optional<double>*,
                  std::optional<std::string>*, std::optional<TrainingDuration>*,
                  std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
-                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*>;
+                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*,
+                 std::optional<EarlyStopConfig>*>;
 
 // The kind of JSON that a setting takes.
 enum class SettingKind {
@@ -79,6 +80,7 @@ enum class SettingKind {
   kSources,            // list of data sources
   kGroups,             // list of optimizer groups
   kRopeScaling,        // transformers' rope_scaling
+  kEarlyStop,          // an object
   kRopeParameters,     // transformers 5: rope_theta and rope_scaling in one object
   kAccepted,  // no effect; the value must be one of `choices` (as JSON), any if there are none
 };
@@ -162,6 +164,7 @@ SettingTable config_settings(Config& config);
 SettingTable source_settings(DataSourceConfig& source);
 SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
+SettingTable early_stop_settings(EarlyStopConfig& early_stop);
 // These add the settings of a part of the config; each is in a file of its own, such as
 // tokenizer_settings.cpp.
 void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);

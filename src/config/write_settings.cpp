@@ -23,6 +23,15 @@ Json sources_json(const std::vector<DataSourceConfig>& sources) {
   return out;
 }
 
+// `object` is a copy: a table binds to what it could change.
+template <class Object>
+Json object_json(Object object, SettingTable (*settings)(Object&)) {
+  Json out = Json::object();
+  const SettingTable table = settings(object);
+  for (const Setting& field : table.settings()) out[field.key] = setting_value(field);
+  return out;
+}
+
 Json duration_json(const TrainingDuration& duration, TrainingDuration::Unit bare_unit) {
   if (duration.unit == bare_unit) return static_cast<int64_t>(duration.value);
   return write_training_duration(duration);
@@ -71,12 +80,10 @@ struct ToJson {
     return optional_json(*slot, setting);
   }
   Json operator()(const std::optional<RopeScalingConfig>* slot) const {
-    if (!*slot) return nullptr;
-    RopeScalingConfig scaling = **slot;
-    Json out = Json::object();
-    const SettingTable table = rope_scaling_settings(scaling);
-    for (const Setting& field : table.settings()) out[field.key] = setting_value(field);
-    return out;
+    return *slot ? object_json(**slot, rope_scaling_settings) : Json(nullptr);
+  }
+  Json operator()(const std::optional<EarlyStopConfig>* slot) const {
+    return *slot ? object_json(**slot, early_stop_settings) : Json(nullptr);
   }
   Json operator()(const std::vector<DataSourceConfig>* slot) const { return sources_json(*slot); }
   Json operator()(const std::optional<std::vector<DataSourceConfig>>* slot) const {
@@ -84,12 +91,8 @@ struct ToJson {
   }
   Json operator()(const std::vector<OptimizerGroupConfig>* slot) const {
     Json out = Json::array();
-    for (OptimizerGroupConfig group : *slot) {
-      Json item = Json::object();
-      const SettingTable table = group_settings(group);
-      for (const Setting& field : table.settings()) item[field.key] = setting_value(field);
-      out.push_back(item);
-    }
+    for (const OptimizerGroupConfig& group : *slot)
+      out.push_back(object_json(group, group_settings));
     return out;
   }
 };

@@ -24,10 +24,16 @@ FileSum copy_synced(const fs::path& from, const fs::path& to) {
   return {writer.size(), writer.crc()};
 }
 
-// state.json of `from` as that of a run with another id.
-FileSum write_state(const fs::path& from, const std::string& run, const fs::path& to) {
+// state.json of `from` as that of another run. A branch is compared with its own evaluations, and
+// with the one of the checkpoint that it begins at.
+FileSum write_state(const fs::path& from, const RunIdentity& run, const fs::path& to) {
   TrainingState state = parse_state(read_file(from), from.string());
-  state.run = run;
+  state.run = run.id;
+  if (run.branch_of) {
+    state.evaluations = {};
+    if (state.eval_step == state.step && state.eval_loss)
+      state.evaluations.lowest = {state.step, *state.eval_loss};
+  }
   FileWriter writer(to);
   writer.write(state_to_text(state));
   writer.finish();
@@ -54,7 +60,7 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
           str((source / name).string(), " is not as its manifest says; take another checkpoint"));
     }
     if (name != kStateFile || to.identity().id.empty()) continue;
-    const FileSum renamed = write_state(source / name, to.identity().id, copy / name);
+    const FileSum renamed = write_state(source / name, to.identity(), copy / name);
     entry = {renamed.size, renamed.crc};
   }
   write_manifest(copy, manifest);

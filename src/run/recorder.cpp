@@ -66,10 +66,17 @@ std::string Recorder::done_status(const TrainingState& state) const {
   return said ? text.substr(0, text.find('\n')) : "";
 }
 
-void Recorder::note_finished(const TrainingState& state) const {
-  log_note(str("the run in ", run_.path().string(), " is finished: ", state.step, " steps, ",
-               state.tokens, " tokens"));
-  log_note(next_commands(run_.path(), config_, has_held_out_));
+void Recorder::note_finished(const TrainingState& state, Stop why) const {
+  const std::string end = why == Stop::kEarlyStop
+                              ? str(" ended early: ", early_stop_reason(config_, state), "; ")
+                              : " is finished: ";
+  log_note(str("the run in ", run_.path().string(), end, state.step, " steps, ", state.tokens,
+               " tokens"));
+  log_note(next_after(why));
+}
+
+std::string Recorder::next_after(Stop why) const {
+  return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop);
 }
 
 std::string Recorder::finished_before(const TrainingState& state, const std::string& status,
@@ -164,6 +171,8 @@ double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead)
   left.saves = with_the_last(ahead.rules.save.estimate(ahead.before, last));
   if (has_held_out_)
     left.evaluations = with_the_last(ahead.rules.evaluate.multiples(ahead.before, last));
+  // While the loss falls, each evaluation is followed by a save.
+  if (config_.checkpoint.keep_best > 0) left.saves = std::max(left.saves, left.evaluations);
   const double seconds = time_left_.seconds(left);
   if (!config_.train.max_time) return seconds;
   // Stopped by the clock it saves, and evaluates no more.
@@ -272,11 +281,14 @@ void Recorder::refresh_status(const TrainingState& state) {
 }
 
 void Recorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                         bool finished) const {
+                         Stop why) const {
   EndReport report;
   report.steps = state.step;
   report.tokens = state.tokens;
   report.loss = state.loss;
+  if (why == Stop::kEarlyStop) report.early_stop = early_stop_reason(config_, state);
+  const bool keeps_best = config_.checkpoint.keep_best > 0;
+  std::optional<Evaluated>& best_saved = report.best_checkpoint;
   try {
     for_each_json_line(run_.metrics(), [&](const nlohmann::json& line, uint64_t) {
       const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
@@ -284,6 +296,9 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
       if (!evaluated) return;
       report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
       if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
+      if (keeps_best && (!best_saved || report.last->loss < best_saved->loss) &&
+          is_folder(run_.checkpoint(report.last->step)))
+        best_saved = report.last;
     });
   } catch (const Error& error) {
     log_warning(error.what());  // all else is done, and saved
@@ -293,17 +308,18 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
   report.saving = time_left_.saving_seconds();
   report.elapsed = seconds_since(started_);
   if (saved_step) report.saved = run_.checkpoint(*saved_step);
+  if (best_saved) report.best_path = run_.checkpoint(best_saved->step);
   log_note(end_summary(report));
-  if (finished) log_note(next_commands(run_.path(), config_, has_held_out_));
+  if (ends_run(why)) log_note(next_after(why));
 }
 
-std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
+std::string Recorder::ended(const TrainingState& state, const RunEnd& end, bool is_trial) {
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
          {"waited_seconds", seconds_waited_},
          {"peak_memory", peak_memory(device_of(config_))}});
   log_->sync();
-  if (!end.done && !end.trial) {
+  if (!end.done && !is_trial) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
   }

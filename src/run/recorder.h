@@ -23,6 +23,7 @@
 #include "run/incident.h"
 #include "run/records/metrics.h"
 #include "run/records/time_left.h"
+#include "run/run_end.h"
 #include "run/shared/agreement.h"
 #include "schedule/due.h"
 #include "train/evaluate.h"
@@ -47,14 +48,6 @@ struct RunAhead {
   RunClock before, now;  // the clock before and after the step
 };
 
-// Tells how a run ended without an error.
-struct RunEnd {
-  bool done = false;
-  std::string reason;  // "done", "signal 15", "max_time"
-  int exit_code = 0;
-  bool trial = false;  // it was a trial of random restart; the whole run says how to go on
-};
-
 class Recorder {
  public:
   // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
@@ -69,8 +62,8 @@ class Recorder {
   // checkpoint in this folder. Returns an empty text when it says anything else (a run that was
   // copied or moved names the folder it came from), is missing, damaged or no file.
   virtual std::string done_status(const TrainingState& state) const;
-  // Logs a note that the run is finished, with the commands that may come next.
-  virtual void note_finished(const TrainingState& state) const;
+  // Logs a note that the run has come to its end before, with the commands that may come next.
+  virtual void note_finished(const TrainingState& state, Stop why) const;
   // Writes an event `resume` where settings were changed all the same. Returns `status`, the result
   // of done_status(); where that is empty, writes status.json anew and returns its line.
   virtual std::string finished_before(const TrainingState& state, const std::string& status,
@@ -131,13 +124,13 @@ class Recorder {
   // Calls running() where that was last called more than ten seconds ago.
   virtual void refresh_status(const TrainingState& state);
 
-  // Logs the summary for people; the commands that may come next are in it if `finished`.
+  // Logs the summary for people; the commands that may come next are in it where the run has ended.
   // `saved_step` is that of the newest checkpoint.
   virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                         bool finished) const;
+                         Stop why) const;
   // Writes the event `end` and the last status.json, whose line is returned. Logs how to go on with
-  // a run that is not done.
-  virtual std::string ended(const TrainingState& state, const RunEnd& end);
+  // a run that is not done; a trial's whole run says it.
+  virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_trial);
   // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
   // "failed". Never throws Error, since the disk may be what failed, and needs no begin(). Returns
   // an empty text where status.json could not be written.
@@ -151,6 +144,8 @@ class Recorder {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // The commands that may come next with the run, which has come to its end.
+  std::string next_after(Stop why) const;
   // Whether the run goes on where its files cannot be written.
   bool outlives_full_disk() const;
 
@@ -173,7 +168,7 @@ class SilentRecorder final : public Recorder {
  public:
   using Recorder::Recorder;
   std::string done_status(const TrainingState&) const override { return {}; }
-  void note_finished(const TrainingState&) const override {}
+  void note_finished(const TrainingState&, Stop) const override {}
   std::string finished_before(const TrainingState&, const std::string&,
                               const nlohmann::ordered_json&) const override {
     return {};
@@ -200,8 +195,8 @@ class SilentRecorder final : public Recorder {
   void save_failed(const TrainingState&, const std::string&, bool) override {}
   void running(const TrainingState&) override {}
   void refresh_status(const TrainingState&) override {}
-  void summarize(const TrainingState&, std::optional<int64_t>, bool) const override {}
-  std::string ended(const TrainingState&, const RunEnd&) override { return {}; }
+  void summarize(const TrainingState&, std::optional<int64_t>, Stop) const override {}
+  std::string ended(const TrainingState&, const RunEnd&, bool) override { return {}; }
   std::string failed(const TrainingState&, const Failure&) override { return {}; }
 };
 

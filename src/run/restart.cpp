@@ -76,7 +76,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
       is_new_(is_new),
       processes_(processes),
       started_(std::chrono::steady_clock::now()) {
-  require_text_for_trials(config_, data_);
+  require_held_out_text(config_, data_);
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     settle();

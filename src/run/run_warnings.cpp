@@ -1,6 +1,7 @@
 #include "run/run_warnings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "config/units.h"
@@ -146,13 +147,38 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
   };
   if (has_eval)
     warn("eval.every", config.eval.every, "evaluations come at its beginning and end alone");
-  // Two other rules save checkpoints on the way: keep_every, and the end of wsd's plateau.
+  // Three other rules save checkpoints on the way: keep_every, keep_best, and the end of wsd's
+  // plateau.
+  const auto comes = [&](const TrainingDuration& every) {
+    return every.value > 0 && !beyond(every);
+  };
   const std::optional<TrainingDuration>& kept = config.checkpoint.keep_every;
-  if (config.lr_schedule.type == LrScheduleType::kWsd ||
-      (kept && kept->value > 0 && !beyond(*kept)))
+  const bool saves_best = config.checkpoint.keep_best > 0 && has_eval && comes(config.eval.every);
+  if (config.lr_schedule.type == LrScheduleType::kWsd || (kept && comes(*kept)) || saves_best)
     return;
   warn("checkpoint.every", config.checkpoint.every,
        "the only checkpoint comes at its end, and a run that is killed begins anew");
+}
+
+// Settings that go by the held-out loss, where it does not come or comes too seldom.
+void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
+                      Warnings& warnings) {
+  if (!has_eval && config.checkpoint.keep_best > 0) {
+    warnings.push_back(str("checkpoint.keep_best ", config.checkpoint.keep_best,
+                           " keeps checkpoints by their held-out loss, and there is no held-out "
+                           "text: none is kept for that; set data.eval or data.eval_fraction"));
+  }
+  const TrainingDuration& every = config.eval.every;
+  if (!config.eval.early_stop || every.unit == TrainingDuration::Unit::kSeconds) return;
+  // The one at the end has nothing left to stop.
+  const double middles = every.value > 0 ? std::ceil(run.total / run.resolve(every) - 1e-9) - 1 : 0;
+  const auto patience = static_cast<double>(config.eval.early_stop->patience);
+  if (middles >= patience) return;
+  warnings.push_back(str("eval.early_stop.patience ", config.eval.early_stop->patience,
+                         " is more than the evaluations between the beginning and the end of the "
+                         "run (eval.every ",
+                         write_training_duration(every),
+                         "): it never ends early; lower it, or evaluate more often"));
 }
 
 // Evaluations take whole documents.
@@ -178,6 +204,7 @@ Warnings run_warnings(const Config& config, const BatchOrder& order,
   lengths_to_come(config, run, warnings);
   learning_rate(config, run, warnings);
   never_due(config, run, eval_targets.has_value(), warnings);
+  by_held_out_loss(config, run, eval_targets.has_value(), warnings);
   if (eval_targets) long_evaluation(config, *eval_targets, warnings);
   return warnings;
 }

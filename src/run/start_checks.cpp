@@ -12,6 +12,7 @@
 #include "base/files/file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/retention.h"
 #include "device/device_memory.h"
 #include "train/memory_plan.h"
 #include "train/micro_batch_limits.h"
@@ -66,11 +67,16 @@ void require_new_run(const RunFolder& run) {
   require_writable(run.path());
 }
 
-void require_text_for_trials(const Config& config, const PreparedData& data) {
-  if (config.restart.seeds == 1 || data.eval_shard) return;
-  throw Error(ErrorKind::kConfig, str("restart.seeds ", config.restart.seeds,
-                                      " ranks trials by held-out loss, and there is no held-out "
-                                      "text; set data.eval or data.eval_fraction"));
+void require_held_out_text(const Config& config, const PreparedData& data) {
+  if (data.eval_shard) return;
+  const std::string needs =
+      config.restart.seeds > 1
+          ? str("restart.seeds ", config.restart.seeds, " ranks trials by held-out loss")
+      : config.eval.early_stop ? "eval.early_stop ends the run by its held-out loss"
+                               : "";
+  if (needs.empty()) return;
+  throw Error(ErrorKind::kConfig,
+              needs + ", and there is no held-out text; set data.eval or data.eval_fraction");
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
@@ -78,14 +84,20 @@ void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
                      str("a checkpoint of ", run.path().string()));
 }
 
-void make_room_for_checkpoint(const Config& config, const RunFolder& run, int64_t step) {
-  remove_old_checkpoints(run, step, config.checkpoint.keep);
+void make_room_for_checkpoint(const Config& config, const RunFolder& run,
+                              const TrainingState& state) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  remove_old_checkpoints(run, state, checkpoint);
   try {
     require_room_for_checkpoint(config, run);
   } catch (const Error& error) {
-    if (config.checkpoint.keep <= 1) throw;
-    throw Error(error.kind(), str(error.what(), ", or lower checkpoint.keep (",
-                                  config.checkpoint.keep, "), and older checkpoints are removed"));
+    std::vector<std::string> settings;
+    if (checkpoint.keep > 1) settings.push_back(str("checkpoint.keep (", checkpoint.keep, ")"));
+    if (checkpoint.keep_best > 0)
+      settings.push_back(str("checkpoint.keep_best (", checkpoint.keep_best, ")"));
+    if (settings.empty()) throw;
+    throw Error(error.kind(), str(error.what(), ", or lower ", join(settings, " or "),
+                                  ", and older checkpoints are removed"));
   }
 }
 
@@ -100,7 +112,7 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
     }
   };
   ask([&] { require_new_run(run); });
-  ask([&] { require_text_for_trials(config, data); });
+  ask([&] { require_held_out_text(config, data); });
   const at::Device device = device_of(config);
   ask([&] {
     require_memory(config, available_memory(device), num_processes);
@@ -114,8 +126,10 @@ CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const 
   CheckpointRoom room;
   room.each = checkpoint_bytes(config);
   if (plan.kept_checkpoints) {
-    room.at_once = config.checkpoint.keep + *plan.kept_checkpoints + 1;
-    if (plan.checkpoints) room.at_once = std::min(*room.at_once, *plan.checkpoints);
+    room.at_once =
+        config.checkpoint.keep + config.checkpoint.keep_best + *plan.kept_checkpoints + 1;
+    if (plan.checkpoints && plan.best_checkpoints)
+      room.at_once = std::min(*room.at_once, *plan.checkpoints + *plan.best_checkpoints);
   }
   room.where = existing_part(run.path());
   std::error_code error;

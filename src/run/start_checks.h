@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/run_folder.h"
+#include "checkpoint/state.h"
 #include "config/config.h"
 #include "corpus/prepare.h"
 #include "train/plan.h"
@@ -17,14 +18,16 @@ namespace lmtrain {
 // Throws Error(kUsage) when the folder holds a run already, or what is left of one; Error(kIo) when
 // it, or the folder it would be made in, cannot be written to. Creates nothing, and needs no data.
 void require_new_run(const RunFolder& run);
-// Throws Error(kConfig) when trials of random restart have to be ranked and there is no held-out
-// text.
-void require_text_for_trials(const Config& config, const PreparedData& data);
+// Throws Error(kConfig) when there is no held-out text and a setting needs some: trials of random
+// restart have to be ranked, or eval.early_stop ends the run.
+void require_held_out_text(const Config& config, const PreparedData& data);
 // Throws Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
-// The same for a run that goes on from the checkpoint of this step. Removes the checkpoints that
-// checkpoint.keep does not keep first: it may have been lowered since they were written.
-void make_room_for_checkpoint(const Config& config, const RunFolder& run, int64_t step);
+// The same for a run that goes on from the checkpoint of this state. Removes the checkpoints that
+// `config` does not keep first (checkpoint/retention.h): it may have been changed since they were
+// written.
+void make_room_for_checkpoint(const Config& config, const RunFolder& run,
+                              const TrainingState& state);
 
 // Returns the messages of all errors that the above, require_memory and, on a CPU,
 // require_longest_row (train/micro_batch_limits.h) throw for a run of `num_processes`. Empty: it

@@ -7,12 +7,11 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/retention.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "run/eval_data.h"
-#include "run/records/report.h"
 #include "run/restore.h"
-#include "run/run_warnings.h"
 #include "run/shared/share_state.h"
 #include "run/start_checks.h"
 #include "train/evaluate.h"
@@ -43,7 +42,12 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.log = Cadence(config_.log.every);
   rules_.evaluate = Cadence(config_.eval.every);
   rules_.save = SaveSchedule(config_, *lr_schedule_);
-  if (trial) rules_.trial_end = now.resolve(*trial);
+  if (trial) {  // it is trained to its end, and only its end is of use
+    rules_.trial_end = now.resolve(*trial);
+    config_.checkpoint.keep_best = 0;
+  } else if (config_.eval.early_stop) {
+    rules_.patience = config_.eval.early_stop->patience;
+  }
   rules_.max_seconds = config_.train.max_time;
   recorder_ = processes_.is_first()
                   ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_)
@@ -74,11 +78,13 @@ RunClock Trainer::clock() const {
 }
 
 Due Trainer::due_since(const RunClock& before) const {
-  return due_after(rules_, before,
-                   {.clock = clock(),
-                    .next_batch = state_.batch,
-                    .seconds = agreement_.seconds(),
-                    .signalled = agreement_.signal() != 0});
+  return due_after(
+      rules_, before,
+      {.clock = clock(),
+       .next_batch = state_.batch,
+       .seconds = agreement_.seconds(),
+       .signalled = agreement_.signal() != 0,
+       .without_gain = state_.eval_step == state_.step ? state_.evaluations.without_gain : 0});
 }
 
 std::optional<int64_t> Trainer::eval_targets() const {
@@ -86,19 +92,12 @@ std::optional<int64_t> Trainer::eval_targets() const {
   return evaluation_targets(*eval_shard_, *config_.eval.tokens);
 }
 
-std::string Trainer::summary() const {
-  return run_summary(config_, data_, *order_, eval_targets(), run_.path());
-}
-
-std::vector<std::string> Trainer::warnings() const {
-  return run_warnings(config_, *order_, eval_targets());
-}
-
 RunOutcome Trainer::run() {
   const bool trial = rules_.trial_end.has_value();
   Stop why = stop();
-  if (why == Stop::kFinished && !trial) {
-    const std::optional<RunOutcome> outcome = processes_.is_first() ? already_done() : std::nullopt;
+  if (ends_run(why) && !trial) {
+    const std::optional<RunOutcome> outcome =
+        processes_.is_first() ? already_done(why) : std::nullopt;
     if (processes_.broadcast(outcome ? "done" : "") == "done")
       return outcome.value_or(RunOutcome{});
   }
@@ -107,28 +106,20 @@ RunOutcome Trainer::run() {
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
     log_progress_done();
-    // The disk may be what failed; the error itself matters more than its record.
-    try {
-      if (saver_) saver_->wait();
-    } catch (const std::exception& second) {
-      log_warning(describe_failure(second).message);
-    }
+    if (saver_) saver_->wait_or_warn();
     failed_status_ = recorder_->failed(state_, failure);
     throw;
   }
-  if (!trial) recorder_->summarize(state_, saved_step_, why == Stop::kFinished);
-  const bool done = has_all_steps(why) && state_.eval_step == state_.step;
-  const int signal = agreement_.signal();
-  const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
-  const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
-  return {code, recorder_->ended(state_, {done, reason, code, trial})};
+  if (!trial) recorder_->summarize(state_, saved_step_, why);
+  const RunEnd end = run_end(why, state_.eval_step == state_.step, agreement_.signal());
+  return {end.exit_code, recorder_->ended(state_, end, trial)};
 }
 
-std::optional<RunOutcome> Trainer::already_done() {
+std::optional<RunOutcome> Trainer::already_done(Stop why) {
   const std::string status = recorder_->done_status(state_);
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
   if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
-  recorder_->note_finished(state_);
+  recorder_->note_finished(state_, why);
   run_.remove_unfinished();
   return RunOutcome{0, recorder_->finished_before(state_, status, changed_settings)};
 }
@@ -138,7 +129,7 @@ Stop Trainer::train() {
   if (processes_.is_first()) {
     run_.remove_unfinished();
     lmtrain::create_directories(run_.checkpoints());
-    if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, *checkpoint_);
+    if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, state_);
   }
   const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
   begin_from_state();
@@ -169,8 +160,8 @@ Stop Trainer::train() {
     const std::optional<AppliedStep> step = train_batch();
     const Due due = due_since(before);
     if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
-    if (due.evaluate) evaluate_now();
     state_.kept = due.keep;
+    if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
     if (saver_) saver_->poll();
     recorder_->refresh_status(state_);
@@ -178,7 +169,7 @@ Stop Trainer::train() {
   log_progress_done();
   ending_ = true;
   const Stop why = stop();
-  if (why == Stop::kFinished) {
+  if (ends_run(why)) {
     evaluate_now();
     require_finite_end(config_, engine_.parameters(), state_);
   }
@@ -344,10 +335,15 @@ void Trainer::evaluate_now() {
   if (!result) return;
   state_.eval_step = state_.step;
   state_.eval_loss = result->loss();
+  const bool saved = saved_step_ == state_.step;
+  note_evaluation(state_.evaluations, {state_.step, result->loss()}, config_.eval, saved);
   recorder_->evaluated(state_, *result);
   if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
                                  has_all_steps(stop())))
     recorder_->eval_loss_not_finite(state_);
+  if (config_.checkpoint.keep_best == 0) return;
+  if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
+  if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
 }
 
 void Trainer::save_checkpoint() {

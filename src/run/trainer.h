@@ -22,6 +22,8 @@
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
 #include "run/recorder.h"
+#include "run/records/report.h"
+#include "run/run_warnings.h"
 #include "run/shared/agreement.h"
 #include "run/shared/optimizer_shards.h"
 #include "run/shared/step_sum.h"
@@ -54,9 +56,13 @@ class Trainer {
 
   RunPlan plan() const { return plan_run(config_, data_, *order_, processes_.count()); }
   // Returns the plan of the run for people: model, data, lengths, steps.
-  std::string summary() const;
+  std::string summary() const {
+    return run_summary(config_, data_, *order_, eval_targets(), run_.path());
+  }
   // Returns warnings of settings that are seldom meant (run/run_warnings.h).
-  std::vector<std::string> warnings() const;
+  std::vector<std::string> warnings() const {
+    return run_warnings(config_, *order_, eval_targets());
+  }
   // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
   // to status.json and thrown on.
   RunOutcome run();
@@ -76,9 +82,9 @@ class Trainer {
  private:
   // Trains from where the state stands until no step follows; returns why, with all saved.
   Stop train();
-  // Returns the outcome of a run whose every step and evaluation is there already; nothing when
-  // there is something left to do.
-  std::optional<RunOutcome> already_done();
+  // Returns the outcome of a run that has come to its end, `why`, and has its last evaluation;
+  // nothing when there is something left to do.
+  std::optional<RunOutcome> already_done(Stop why);
   // Sets state, weights, optimizer and order of data as of checkpoint_ (run/restore.h).
   void restore();
   // Makes logs and loader begin where the state stands.
@@ -102,8 +108,8 @@ class Trainer {
   // Carries out the decision about a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
   void roll_back(const Incident& incident, const std::string& reason);
-  // Evaluates where that is due, and gathers the masters in every case: what follows an evaluation
-  // reads all weights.
+  // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
+  // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);

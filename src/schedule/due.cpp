@@ -8,6 +8,7 @@ Stop stop_at(const DueRules& rules, const RunMoment& now) {
                                           : now.clock.done() >= now.clock.total;
   if (finished) return Stop::kFinished;
   if (rules.trial_end && now.clock.done() >= *rules.trial_end) return Stop::kTrialEnd;
+  if (rules.patience && now.without_gain >= *rules.patience) return Stop::kEarlyStop;
   if (now.signalled) return Stop::kSignal;
   if (rules.max_seconds && now.seconds >= *rules.max_seconds) return Stop::kMaxTime;
   return Stop::kNone;

@@ -19,6 +19,7 @@ struct DueRules {
   std::optional<int64_t> num_batches;  // a run given in epochs ends after these; none: by clock
   std::optional<double> trial_end;     // a trial ends here, in the unit of the run
   std::optional<double> max_seconds;   // train.max_time
+  std::optional<int64_t> patience;     // eval.early_stop.patience
 };
 
 // A RunMoment says how far the run has come, and what asks it to stop.
@@ -27,15 +28,18 @@ struct RunMoment {
   int64_t next_batch = 0;  // in the order of data
   double seconds = 0;      // since this process began with the run
   bool signalled = false;  // a signal has asked to stop
+  // This many evaluations in a row had no gain, the last of them at this step (schedule/
+  // evaluation_history.h); 0: there was none at this step.
+  int64_t without_gain = 0;
 };
 
 // The reason why no step follows; where there are several, it is the first in this order.
-enum class Stop { kNone, kFinished, kTrialEnd, kSignal, kMaxTime };
+enum class Stop { kNone, kFinished, kTrialEnd, kEarlyStop, kSignal, kMaxTime };
 
+// Returns whether the run has come to its end, be it an early one.
+constexpr bool ends_run(Stop stop) { return stop == Stop::kFinished || stop == Stop::kEarlyStop; }
 // Returns whether the run, or the trial, has all its steps: nothing has interrupted it.
-constexpr bool has_all_steps(Stop stop) {
-  return stop == Stop::kFinished || stop == Stop::kTrialEnd;
-}
+constexpr bool has_all_steps(Stop stop) { return ends_run(stop) || stop == Stop::kTrialEnd; }
 
 // The members are in the order in which they are carried out. After the last step of a run
 // `evaluate` and `save` are false: the trainer evaluates and saves at the end in any case.

@@ -87,6 +87,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
     }
   }
   plan.evaluations = 0;
+  plan.best_checkpoints = 0;
   if (data.eval_shard) {
     plan.evaluations.reset();
     const Cadence every(config.eval.every);
@@ -94,6 +95,14 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
       plan.evaluations = 2 + count([&](const RunClock& before, const RunClock& after) {
                            return every.due(before, after);
                          });  // with those before the first step and at the end
+    }
+    if (config.checkpoint.keep_best > 0) {
+      plan.best_checkpoints.reset();
+      if (plan.evaluations && plan.checkpoints) {
+        plan.best_checkpoints = 1 + count([&](const RunClock& before, const RunClock& after) {
+                                  return every.due(before, after) && !saves.due(before, after);
+                                });  // with that before the first step
+      }
     }
   }
   const int64_t rows =

@@ -30,7 +30,10 @@ struct RunPlan {
   std::optional<int64_t> evaluations;
   std::optional<int64_t> checkpoints;
   std::optional<int64_t> kept_checkpoints;  // of them, those before the end that are never removed
-  int64_t micro_positions = 0;              // rows x length of the largest micro-batch
+  // The most that evaluations with a new lowest loss may add to `checkpoints`; 0 without
+  // checkpoint.keep_best.
+  std::optional<int64_t> best_checkpoints;
+  int64_t micro_positions = 0;  // rows x length of the largest micro-batch
   MemoryPlan memory;
 };
 

@@ -32,7 +32,7 @@ class CheckpointTest : public ::testing::Test {
     return take_snapshot(state, model.parameters, std::move(copies));
   }
   void write(const RunFolder& to, int64_t step, int64_t keep = 2, bool kept = false) const {
-    write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), keep);
+    write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), {.keep = keep});
   }
   std::optional<int64_t> newest() const {
     return newest_valid_checkpoint(run, /*skip_training_state=*/false);

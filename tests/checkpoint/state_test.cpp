@@ -31,6 +31,7 @@ TrainingState full_state() {
   state.loss = 4.0 / 3.0;
   state.eval_loss = 1e-300;
   state.eval_pending = true;
+  state.evaluations = {{{900, 4.0 / 3.0}}, 3, {{900, 4.0 / 3.0}, {1000, 1.5}}};
   state.kept = true;
   state.fingerprint = "0123456789abcdef0123456789abcdef";
   state.planned = {.steps = 0, .tokens = 1'000'000, .epochs = 0};
@@ -60,6 +61,7 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.eval_loss, expected.eval_loss);
   EXPECT_EQ(actual.eval_pending, expected.eval_pending);
+  EXPECT_EQ(actual.evaluations, expected.evaluations);
   EXPECT_EQ(actual.kept, expected.kept);
   EXPECT_EQ(actual.fingerprint, expected.fingerprint);
   expect_equal(actual.planned, expected.planned);
@@ -85,6 +87,8 @@ TEST(State, IsWrittenFieldByField) {
   const Json expected = Json::parse(R"({"version":3,"run":"fedcba9876543210fedcba9876543210",
     "seed":1339,"step":1234,"batch":1240,"tokens":987654321012,"elapsed":0.30000000000000004,
     "loss":1.3333333333333333,"eval_loss":1e-300,"eval_step":1200,"eval_pending":true,
+    "evaluations":{"lowest":{"step":900,"loss":1.3333333333333333},"without_gain":3,
+                   "after_save":[{"step":900,"loss":1.3333333333333333},{"step":1000,"loss":1.5}]},
     "fingerprint":"0123456789abcdef0123456789abcdef",
     "planned":{"steps":0,"tokens":1000000,"epochs":0.0},
     "replans":[{"first_batch":40,"left":{"steps":10,"tokens":0,"epochs":0.0}},
@@ -113,8 +117,10 @@ TEST(State, WhatIsMissingOrWrongIsNamed) {
   for (const auto& [field, value] : whole.items()) {
     Json missing = whole;
     missing.erase(field);
-    if (field == "kept" || field == "run") {  // checkpoints of earlier programs do not have it
+    // Checkpoints of earlier programs do not have these.
+    if (field == "kept" || field == "run" || field == "evaluations") {
       const TrainingState read = parse_state(missing.dump(), "run/state.json");
+      EXPECT_EQ(read.evaluations == EvaluationHistory(), field == "evaluations");
       EXPECT_EQ(read.kept, field != "kept");
       EXPECT_EQ(read.run.empty(), field == "run");
     } else {

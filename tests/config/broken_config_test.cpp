@@ -32,6 +32,14 @@ TEST_P(Broken, NamesLocationPointerAndCure) {
 
 const BrokenConfig kBroken[] = {
     {"unknown_section", R"("sequnce": {})", "2", "/sequnce", "did you mean \"sequence\"?"},
+    {"early_stop_is_no_number", R"("eval": {"early_stop": 5})", "2", "/eval/early_stop",
+     "\"patience\""},
+    {"early_stop_without_patience", R"("eval": {"early_stop": {"patience": 0}})", "2",
+     "/eval/early_stop/patience", "an integer from 1 to 1000000"},
+    {"unknown_key_of_early_stop", R"("eval": {"early_stop": {"patiense": 5}})", "2",
+     "/eval/early_stop/patiense", "did you mean \"patience\"?"},
+    {"keep_best_below_zero", R"("checkpoint": {"keep_best": -1})", "2", "/checkpoint/keep_best",
+     "an integer from 0 to 1000000"},
     {"unknown_key", R"("optimizer": {"lrr": 1})", "2", "/optimizer/lrr", "\"optimizer.lr\"?"},
     {"key_of_another_section", R"("lr": 1)", "2", "/lr", "did you mean \"optimizer.lr\"?"},
     {"key_of_hf_trainer", R"("learning_rate": 1)", "2", "/learning_rate", "\"optimizer.lr\"?"},

@@ -122,6 +122,17 @@ TEST(Parse, APastedLlamaConfigIsAccepted) {
   EXPECT_EQ(parsed(R"("model": {"rope_parameters": {"rope_theta": 5}})").model.rope_theta, 5);
 }
 
+TEST(Parse, EarlyStopIsAnObjectWithDefaultsOrNull) {
+  EXPECT_EQ(parsed("").eval.early_stop, std::nullopt);
+  EXPECT_EQ(parsed(R"("eval": {"early_stop": {}})").eval.early_stop, EarlyStopConfig());
+  const char* given = R"("eval": {"early_stop": {"patience": 3, "min_delta": 0.25}})";
+  EXPECT_EQ(parsed(given).eval.early_stop, (EarlyStopConfig{3, 0.25}));
+  EXPECT_EQ(parsed(given, {"eval.early_stop.patience=7"}).eval.early_stop,
+            (EarlyStopConfig{7, 0.25}));
+  EXPECT_EQ(parsed(given, {"eval.early_stop=null"}).eval.early_stop, std::nullopt);
+  EXPECT_EQ(parsed("", {"eval.early_stop.patience=7"}).eval.early_stop, (EarlyStopConfig{7, 0}));
+}
+
 TEST(Parse, OriginsSayWhereAKeyStands) {
   const Config config = parsed("\"optimizer\":\n {\"lr\": 1}", {"seed=5"});
   EXPECT_EQ(config.origins.origin("optimizer.lr"), "run.json:3");

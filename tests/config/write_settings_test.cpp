@@ -50,6 +50,7 @@ class RandomFiller {
     *slot = {RopeType::kLlama3, 1 + uniform(), uniform() + 0.1, 2 + uniform(),
              1 + integer_below(4096)};
   }
+  void operator()(EarlyStopConfig* slot) { *slot = {1 + integer_below(1000), uniform()}; }
   void operator()(std::vector<DataSourceConfig>* slot) {
     slot->clear();
     for (uint64_t i = 0; i <= below(3); ++i) slot->push_back({text(), uniform() + 0.1});

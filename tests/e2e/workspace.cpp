@@ -31,9 +31,11 @@ bool is_time(const std::string& field) {
 }
 
 // What decides how a run goes on: not which run it is. An evaluation of the last step that was
-// interrupted and made after a resume is in metrics.jsonl and status.json alone.
+// interrupted and made after a resume is in metrics.jsonl and status.json alone, and the history of
+// evaluations lacks it.
 Json deciding(Json state) {
-  for (const char* field : {"run", "elapsed", "eval_loss", "eval_step", "eval_pending"})
+  for (const char* field :
+       {"run", "elapsed", "eval_loss", "eval_step", "eval_pending", "evaluations"})
     state.erase(field);
   return state;
 }

@@ -157,23 +157,60 @@ TEST_F(RecorderTest, TheSummaryHasTheLastAndTheBestEvaluation) {
   evaluation(3);
   step(4);
   evaluation(3.5);
-  const std::string summary = said([&] { recorder.summarize(state, 2, /*finished=*/true); });
+  const std::string summary = said([&] { recorder.summarize(state, 2, Stop::kFinished); });
   EXPECT_TRUE(contains(summary, "held-out 3.5000 (best 3.0000 at step 1)")) << summary;
   EXPECT_TRUE(contains(summary, tiny.run.checkpoint(2).string())) << summary;
   EXPECT_TRUE(contains(summary, "lmtrain eval")) << summary;
-  EXPECT_FALSE(contains(said([&] { recorder.summarize(state, 2, false); }), "lmtrain eval"));
+  EXPECT_FALSE(
+      contains(said([&] { recorder.summarize(state, 2, Stop::kSignal); }), "lmtrain eval"));
+}
+
+TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
+  tiny.config.checkpoint.keep_best = 1;
+  Recorder keeps_best(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now());
+  keeps_best.begin(state);
+  for (const double loss : {3.5, 3.0, 2.5, 4.0}) {
+    ++state.step;
+    keeps_best.evaluated(state, EvalResult{.nats = loss, .tokens = 1, .bytes = 1});
+  }
+  const auto summary = [&] { return said([&] { keeps_best.summarize(state, 4, Stop::kNone); }); };
+  EXPECT_FALSE(contains(summary(), "best  ")) << summary();
+  fs::create_directories(tiny.run.checkpoint(2));
+  EXPECT_TRUE(
+      contains(summary(), "best       step 2, held-out 3.0000, " + tiny.run.checkpoint(2).string()))
+      << summary();
+}
+
+TEST_F(RecorderTest, AnEarlyStopSaysWhyAndHowToTrainOn) {
+  tiny.config.eval.early_stop = EarlyStopConfig{.patience = 2, .min_delta = 0.01};
+  Recorder early(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now());
+  state.step = 40;
+  state.evaluations = {.lowest = EvaluatedStep{20, 3.25}, .without_gain = 2};
+  const std::string why =
+      "the last 2 evaluations did not lower the held-out loss by more than 0.01 "
+      "(eval.early_stop); the lowest is 3.2500 at step 20";
+  const std::string how = "--set eval.early_stop=null";
+  const std::string summary = said([&] { early.summarize(state, 40, Stop::kEarlyStop); });
+  EXPECT_TRUE(contains(summary, "early stop " + why)) << summary;
+  EXPECT_TRUE(contains(summary, how)) << summary;
+  const std::string before = said([&] { early.note_finished(state, Stop::kEarlyStop); });
+  EXPECT_TRUE(contains(before, "ended early: " + why)) << before;
+  EXPECT_TRUE(contains(before, how)) << before;
+  EXPECT_FALSE(contains(said([&] { early.note_finished(state, Stop::kFinished); }), how));
 }
 
 TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
   recorder.begin(state);
   step(5);
   recorder.add_wait(0.125);
-  const auto ended = [&](const RunEnd& end) { return said([&] { recorder.ended(state, end); }); };
+  const auto ended = [&](const RunEnd& end, bool is_trial = false) {
+    return said([&] { recorder.ended(state, end, is_trial); });
+  };
   EXPECT_TRUE(contains(ended({.reason = "max_time", .exit_code = 75}),
                        "stopped by max_time after step 1; go on with: lmtrain resume"));
   EXPECT_EQ(tiny.status().at("state"), "stopped");
   EXPECT_EQ(tiny.status().at("exit_code"), 75);
-  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75, .trial = true}), "");
+  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75}, /*is_trial=*/true), "");
   EXPECT_EQ(ended({.done = true, .reason = "done"}), "");
   EXPECT_EQ(tiny.status().at("state"), "done");
   const std::vector<Json> ends = tiny.events("end");
@@ -190,7 +227,7 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
   fs::create_directories(tiny.run.checkpoint(1));
   recorder.running(state);
   EXPECT_EQ(recorder.done_status(state), "");
-  const std::string status = recorder.ended(state, {.done = true, .reason = "done"});
+  const std::string status = recorder.ended(state, {.done = true, .reason = "done"}, false);
   EXPECT_EQ(recorder.done_status(state), status);
   EXPECT_EQ(recorder.finished_before(state, status, kNoChanges), status);
   EXPECT_TRUE(tiny.events("resume").empty());

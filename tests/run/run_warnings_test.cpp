@@ -159,6 +159,30 @@ TEST_F(RunWarningsTest, WhatFallsDueAfterTheRun) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
+TEST_F(RunWarningsTest, ACheckpointOfTheLowestLossIsOneOnTheWay) {
+  config.checkpoint.every = {1'000'000, TrainingDuration::Unit::kTokens};
+  config.checkpoint.keep_best = 1;
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  config.eval.every = {0, TrainingDuration::Unit::kSteps};
+  expect("checkpoint.every 1M is longer than the run");
+}
+
+TEST_F(RunWarningsTest, SettingsThatGoByTheHeldOutLoss) {
+  config.checkpoint.keep_best = 2;
+  config.eval.early_stop = EarlyStopConfig{.patience = 5};
+  config.eval.every = {10, TrainingDuration::Unit::kPercent};
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  config.eval.early_stop->patience = 9;
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  config.eval.early_stop->patience = 10;
+  expect("eval.early_stop.patience 10 is more than the evaluations");
+  config.eval.every = {30, TrainingDuration::Unit::kSeconds};
+  EXPECT_EQ(warnings(), std::vector<std::string>()) << "how many there are is not known";
+  const std::vector<std::string> without_text = warnings(/*has_eval=*/false);
+  ASSERT_EQ(without_text.size(), 1U);
+  EXPECT_NE(without_text[0].find("checkpoint.keep_best 2"), std::string::npos) << without_text[0];
+}
+
 // ---- A run that is made longer ----
 
 class RateRiseTest : public RunWarningsTest {

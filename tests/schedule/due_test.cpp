@@ -98,6 +98,21 @@ TEST(Due, ATrialEndsWithWhatIsDueThere) {
   EXPECT_TRUE(due.evaluate && due.save);
 }
 
+TEST(Due, ARunEndsEarlyAfterEvaluationsWithoutGain) {
+  DueRules patient = rules();
+  patient.patience = 3;
+  const auto stop = [&](const DueRules& of, int step, int64_t without_gain) {
+    RunMoment now = after_steps(step);
+    now.without_gain = without_gain;
+    return due_after(of, now.clock, now).stop;
+  };
+  EXPECT_EQ(stop(patient, 10, 2), Stop::kNone);
+  EXPECT_EQ(stop(patient, 10, 3), Stop::kEarlyStop);
+  EXPECT_EQ(stop(patient, 10, 4), Stop::kEarlyStop) << "patience was lowered since";
+  EXPECT_EQ(stop(patient, 20, 3), Stop::kFinished);
+  EXPECT_EQ(stop(rules(), 10, 3), Stop::kNone);
+}
+
 TEST(Due, AStopDoesNotPutOffWhatIsDue) {
   RunMoment now = after_steps(10);
   now.signalled = true;
@@ -121,7 +136,10 @@ TEST(Due, OfSeveralReasonsToStopTheStrongestIsNamed) {
   EXPECT_EQ(stop(5, true, 60), Stop::kSignal);
   EXPECT_EQ(stop(10, true, 60), Stop::kTrialEnd);
   EXPECT_EQ(stop(20, true, 60), Stop::kFinished);
-  EXPECT_TRUE(has_all_steps(Stop::kFinished) && has_all_steps(Stop::kTrialEnd));
+  EXPECT_TRUE(has_all_steps(Stop::kFinished) && has_all_steps(Stop::kTrialEnd) &&
+              has_all_steps(Stop::kEarlyStop));
+  EXPECT_TRUE(ends_run(Stop::kFinished) && ends_run(Stop::kEarlyStop));
+  EXPECT_FALSE(ends_run(Stop::kTrialEnd) || ends_run(Stop::kSignal));
   EXPECT_FALSE(has_all_steps(Stop::kNone) || has_all_steps(Stop::kSignal) ||
                has_all_steps(Stop::kMaxTime));
 }

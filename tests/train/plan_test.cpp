@@ -108,6 +108,22 @@ TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
   EXPECT_EQ(plan_run(config, {}, batches).checkpoints, std::nullopt);
 }
 
+TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
+  Config config = planned_config();
+  config.checkpoint.every = {60, TrainingDuration::Unit::kSteps};
+  config.eval.every = {40, TrainingDuration::Unit::kSteps};
+  const BatchOrder batches = order(config);
+  PreparedData data;
+  data.eval_shard = "held_out.bin";
+  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, 0);
+  config.checkpoint.keep_best = 2;
+  EXPECT_EQ(plan_run(config, data, batches).checkpoints, 4);       // 60, 120, 180, the end
+  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, 4);  // 0, 40, 80, 160
+  EXPECT_EQ(plan_run(config, {}, batches).best_checkpoints, 0) << "no held-out text";
+  config.eval.every = {90, TrainingDuration::Unit::kSeconds};
+  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, std::nullopt);
+}
+
 TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   Config config = planned_config();
   const MemoryPlan fp32 = plan_memory(config, {at::kFloat}, 128);

@@ -11,7 +11,8 @@ SettingsCatalog::SettingsCatalog()
     : config_table_(config_settings(config_)),
       source_table_(source_settings(source_)),
       group_table_(group_settings(group_)),
-      scaling_table_(rope_scaling_settings(scaling_)) {}
+      scaling_table_(rope_scaling_settings(scaling_)),
+      early_stop_table_(early_stop_settings(early_stop_)) {}
 
 const SettingTable* SettingsCatalog::inside(const Setting& setting) const {
   switch (setting.kind) {
@@ -21,6 +22,8 @@ const SettingTable* SettingsCatalog::inside(const Setting& setting) const {
       return &group_table_;
     case SettingKind::kRopeScaling:
       return &scaling_table_;
+    case SettingKind::kEarlyStop:
+      return &early_stop_table_;
     default:
       return nullptr;
   }
@@ -33,7 +36,9 @@ std::vector<SettingsCatalog::Entry> SettingsCatalog::entries() const {
     entries.push_back({setting.key, &setting});
     const SettingTable* table = inside(setting);
     if (table == nullptr || !described.insert(table).second) continue;
-    const char* infix = setting.kind == SettingKind::kRopeScaling ? "." : "[].";
+    const bool is_list =
+        setting.kind == SettingKind::kSources || setting.kind == SettingKind::kGroups;
+    const char* infix = is_list ? "[]." : ".";
     for (const Setting& field : table->settings()) {
       entries.push_back({setting.key + infix + field.key, &field});
     }

@@ -31,10 +31,12 @@ class SettingsCatalog {
   DataSourceConfig source_;
   OptimizerGroupConfig group_;
   RopeScalingConfig scaling_;
+  EarlyStopConfig early_stop_;
   SettingTable config_table_;
   SettingTable source_table_;
   SettingTable group_table_;
   SettingTable scaling_table_;
+  SettingTable early_stop_table_;
 };
 
 // Returns the default in words: "0.001", "null: train one", "none, it must be given". Requires that

@@ -36,8 +36,9 @@ holds absolute paths.
 `batch.tokens` is a multiple of `sequence.max_length`; `batch.micro_tokens` is one too and divides `batch.tokens`.
 `natural`, `grow_linear` and `grow_p2` need `bucket` or `pad`. One of `train.steps`, `train.tokens`, `train.epochs`: one in
 the file replaces the default, two are an error, and `--set` of one clears the others. `model.hidden_size` is a multiple of
-`num_attention_heads`, that of `num_key_value_heads`, and the width of a head is even. Restart trials need held-out text.
-With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with values, are multiples of 16.
+`num_attention_heads`, that of `num_key_value_heads`, and the width of a head is even. Restart trials and
+`eval.early_stop` need held-out text. With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with
+values, are multiples of 16.
 
 **`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder: its `tokenizer.model`, else its `tokenizer.json`. A key of
 `model` that is given and contradicts it is an error (`max_position_embeddings` excepted). Of a run folder the newest valid
@@ -74,7 +75,7 @@ std::string section_table(const SettingsCatalog& catalog, const std::string& sec
   for (const SettingsCatalog::Entry& entry : catalog.entries()) {
     if (entry.setting->kind == SettingKind::kAccepted) continue;
     std::string of = section_of(entry.key);
-    if (of == "model.rope_scaling") of = "model";
+    while (!of.empty() && !catalog.config().is_section(of)) of = section_of(of);
     if (of == section) out += row(entry.key, *entry.setting);
   }
   return out;

@@ -146,6 +146,8 @@ class SchemaWriter {
         return sources(*catalog_.inside(setting));
       case SettingKind::kGroups:
         return list_of(item(*catalog_.inside(setting)));
+      case SettingKind::kEarlyStop:
+        return item(*catalog_.inside(setting));
       case SettingKind::kRopeScaling:
       case SettingKind::kRopeParameters:
         // Two generations of key names, which the parser sorts out.

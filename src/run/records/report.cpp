@@ -90,15 +90,32 @@ std::string end_summary(const EndReport& report) {
           str(" (best ", printed("%.4f", report.best->loss), " at step ", report.best->step, ")");
     }
   }
+  if (!report.early_stop.empty()) text += str("\nearly stop ", report.early_stop);
   if (report.saved) text += str("\ncheckpoint ", report.saved->string());
+  if (report.best_checkpoint) {
+    text += str("\nbest       step ", report.best_checkpoint->step, ", held-out ",
+                printed("%.4f", report.best_checkpoint->loss), ", ", report.best_path.string());
+  }
   return text;
 }
 
+std::string early_stop_reason(const Config& config, const TrainingState& state) {
+  const EarlyStopConfig& rule = *config.eval.early_stop;
+  const auto& lowest = state.evaluations.lowest;
+  return str("the last ", counted(state.evaluations.without_gain, "evaluation"),
+             " did not lower the held-out loss",
+             rule.min_delta > 0 ? str(" by more than ", rule.min_delta) : "", " (eval.early_stop)",
+             lowest
+                 ? str("; the lowest is ", printed("%.4f", lowest->loss), " at step ", lowest->step)
+                 : "");
+}
+
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
-                          bool has_held_out) {
+                          bool has_held_out, bool ended_early) {
   const std::string run = shell_quoted(folder.string());
   const std::string more =
-      config.lr_schedule.type == LrScheduleType::kConstant
+      ended_early ? str("lmtrain resume ", run, " --set eval.early_stop=null")
+      : config.lr_schedule.type == LrScheduleType::kConstant
           ? str("lmtrain resume ", run, " --set ", twice(config.train))
           : str("lmtrain train CONFIG.json --run-dir NEW --set init_from=", run);
   const std::string eval = has_held_out ? str("lmtrain eval ", run, "\n           ") : "";

@@ -10,6 +10,7 @@
 
 #include "base/terminal/progress_line.h"
 #include "batching/batch_order.h"
+#include "checkpoint/state.h"
 #include "config/config.h"
 #include "corpus/prepare.h"
 
@@ -48,15 +49,21 @@ struct EndReport {
   double training = 0, evaluating = 0;         // seconds of this process
   double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
   std::optional<std::filesystem::path> saved;  // the newest checkpoint
+  // The one with the lowest held-out loss, where checkpoint.keep_best keeps it.
+  std::optional<Evaluated> best_checkpoint;
+  std::filesystem::path best_path;
+  std::string early_stop;  // early_stop_reason(); empty: the run did not end early
 };
 
-// Returns some lines: steps, tokens and time; losses; the checkpoint.
+// Returns some lines: steps, tokens and time; losses; why it ended early; the checkpoints.
 std::string end_summary(const EndReport& report);
+// Returns why eval.early_stop, which is set, ends the run in this state.
+std::string early_stop_reason(const Config& config, const TrainingState& state);
 // Returns the commands that a person may want next with the finished run in `folder`: `eval`, where
-// there is held-out text, `generate`, and one to train on. With a constant learning rate the last
-// one makes this run longer; with any other schedule the rate would jump, so it begins a new run
-// from these weights.
+// there is held-out text, `generate`, and one to train on. That one goes on with a run that
+// `ended_early`. With a constant learning rate it makes this run longer; with any other schedule
+// the rate would jump, so it begins a new run from these weights.
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
-                          bool has_held_out);
+                          bool has_held_out, bool ended_early = false);
 
 }  // namespace lmtrain

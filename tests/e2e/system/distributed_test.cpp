@@ -39,12 +39,15 @@ std::vector<Case> cases() {
                       {"guard", {{"on_spike", "rollback"}, {"spike_sigma", 2.5}, {"window", 8}}}};
   // Not bf16, which not every processor has.
   const Json fp16 = {{"precision", "fp16"}, {"clip", {{"max", 0.2}}}};
+  const Json early = {{"eval", {{"every", "5 steps"}, {"early_stop", {{"min_delta", 100}}}}},
+                      {"checkpoint", {{"keep", 1}, {"keep_best", 2}}}};
   const Json trials = {{"restart", {{"seeds", 2}, {"tokens", "20%"}}}};
   return {{"Bucket", Json::object(), "save"},
           {"PackMuonClipped", pack, "save"},
           {"ConcatSoapEpochs", concat, "save"},
           {"PadWithRollbacks", guard, "rollback"},
           {"Fp16", fp16, "save"},
+          {"EarlyStop", early, "save"},
           {"Trials", trials, "restart_trial"}};
 }
 

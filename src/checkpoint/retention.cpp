@@ -1,0 +1,74 @@
+#include "checkpoint/retention.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "checkpoint/remove_checkpoint.h"
+#include "formats/manifest.h"
+
+namespace lmtrain {
+namespace {
+
+// The checkpoint as its state.json describes it. Nothing is known of one whose state cannot be
+// read; it is of no use.
+SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
+                                    const EvaluationHistory& evaluations) {
+  SavedCheckpoint saved{.step = step};
+  const std::filesystem::path file = run.checkpoint(step) / kStateFile;
+  try {
+    if (!is_there(file)) return saved;
+    const TrainingState state = parse_state(read_file(file), file.string());
+    saved.kept = state.kept;
+    if (state.eval_step == state.step) saved.eval_loss = state.eval_loss;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCheckpoint && error.kind() != ErrorKind::kData) throw;
+    return saved;
+  }
+  for (const EvaluatedStep& evaluated : evaluations.after_save)
+    if (evaluated.step == step) saved.eval_loss = evaluated.loss;
+  return saved;
+}
+
+}  // namespace
+
+std::vector<int64_t> best_checkpoints(const std::vector<SavedCheckpoint>& saved, int64_t count) {
+  std::vector<EvaluatedStep> evaluated;
+  for (const SavedCheckpoint& checkpoint : saved)
+    if (checkpoint.eval_loss) evaluated.push_back({checkpoint.step, *checkpoint.eval_loss});
+  std::sort(evaluated.begin(), evaluated.end(), [](const EvaluatedStep& a, const EvaluatedStep& b) {
+    return a.loss != b.loss ? a.loss < b.loss : a.step < b.step;
+  });
+  std::vector<int64_t> steps;
+  for (const EvaluatedStep& best : evaluated) {
+    if (static_cast<int64_t>(steps.size()) >= count) break;
+    steps.push_back(best.step);
+  }
+  return steps;
+}
+
+std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_first,
+                                     const CheckpointConfig& config) {
+  const std::vector<int64_t> best = best_checkpoints(newest_first, config.keep_best);
+  std::vector<int64_t> old;
+  for (size_t i = static_cast<size_t>(std::max<int64_t>(config.keep, 1)); i < newest_first.size();
+       ++i) {
+    const SavedCheckpoint& saved = newest_first[i];
+    const bool is_best = std::find(best.begin(), best.end(), saved.step) != best.end();
+    if (!saved.kept && !is_best) old.push_back(saved.step);
+  }
+  return old;
+}
+
+void remove_old_checkpoints(const RunFolder& run, const TrainingState& newest,
+                            const CheckpointConfig& config) {
+  std::vector<SavedCheckpoint> saved;
+  for (const int64_t step : run.checkpoint_steps()) {
+    if (step > newest.step) continue;
+    saved.push_back(describe_checkpoint(run, step, newest.evaluations));
+  }
+  for (const int64_t step : old_checkpoints(saved, config)) remove_checkpoint(run, step);
+}
+
+}  // namespace lmtrain
