@@ -128,7 +128,7 @@ at::Tensor host_copy(const at::Tensor& values) {
 
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
-                      int64_t keep) {
+                      const CheckpointConfig& config) {
   const int64_t step = snapshot.state.step;
   const fs::path unfinished = run.unfinished_checkpoint(step);
   const fs::path published = run.checkpoint(step);

@@ -32,9 +32,7 @@ struct GenerateArguments {
 
 std::vector<int32_t> ids_of(const LoadedModel& loaded, const std::string& prompt,
                             const std::string& where) {
-  const Tokenizer& tokenizer = loaded.tokenizer();
-  std::vector<int32_t> ids = tokenizer.encode_document(prompt, loaded.add_bos(), /*add_eos=*/false);
-  if (ids.empty()) ids.push_back(std::max(tokenizer.bos_id(), 0));
+  std::vector<int32_t> ids = loaded.tokenizer().encode_prompt(prompt, loaded.add_bos());
   if (const auto length = static_cast<int64_t>(ids.size()); length > loaded.max_length()) {
     throw Error(ErrorKind::kUsage,
                 str(where, " has ", length, " tokens, and the model has ", loaded.max_length(),
@@ -61,17 +59,6 @@ void continue_prompt(LoadedModel& loaded, const GenerateArguments& options) {
   }
 }
 
-const char* name_of(GenerateEnd end) {
-  switch (end) {
-    case GenerateEnd::kStopToken:
-      return "eos";
-    case GenerateEnd::kMaxLength:
-      return "max_length";
-    default:
-      return "max_tokens";
-  }
-}
-
 // Prints a JSON line for each prompt of the file, in their order, as soon as it and those before it
 // have ended.
 void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
@@ -82,14 +69,11 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   std::map<size_t, std::string> waiting;  // answers whose turn has not come
   size_t next = 0;
   const auto answer = [&](size_t index, const Continuation& text) {
-    TextStream stream(loaded.tokenizer(), ids[index]);
-    std::string continued;
-    for (const int32_t token : text.tokens) continued += stream.add(token);
-    continued += stream.finish();
-    const nlohmann::ordered_json json = {{"prompt", prompts[index].text},
-                                         {"text", continued},
-                                         {"tokens", text.tokens.size()},
-                                         {"end", name_of(text.end)}};
+    const nlohmann::ordered_json json = {
+        {"prompt", prompts[index].text},
+        {"text", continued_text(loaded.tokenizer(), ids[index], text.tokens)},
+        {"tokens", text.tokens.size()},
+        {"end", end_name(text.end)}};
     // A prompt that is no UTF-8 cannot stand in JSON as it is.
     waiting[index] = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     for (auto first = waiting.begin(); first != waiting.end() && first->first == next; ++next) {

@@ -225,9 +225,16 @@ struct ParallelConfig {
   bool operator==(const ParallelConfig&) const = default;
 };
 
+struct SamplesConfig {
+  std::vector<std::string> prompts;
+  int64_t max_tokens = 64;  // drawn for each prompt, at most
+  bool operator==(const SamplesConfig&) const = default;
+};
+
 struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
+  std::optional<SamplesConfig> samples{};
   bool operator==(const LogConfig&) const = default;
 };
 

@@ -43,6 +43,11 @@ void add_output_settings(SettingTable& t, Config& c) {
   t.add("log.every", &c.log.every, "How often a line of progress; 0: never.")
       .in_units(all, Unit::kSteps);
   t.add("log.tensorboard", &c.log.tensorboard, "Write event files for TensorBoard.");
+  t.add(
+       "log.samples", &c.log.samples,
+       "At each evaluation the model continues these prompts by the likeliest tokens; the texts go "
+       "into events.jsonl.")
+      .null_is("none");
 }
 
 SettingTable early_stop_settings(EarlyStopConfig& early_stop) {
@@ -57,6 +62,14 @@ SettingTable early_stop_settings(EarlyStopConfig& early_stop) {
            "Nats a target; an evaluation that lowers the loss by this or less counts as none that "
            "lowers it.")
       .at_least(0);
+  return table;
+}
+
+SettingTable samples_settings(SamplesConfig& samples) {
+  SettingTable table;
+  table.add("prompts", &samples.prompts, "The texts that are continued.").must_be_given();
+  table.add("max_tokens", &samples.max_tokens, "How many tokens to draw for each prompt, at most.")
+      .range(1, 1'000'000);
   return table;
 }
 

@@ -1,4 +1,4 @@
-// Settings that hold objects: data sources, optimizer groups, transformers' rope scaling.
+// Settings that hold texts or objects: data sources, optimizer groups, transformers' rope scaling.
 #include <algorithm>
 
 #include "base/text.h"
@@ -24,6 +24,19 @@ void SettingReader::read_item(const JsonNode& node, const SettingTable& table,
   }
   if (!inner.problems_.empty()) bad_.insert(setting.key);
   problems_.insert(problems_.end(), inner.problems_.begin(), inner.problems_.end());
+}
+
+void SettingReader::read_texts(const JsonNode& node, const Setting& setting,
+                               const std::string& pointer) {
+  if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
+  if (node.items.empty()) return wrong(node, setting, pointer, "is empty");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const JsonNode& item = node.items[i];
+    if (!item.is(Type::kString)) wrong(item, setting, str(pointer, '/', i), "is not text");
+    texts.push_back(item.text);
+  }
+  if (!bad(setting.key)) *std::get<std::vector<std::string>*>(setting.slot) = std::move(texts);
 }
 
 void SettingReader::read_sources(const JsonNode& node, const Setting& setting,

@@ -165,6 +165,8 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kIntegers:
     case SettingKind::kTrainingDurations:
       return read_list(node, setting, pointer);
+    case SettingKind::kTexts:
+      return read_texts(node, setting, pointer);
     case SettingKind::kSources:
       return read_sources(node, setting, pointer);
     case SettingKind::kGroups:
@@ -173,6 +175,8 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
       return read_rope_scaling(node, setting, pointer);
     case SettingKind::kEarlyStop:
       return read_object<EarlyStopConfig>(node, early_stop_settings, setting, pointer);
+    case SettingKind::kSamples:
+      return read_object<SamplesConfig>(node, samples_settings, setting, pointer);
     case SettingKind::kRopeParameters:
       return;  // by read_section, at its end
     case SettingKind::kAccepted:

@@ -48,6 +48,7 @@ class SettingReader {
   void read_amount(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_accepted(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_texts(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_sources(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_groups(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_rope_scaling(const JsonNode& node, const Setting& setting, const std::string& pointer);

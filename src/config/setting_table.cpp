@@ -49,6 +49,10 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const std::optional<EarlyStopConfig>*) const {
       return SettingKind::kEarlyStop;
     }
+    SettingKind operator()(const std::vector<std::string>*) const { return SettingKind::kTexts; }
+    SettingKind operator()(const std::optional<SamplesConfig>*) const {
+      return SettingKind::kSamples;
+    }
   };
   return std::visit(Visitor{}, slot);
 }
@@ -130,6 +134,8 @@ std::string allowed_without_null(const Setting& setting) {
       return "a list of integers" + range;
     case SettingKind::kTrainingDurations:
       return "a list, each " + duration_text(setting);
+    case SettingKind::kTexts:
+      return "a list of texts";
     case SettingKind::kSources:
       return R"(a list of paths and of {"path": ..., "weight": ...})";
     case SettingKind::kGroups:
@@ -139,6 +145,8 @@ std::string allowed_without_null(const Setting& setting) {
              R"(..., "original_max_position_embeddings": ...})";
     case SettingKind::kEarlyStop:
       return R"({"patience": ..., "min_delta": ...})";
+    case SettingKind::kSamples:
+      return R"({"prompts": [...], "max_tokens": ...})";
     case SettingKind::kRopeParameters:
       return R"({"rope_theta": ..., "rope_type": "default" or "llama3", ...})";
     case SettingKind::kAccepted:

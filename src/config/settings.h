@@ -58,7 +58,8 @@ using SettingSlot =
                  std::optional<std::string>*, std::optional<TrainingDuration>*,
                  std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
                  std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*,
-                 std::optional<EarlyStopConfig>*>;
+                 std::optional<EarlyStopConfig>*, std::vector<std::string>*,
+                 std::optional<SamplesConfig>*>;
 
 // The kind of JSON that a setting takes.
 enum class SettingKind {
@@ -77,10 +78,12 @@ enum class SettingKind {
   kNumbers,            // list of numbers
   kIntegers,           // list of integers
   kTrainingDurations,  // list of durations
+  kTexts,              // list of texts, one at least
   kSources,            // list of data sources
   kGroups,             // list of optimizer groups
   kRopeScaling,        // transformers' rope_scaling
   kEarlyStop,          // an object
+  kSamples,            // an object
   kRopeParameters,     // transformers 5: rope_theta and rope_scaling in one object
   kAccepted,  // no effect; the value must be one of `choices` (as JSON), any if there are none
 };
@@ -165,6 +168,7 @@ SettingTable source_settings(DataSourceConfig& source);
 SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
 SettingTable early_stop_settings(EarlyStopConfig& early_stop);
+SettingTable samples_settings(SamplesConfig& samples);
 // These add the settings of a part of the config; each is in a file of its own, such as
 // tokenizer_settings.cpp.
 void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);

@@ -85,6 +85,10 @@ struct ToJson {
   Json operator()(const std::optional<EarlyStopConfig>* slot) const {
     return *slot ? object_json(**slot, early_stop_settings) : Json(nullptr);
   }
+  Json operator()(const std::vector<std::string>* slot) const { return *slot; }
+  Json operator()(const std::optional<SamplesConfig>* slot) const {
+    return *slot ? object_json(**slot, samples_settings) : Json(nullptr);
+  }
   Json operator()(const std::vector<DataSourceConfig>* slot) const { return sources_json(*slot); }
   Json operator()(const std::optional<std::vector<DataSourceConfig>>* slot) const {
     return *slot ? sources_json(**slot) : Json(nullptr);

@@ -142,6 +142,20 @@ class PromptBatch {
 
 }  // namespace
 
+const char* end_name(GenerateEnd end) {
+  switch (end) {
+    case GenerateEnd::kStopToken:
+      return "eos";
+    case GenerateEnd::kMaxTokens:
+      return "max_tokens";
+    case GenerateEnd::kMaxLength:
+      return "max_length";
+    case GenerateEnd::kCaller:
+      break;
+  }
+  return "interrupted";
+}
+
 void generate_all(Llama& model, const std::vector<std::vector<int32_t>>& prompts, int64_t rows,
                   const GenerateOptions& options, const OnToken& on_token,
                   const std::function<void(size_t prompt, Continuation)>& on_end) {

@@ -34,6 +34,9 @@ enum class GenerateEnd {
   kCaller,     // on_token returned false
 };
 
+// Returns the name of the end in files: "eos", "max_tokens", "max_length" or "interrupted".
+const char* end_name(GenerateEnd end);
+
 struct Continuation {
   std::vector<int32_t> tokens;  // without the prompt and the stop token
   GenerateEnd end = GenerateEnd::kMaxTokens;

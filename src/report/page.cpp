@@ -160,7 +160,7 @@ std::string report_page(const std::vector<RunRecord>& runs) {
              " UTC by lmtrain " LMTRAIN_VERSION "</p></header>\n<main>", notes_list(runs),
              "<section><h2>Summary</h2>", summary_table(runs), "</section>\n",
              curves_section(charts, runs), seeds_section(runs), settings_section(runs),
-             events_section(runs), configs_section(runs), "</main>\n",
+             samples_section(runs), events_section(runs), configs_section(runs), "</main>\n",
              "<script type=\"application/json\" id=\"report-data\">",
              json_for_script(data_json(charts, runs)), "</script>\n<script nonce=\"", word, "\">",
              kPageScript, "</script></body></html>\n");

@@ -234,6 +234,21 @@ std::string events_section(const std::vector<RunRecord>& runs) {
                                table.html("events"), left_out, "</details>"));
 }
 
+std::string samples_section(const std::vector<RunRecord>& runs) {
+  HtmlTable table = {{"Run", "Step", "Prompt", "What the model wrote"}};
+  int64_t count = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const SampleEvent& sample : runs[i].events.samples) {
+      ++count;
+      table.add_row({run_name(runs[i], i), printed("%.0f", sample.step), escape_html(sample.prompt),
+                     escape_html(sample.text)});
+    }
+  }
+  if (count == 0) return "";
+  return section("Samples", str("<details open><summary>", counted(count, "sample"), "</summary>",
+                                table.html("samples"), "</details>"));
+}
+
 std::string configs_section(const std::vector<RunRecord>& runs) {
   std::string content;
   for (size_t i = 0; i < runs.size(); ++i) {

@@ -20,6 +20,8 @@ std::string settings_section(const std::vector<RunRecord>& runs);
 std::string seeds_section(const std::vector<RunRecord>& runs);
 // Empty where nothing happened.
 std::string events_section(const std::vector<RunRecord>& runs);
+// A row a prompt and evaluation: what the model wrote. Empty where there are none.
+std::string samples_section(const std::vector<RunRecord>& runs);
 // The whole config of each run.
 std::string configs_section(const std::vector<RunRecord>& runs);
 

@@ -189,6 +189,18 @@ void Recorder::evaluated(const TrainingState& state, const EvalResult& result) {
   running(state);
 }
 
+void Recorder::sampled(const TrainingState& state, const std::vector<Sample>& samples) {
+  constexpr size_t kShown = 100;  // bytes of each text
+  for (const Sample& sample : samples) {
+    event("sample", state, "",
+          {{"prompt", sample.prompt},
+           {"text", sample.text},
+           {"tokens", sample.tokens},
+           {"end", end_name(sample.end)}});
+    log_note("sample     " + sample_line(sample, kShown));
+  }
+}
+
 void Recorder::add_save() { time_left_.add_save(lap()); }
 
 void Recorder::reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) {

@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "model/parameters.h"
 #include "run/incident.h"
+#include "run/probes/samples.h"
 #include "run/records/metrics.h"
 #include "run/records/time_left.h"
 #include "run/run_end.h"
@@ -91,6 +92,8 @@ class Recorder {
                       bool keep_line);
   // Writes the metrics of an evaluation, a note and status.json. `state` is that after it.
   virtual void evaluated(const TrainingState& state, const EvalResult& result);
+  // Writes an event and a note of each sample.
+  virtual void sampled(const TrainingState& state, const std::vector<Sample>& samples);
   // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
   // for it.
   virtual void add_save();
@@ -181,6 +184,7 @@ class SilentRecorder final : public Recorder {
   void add_wait(double) override {}
   void update(const TrainingState&, const AppliedStep&, const RunAhead&, bool) override {}
   void evaluated(const TrainingState&, const EvalResult&) override {}
+  void sampled(const TrainingState&, const std::vector<Sample>&) override {}
   void add_save() override {}
   void reduced_micro_batch(const TrainingState&, const MicroBatchReduction&) override {}
   void spike(const TrainingState&, const Incident&, const std::string&) override {}

@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"
 #include "device/device_memory.h"
+#include "run/probes/samples.h"
 #include "train/memory_plan.h"
 #include "train/micro_batch_limits.h"
 #include "train/resolve.h"
@@ -79,6 +80,10 @@ void require_held_out_text(const Config& config, const PreparedData& data) {
               needs + ", and there is no held-out text; set data.eval or data.eval_fraction");
 }
 
+void require_prompts_that_fit(const Config& config, const PreparedData& data) {
+  if (config.log.samples) SampleWriter(config, Tokenizer::load(data.tokenizer_model));
+}
+
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
   require_free_space(existing_part(run.path()), checkpoint_bytes(config),
                      str("a checkpoint of ", run.path().string()));
@@ -113,6 +118,7 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
   };
   ask([&] { require_new_run(run); });
   ask([&] { require_held_out_text(config, data); });
+  ask([&] { require_prompts_that_fit(config, data); });
   const at::Device device = device_of(config);
   ask([&] {
     require_memory(config, available_memory(device), num_processes);

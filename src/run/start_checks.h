@@ -21,6 +21,8 @@ void require_new_run(const RunFolder& run);
 // Throws Error(kConfig) when there is no held-out text and a setting needs some: trials of random
 // restart have to be ranked, or eval.early_stop ends the run.
 void require_held_out_text(const Config& config, const PreparedData& data);
+// Throws Error(kConfig) for a prompt of log.samples that the model has no positions for.
+void require_prompts_that_fit(const Config& config, const PreparedData& data);
 // Throws Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 // The same for a run that goes on from the checkpoint of this state. Removes the checkpoints that

@@ -17,7 +17,6 @@
 #include "train/evaluate.h"
 #include "train/failure.h"
 #include "train/micro_batch_limits.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 
@@ -52,7 +51,9 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   recorder_ = processes_.is_first()
                   ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_)
                   : std::make_unique<SilentRecorder>(config_, run_, eval_targets(), started_);
-  texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
+  const Tokenizer tokenizer = Tokenizer::load(data_.tokenizer_model);
+  texts_ = checkpoint_texts(config_, tokenizer);
+  if (config_.log.samples && processes_.is_first()) samples_.emplace(config_, tokenizer);
 }
 
 Trainer::~Trainer() = default;
@@ -70,11 +71,6 @@ void Trainer::poll_planning() const {
   throw_if_stopped();
   const std::optional<double>& most = config_.train.max_time;
   if (processes_.is_first() && most && seconds_since(started_) >= *most) throw StopRequested{};
-}
-
-RunClock Trainer::clock() const {
-  return run_clock(config_, *order_)
-      .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens), state_.elapsed);
 }
 
 Due Trainer::due_since(const RunClock& before) const {
@@ -320,13 +316,14 @@ void Trainer::roll_back(const Incident& incident, const std::string& reason) {
 
 void Trainer::evaluate_now() {
   shards_.gather_masters(engine_.parameters());
+  if (state_.eval_step == state_.step) return;
+  recorder_->begin_lap();
   if (!eval_shard_) {
     if (!state_.eval_step) recorder_->no_held_out_text();
     state_.eval_step = state_.step;
-    return;
+    recorder_->sampled(state_, write_samples());
+    return recorder_->begin_lap();
   }
-  if (state_.eval_step == state_.step) return;
-  recorder_->begin_lap();
   const auto result = evaluate(
       engine_.evaluation_model(), *eval_shard_, evaluation_options(config_, state_.micro),
       [] { return stop_signal() == 0; }, processes_);
@@ -337,7 +334,9 @@ void Trainer::evaluate_now() {
   state_.eval_loss = result->loss();
   const bool saved = saved_step_ == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->loss()}, config_.eval, saved);
+  const std::vector<Sample> samples = write_samples();
   recorder_->evaluated(state_, *result);
+  recorder_->sampled(state_, samples);
   if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
                                  has_all_steps(stop())))
     recorder_->eval_loss_not_finite(state_);

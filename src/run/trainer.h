@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "base/signal.h"
 #include "batching/batch_order.h"
 #include "batching/loader.h"
 #include "checkpoint/checkpoint_saver.h"
@@ -21,6 +22,7 @@
 #include "corpus/prepare.h"
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
+#include "run/probes/samples.h"
 #include "run/recorder.h"
 #include "run/records/report.h"
 #include "run/run_warnings.h"
@@ -32,6 +34,7 @@
 #include "schedule/run_clock.h"
 #include "train/engine.h"
 #include "train/plan.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 
@@ -111,11 +114,20 @@ class Trainer {
   // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
+  // Returns the samples of log.samples, which the first process alone writes.
+  std::vector<Sample> write_samples() {
+    if (!samples_) return {};
+    return samples_->write(engine_.evaluation_model(), [] { return stop_signal() == 0; });
+  }
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   // Ends the first planning of this process.
   void poll_planning() const;
-  RunClock clock() const;  // as of the state
+  RunClock clock() const {  // as of the state
+    return run_clock(config_, *order_)
+        .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens),
+               state_.elapsed);
+  }
   // Returns the things that are due now, after the step that began at `before`.
   Due due_since(const RunClock& before) const;
   Stop stop() const { return due_since(clock()).stop; }
@@ -142,6 +154,7 @@ class Trainer {
   Agreement agreement_;
   std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
+  std::optional<SampleWriter> samples_;  // none where there are none to write
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;

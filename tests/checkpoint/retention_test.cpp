@@ -8,7 +8,7 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Steps = std::vector<int64_t>;
+using StepList = std::vector<int64_t>;
 
 SavedCheckpoint saved(int64_t step, std::optional<double> eval_loss = {}, bool kept = false) {
   return {step, kept, eval_loss};
@@ -17,23 +17,23 @@ SavedCheckpoint saved(int64_t step, std::optional<double> eval_loss = {}, bool k
 TEST(Retention, TheLowestComeFirstAndOfEqualOnesTheEarlier) {
   const std::vector<SavedCheckpoint> all = {saved(50, 3.0), saved(40), saved(30, 2.0),
                                             saved(20, 3.0), saved(10, 4.0)};
-  EXPECT_EQ(best_checkpoints(all, 3), (Steps{30, 20, 50}));
-  EXPECT_EQ(best_checkpoints(all, 0), Steps());
-  EXPECT_EQ(best_checkpoints(all, 100), (Steps{30, 20, 50, 10}));
+  EXPECT_EQ(best_checkpoints(all, 3), (StepList{30, 20, 50}));
+  EXPECT_EQ(best_checkpoints(all, 0), StepList());
+  EXPECT_EQ(best_checkpoints(all, 100), (StepList{30, 20, 50, 10}));
 }
 
 TEST(Retention, WhatIsNeitherNewNorKeptNorAmongTheBestIsOld) {
   const std::vector<SavedCheckpoint> all = {
       saved(60, 5.0), saved(50, 4.5), saved(40, 4.0), saved(30, 3.0), saved(20, {}, /*kept=*/true),
       saved(10, 2.0), saved(0, 9.0)};
-  EXPECT_EQ(old_checkpoints(all, {.keep = 1}), (Steps{50, 40, 30, 10, 0}));
-  EXPECT_EQ(old_checkpoints(all, {.keep = 2, .keep_best = 1}), (Steps{40, 30, 0}));
-  EXPECT_EQ(old_checkpoints(all, {.keep = 1, .keep_best = 3}), (Steps{50, 0}));
+  EXPECT_EQ(old_checkpoints(all, {.keep = 1}), (StepList{50, 40, 30, 10, 0}));
+  EXPECT_EQ(old_checkpoints(all, {.keep = 2, .keep_best = 1}), (StepList{40, 30, 0}));
+  EXPECT_EQ(old_checkpoints(all, {.keep = 1, .keep_best = 3}), (StepList{50, 0}));
   // One that is both new and among the best takes a place of each.
   EXPECT_EQ(old_checkpoints({saved(30, 1.0), saved(20, 2.0), saved(10, 3.0)},
                             {.keep = 1, .keep_best = 2}),
-            (Steps{10}));
-  EXPECT_EQ(old_checkpoints({saved(5, 1.0)}, {.keep = 1}), Steps());
+            (StepList{10}));
+  EXPECT_EQ(old_checkpoints({saved(5, 1.0)}, {.keep = 1}), StepList());
 }
 
 class RetentionInAFolder : public ::testing::Test {
@@ -46,7 +46,7 @@ class RetentionInAFolder : public ::testing::Test {
     fs::create_directories(run.checkpoint(step));
     testing::replace_file(run.checkpoint(step) / kStateFile, state_to_text(state));
   }
-  Steps left_after(int64_t newest, const CheckpointConfig& config) {
+  StepList left_after(int64_t newest, const CheckpointConfig& config) {
     TrainingState state;
     state.step = newest;
     state.evaluations.after_save = after_save;
@@ -64,7 +64,7 @@ TEST_F(RetentionInAFolder, ALossBelongsToTheStepOfItsEvaluation) {
   write(15, 4.0, 10);  // not evaluated itself
   write(20, 5.0, 20);
   write(30, std::nullopt, 30);  // not finite
-  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (Steps{30, 10}));
+  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (StepList{30, 10}));
 }
 
 TEST_F(RetentionInAFolder, AnEvaluationAfterTheSaveCounts) {
@@ -72,7 +72,7 @@ TEST_F(RetentionInAFolder, AnEvaluationAfterTheSaveCounts) {
   write(20, 4.0, 10);  // a signal came before its evaluation
   write(30, 5.0, 30);
   after_save = {{20, 3.0}};
-  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (Steps{30, 20}));
+  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (StepList{30, 20}));
 }
 
 // Whatever was read of them, later checkpoints are none of the run's.
@@ -80,7 +80,7 @@ TEST_F(RetentionInAFolder, LaterOnesAreNeitherCountedNorRemoved) {
   write(10, 4.0, 10);
   write(20, 5.0, 20);
   write(40, 1.0, 40);
-  EXPECT_EQ(left_after(20, {.keep = 1, .keep_best = 1}), (Steps{40, 20, 10}));
+  EXPECT_EQ(left_after(20, {.keep = 1, .keep_best = 1}), (StepList{40, 20, 10}));
 }
 
 TEST_F(RetentionInAFolder, OneWhoseStateCannotBeReadIsNotAmongTheBest) {
@@ -88,7 +88,7 @@ TEST_F(RetentionInAFolder, OneWhoseStateCannotBeReadIsNotAmongTheBest) {
   testing::replace_file(run.checkpoint(10) / kStateFile, "{");
   write(20, 5.0, 20);
   write(30, 6.0, 30);
-  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (Steps{30, 20}));
+  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (StepList{30, 20}));
 }
 
 }  // namespace

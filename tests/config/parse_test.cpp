@@ -133,6 +133,14 @@ TEST(Parse, EarlyStopIsAnObjectWithDefaultsOrNull) {
   EXPECT_EQ(parsed("", {"eval.early_stop.patience=7"}).eval.early_stop, (EarlyStopConfig{7, 0}));
 }
 
+TEST(Parse, SamplesHaveOnePromptAtLeast) {
+  EXPECT_EQ(parsed("").log.samples, std::nullopt);
+  EXPECT_EQ(parsed(R"("log": {"samples": {"prompts": ["a", ""]}})").log.samples,
+            (SamplesConfig{{"a", ""}, 64}));
+  EXPECT_EQ(parsed("", {R"(log.samples={"prompts":["b"],"max_tokens":8})"}).log.samples,
+            (SamplesConfig{{"b"}, 8}));
+}
+
 TEST(Parse, OriginsSayWhereAKeyStands) {
   const Config config = parsed("\"optimizer\":\n {\"lr\": 1}", {"seed=5"});
   EXPECT_EQ(config.origins.origin("optimizer.lr"), "run.json:3");

@@ -50,6 +50,8 @@ class RandomFiller {
     *slot = {RopeType::kLlama3, 1 + uniform(), uniform() + 0.1, 2 + uniform(),
              1 + integer_below(4096)};
   }
+  void operator()(std::vector<std::string>* slot) { *slot = {text(), text()}; }
+  void operator()(SamplesConfig* slot) { *slot = {{text(), text()}, 1 + integer_below(1000)}; }
   void operator()(EarlyStopConfig* slot) { *slot = {1 + integer_below(1000), uniform()}; }
   void operator()(std::vector<DataSourceConfig>* slot) {
     slot->clear();

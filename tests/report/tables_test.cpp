@@ -87,6 +87,15 @@ TEST(Tables, EventsAreListedAndWhatIsLeftOutIsSaid) {
   EXPECT_TRUE(contains(section, "1 of 900")) << section;
 }
 
+TEST(Tables, SamplesHaveARowEach) {
+  RunRecord run = finished_run("a", {{"seed", 1}}, 3);
+  EXPECT_EQ(samples_section({run}), "");
+  run.events.samples = {{20, "def f(x):", " return <x>"}};
+  const std::string section = samples_section({run});
+  EXPECT_TRUE(contains(section, "<td>20</td><td>def f(x):</td><td> return &lt;x&gt;</td>"))
+      << section;
+}
+
 TEST(Tables, AllTextOfRunsIsEscaped) {
   const std::string bad = "<img src=x onerror=alert(1)>'\"&";
   RunRecord run = finished_run(bad, {{bad, bad}, {"seed", 1}}, 3);
@@ -97,10 +106,11 @@ TEST(Tables, AllTextOfRunsIsEscaped) {
   run.events.device = run.events.precision = bad;
   run.events.events = {{bad, bad, 1, bad}};
   run.events.counts = {{bad, 5}};
+  run.events.samples = {{1, bad, bad}};
   const std::vector<RunRecord> runs = {run, other};
   for (const std::string& html :
        {summary_table(runs), notes_list(runs), settings_section(runs), seeds_section(runs),
-        events_section(runs), configs_section(runs)}) {
+        samples_section(runs), events_section(runs), configs_section(runs)}) {
     EXPECT_FALSE(contains(html, "<img")) << html;
     EXPECT_FALSE(contains(html, "'\"&")) << html;
   }

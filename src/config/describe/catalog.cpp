@@ -12,7 +12,8 @@ SettingsCatalog::SettingsCatalog()
       source_table_(source_settings(source_)),
       group_table_(group_settings(group_)),
       scaling_table_(rope_scaling_settings(scaling_)),
-      early_stop_table_(early_stop_settings(early_stop_)) {}
+      early_stop_table_(early_stop_settings(early_stop_)),
+      samples_table_(samples_settings(samples_)) {}
 
 const SettingTable* SettingsCatalog::inside(const Setting& setting) const {
   switch (setting.kind) {
@@ -24,6 +25,8 @@ const SettingTable* SettingsCatalog::inside(const Setting& setting) const {
       return &scaling_table_;
     case SettingKind::kEarlyStop:
       return &early_stop_table_;
+    case SettingKind::kSamples:
+      return &samples_table_;
     default:
       return nullptr;
   }

@@ -32,11 +32,13 @@ class SettingsCatalog {
   OptimizerGroupConfig group_;
   RopeScalingConfig scaling_;
   EarlyStopConfig early_stop_;
+  SamplesConfig samples_;
   SettingTable config_table_;
   SettingTable source_table_;
   SettingTable group_table_;
   SettingTable scaling_table_;
   SettingTable early_stop_table_;
+  SettingTable samples_table_;
 };
 
 // Returns the default in words: "0.001", "null: train one", "none, it must be given". Requires that

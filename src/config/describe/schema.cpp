@@ -146,7 +146,10 @@ class SchemaWriter {
         return sources(*catalog_.inside(setting));
       case SettingKind::kGroups:
         return list_of(item(*catalog_.inside(setting)));
+      case SettingKind::kTexts:
+        return {{"type", "array"}, {"items", {{"type", "string"}}}, {"minItems", 1}};
       case SettingKind::kEarlyStop:
+      case SettingKind::kSamples:
         return item(*catalog_.inside(setting));
       case SettingKind::kRopeScaling:
       case SettingKind::kRopeParameters:

@@ -61,4 +61,12 @@ void TextStream::forget_oldest(const std::string& text) {
   window_ = std::move(newest);
 }
 
+std::string continued_text(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                           const std::vector<int32_t>& tokens) {
+  TextStream stream(tokenizer, prompt);
+  std::string text;
+  for (const int32_t token : tokens) text += stream.add(token);
+  return text + stream.finish();
+}
+
 }  // namespace lmtrain

@@ -34,4 +34,8 @@ class TextStream {
   size_t given_;                 // bytes of their text that the reader has
 };
 
+// Returns the text of `tokens`, which continue the tokens of `prompt`.
+std::string continued_text(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                           const std::vector<int32_t>& tokens);
+
 }  // namespace lmtrain

@@ -72,6 +72,12 @@ std::vector<int32_t> Tokenizer::encode_document(std::string_view text, bool add_
   return ids;
 }
 
+std::vector<int32_t> Tokenizer::encode_prompt(std::string_view text, bool add_bos) const {
+  std::vector<int32_t> ids = encode_document(text, add_bos, /*add_eos=*/false);
+  if (ids.empty()) ids.push_back(std::max(bos_id(), 0));
+  return ids;
+}
+
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
   for (const int32_t id : ids) {
     if (id >= 0 && id < vocab_size()) continue;

@@ -50,6 +50,9 @@ class Tokenizer {
   // Returns the ids of a document as it is trained on, with BOS and EOS as asked for. Throws like
   // require_special_ids() and encode().
   std::vector<int32_t> encode_document(std::string_view text, bool add_bos, bool add_eos) const;
+  // Returns the ids of a text that a model is to continue, one at least: without EOS, and the id of
+  // BOS (0 where there is none) where they would be none. Throws like encode_document().
+  std::vector<int32_t> encode_prompt(std::string_view text, bool add_bos) const;
   // Returns the text of the ids. Throws Error(kInternal) for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
   // Returns, by id, how many bytes of text each piece stands for. The sum over a document is the

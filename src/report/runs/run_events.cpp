@@ -85,7 +85,8 @@ double place_of(const std::string& kind, const Json& line) {
 }
 
 bool is_routine(const std::string& kind, const Json& line) {
-  return kind == "save" || (kind == "end" && text_at(line, "reason") == "done") ||
+  return kind == "save" || kind == "sample" ||
+         (kind == "end" && text_at(line, "reason") == "done") ||
          (kind == "start" && text_at(line, "reason").empty() && !line.contains("changed"));
 }
 
@@ -99,10 +100,37 @@ void thin_out(RunEvents& events) {
   });
 }
 
+// The samples of one file, each step and prompt once.
+class SampleList {
+ public:
+  void add(SampleEvent sample) {
+    const auto [at, is_new] = index_.try_emplace({sample.step, sample.prompt}, samples_.size());
+    if (is_new) {
+      samples_.push_back(std::move(sample));
+    } else {
+      samples_[at->second] = std::move(sample);
+    }
+  }
+  std::vector<SampleEvent> take() {
+    std::stable_sort(samples_.begin(), samples_.end(),
+                     [](const SampleEvent& a, const SampleEvent& b) { return a.step < b.step; });
+    if (samples_.size() > kMostEventsOfAKind) {
+      const auto half = static_cast<ptrdiff_t>(kMostEventsOfAKind / 2);
+      samples_.erase(samples_.begin() + half, samples_.end() - half);
+    }
+    return std::move(samples_);
+  }
+
+ private:
+  std::vector<SampleEvent> samples_;
+  std::map<std::pair<double, std::string>, size_t> index_;
+};
+
 }  // namespace
 
 RunEvents read_run_events(const std::filesystem::path& file) {
   RunEvents events;
+  SampleList samples;
   for_each_json_line(file, [&](const Json& line, uint64_t) {
     const std::string kind = text_at(line, "event");
     if (kind.empty()) return;
@@ -112,11 +140,15 @@ RunEvents read_run_events(const std::filesystem::path& file) {
       events.precision = precision;
     if (const auto memory = number_at(line, "peak_memory"))
       events.peak_memory = std::max(*memory, events.peak_memory.value_or(0));
+    if (kind == "sample")
+      samples.add(
+          {number_at(line, "step").value_or(0), text_at(line, "prompt"), text_at(line, "text")});
     if (is_routine(kind, line)) return;
     events.events.push_back(
         {text_at(line, "time"), kind, place_of(kind, line), describe(kind, line)});
   });
   thin_out(events);
+  events.samples = samples.take();
   return events;
 }
 

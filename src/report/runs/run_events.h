@@ -18,10 +18,19 @@ struct RunEvent {
   std::string text;  // what is known beside these; may be empty
 };
 
+// A text that the model wrote behind a prompt at an evaluation.
+struct SampleEvent {
+  double step = 0;
+  std::string prompt, text;
+};
+
 struct RunEvents {
-  // In the order of the file: all but saves, and the plain beginning and end of a run. Of each kind
-  // at most kMostEventsOfAKind are here, the first ones and the last ones.
+  // In the order of the file: all but saves, samples, and the plain beginning and end of a run. Of
+  // each kind at most kMostEventsOfAKind are here, the first ones and the last ones.
   std::vector<RunEvent> events;
+  // By ascending step. Where a run has evaluated a step again, after a resume, its last texts are
+  // here. Of many the first ones and the last ones are here, likewise.
+  std::vector<SampleEvent> samples;
   std::map<std::string, int64_t> counts;  // of all kinds
   std::string device, precision;          // as of the last start or resume; empty: unknown
   std::optional<double> peak_memory;      // bytes; the largest that an event names

@@ -95,6 +95,10 @@ TEST(Schema, AgreesWithTheParser) {
       {true, R"("model": {"hidden_act": "silu", "head_dim": null})"},
       {true, R"("$schema": "schema.json", "name": "x")"},
       {false, R"("optimizer": {"groups": [{"lr": 1}]})"},
+      {true, R"("eval": {"early_stop": {"patience": 3}}, "log": {"samples": {"prompts": ["a"]}})"},
+      {false, R"("eval": {"early_stop": {"patience": 0}})"},
+      {false, R"("eval": {"early_stop": 3})"},
+      {false, R"("log": {"samples": {"max_tokens": 3}})"},
   };
   for (const auto& [good, members] : kCases) {
     EXPECT_EQ(matches(config_text(members)), good) << members;

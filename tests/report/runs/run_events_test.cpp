@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/support.h"
 
 namespace lmtrain {
@@ -60,6 +62,23 @@ TEST(RunEvents, ManyOfAKindAreThinnedOutAndCounted) {
   EXPECT_EQ(events.events[kMostEventsOfAKind - 1].step, 999);
   EXPECT_EQ(events.events.back().kind, "end");
   EXPECT_EQ(events.counts.at("skip"), 1000);
+}
+
+TEST(RunEvents, SamplesAreListedByStepEachOnce) {
+  const auto sample = [](int step, const char* prompt, const char* text) {
+    return nlohmann::json({{"event", "sample"}, {"step", step}, {"prompt", prompt}, {"text", text}})
+               .dump() +
+           "\n";
+  };
+  const RunEvents events =
+      events_of(sample(0, "a", "x") + sample(20, "a", "before") + sample(10, "a", "y") +
+                sample(10, "b", "z") + sample(20, "a", "after"));
+  EXPECT_TRUE(events.events.empty());
+  ASSERT_EQ(events.samples.size(), 4U);
+  EXPECT_EQ(events.samples[0].text, "x");
+  EXPECT_EQ(events.samples[1].text, "y");
+  EXPECT_EQ(events.samples[2].prompt, "b");
+  EXPECT_EQ(events.samples[3].text, "after") << "a resume has written it again";
 }
 
 TEST(RunEvents, DamagedLinesAndLongReasonsDoNoHarm) {
