@@ -182,6 +182,10 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                 {"eval.early_stop", "data.eval_fraction", "data.eval"},
                 "eval.early_stop ends a run by its held-out loss, but data.eval is null and "
                 "data.eval_fraction is 0; give one of them, or set eval.early_stop to null");
+  rules.require(
+      !config.eval.tasks || held_out, {"eval.tasks", "data.eval_fraction", "data.eval"},
+      "eval.tasks belongs to evaluations, but data.eval is null and data.eval_fraction is "
+      "0; give one of them, or set eval.tasks to null");
   const TokenizerTrainConfig& train = config.tokenizer.train;
   if (config.tokenizer.model || reader.bad("tokenizer.model")) return;
   constexpr int64_t kBytePieces = 256 + 3;     // and <unk>, <s>, </s>

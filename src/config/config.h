@@ -202,7 +202,8 @@ struct EarlyStopConfig {
 
 struct EvalConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
-  std::optional<int64_t> tokens;  // targets in an evaluation; none: auto
+  std::optional<int64_t> tokens;     // targets in an evaluation; none: auto
+  std::optional<std::string> tasks;  // folder or file
   std::optional<EarlyStopConfig> early_stop;
   bool operator==(const EvalConfig&) const = default;
 };

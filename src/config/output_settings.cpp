@@ -17,6 +17,12 @@ void add_output_settings(SettingTable& t, Config& c) {
           "at most 1000000, and so few that all evaluations together take about a tenth of the "
           "run, by a count of FLOPs; but at least 8192",
           "auto");
+  t.add(
+       "eval.tasks", &c.eval.tasks,
+       "Questions with known answers that each evaluation asks too: a folder with a tasks.json, or "
+       "one file of JSON lines.")
+      .as(SettingKind::kPath)
+      .null_is("none");
   t.add("eval.early_stop", &c.eval.early_stop,
         "End the run when the held-out loss does not fall any more.")
       .null_is("train to the end");

@@ -69,11 +69,15 @@ Chart chart_of_evaluations(const std::string& key) {
     chart.title = "Held-out bits per byte" + set;
     chart.unit = "of text, at each evaluation";
     chart.is_loss = true;
+  } else if (figure == "task") {
+    chart.title = key == "task/centred_mean" ? "Tasks: centred mean" : "Task" + set;
   }
   return chart;
 }
 
 bool is_drawn(const std::string& key) {
+  // A task has several figures of one answer each; its accuracy is drawn.
+  if (key.starts_with("task/")) return key.ends_with("/accuracy") || key == "task/centred_mean";
   // The perplexity is e to the loss, whose curve has the same shape.
   return key != "eval_perplexity" && !key.starts_with("eval_perplexity/");
 }

@@ -180,18 +180,20 @@ double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead)
                                time_left_.seconds({.saves = 1}));
 }
 
-void Recorder::evaluated(const TrainingState& state, const EvalResult& result) {
+void Recorder::evaluated(const TrainingState& state, const EvalResult& result,
+                         const std::vector<TaskResult>& tasks) {
   time_left_.add_evaluation(lap());
-  log_->evaluation(state.step, state.tokens, result);
+  log_->evaluation(state.step, state.tokens, result, tasks);
   log_note(str("step ", state.step, "  held-out loss ", printed("%.4f", result.loss()),
                "  perplexity ", printed("%.2f", result.perplexity()), "  bits per byte ",
                printed("%.4f", result.bits_per_byte())));
+  if (!tasks.empty()) log_note("tasks      " + task_line(tasks));
   running(state);
 }
 
-void Recorder::sampled(const TrainingState& state, const std::vector<Sample>& samples) {
+void Recorder::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {
   constexpr size_t kShown = 100;  // bytes of each text
-  for (const Sample& sample : samples) {
+  for (const SampledText& sample : samples) {
     event("sample", state, "",
           {{"prompt", sample.prompt},
            {"text", sample.text},

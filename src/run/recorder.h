@@ -27,6 +27,7 @@
 #include "run/run_end.h"
 #include "run/shared/agreement.h"
 #include "schedule/due.h"
+#include "tasks/task_result.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
 #include "train/micro_batch_limits.h"
@@ -90,10 +91,12 @@ class Recorder {
   // `keep_line`. `state` is that after the step.
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
                       bool keep_line);
-  // Writes the metrics of an evaluation, a note and status.json. `state` is that after it.
-  virtual void evaluated(const TrainingState& state, const EvalResult& result);
+  // Writes the metrics of an evaluation, a note and status.json. `state` is that after it, `tasks`
+  // are the results of eval.tasks.
+  virtual void evaluated(const TrainingState& state, const EvalResult& result,
+                         const std::vector<TaskResult>& tasks = {});
   // Writes an event and a note of each sample.
-  virtual void sampled(const TrainingState& state, const std::vector<Sample>& samples);
+  virtual void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
   // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
   // for it.
   virtual void add_save();
@@ -183,8 +186,9 @@ class SilentRecorder final : public Recorder {
   void begin_lap() override {}
   void add_wait(double) override {}
   void update(const TrainingState&, const AppliedStep&, const RunAhead&, bool) override {}
-  void evaluated(const TrainingState&, const EvalResult&) override {}
-  void sampled(const TrainingState&, const std::vector<Sample>&) override {}
+  void evaluated(const TrainingState&, const EvalResult&, const std::vector<TaskResult>&) override {
+  }
+  void sampled(const TrainingState&, const std::vector<SampledText>&) override {}
   void add_save() override {}
   void reduced_micro_batch(const TrainingState&, const MicroBatchReduction&) override {}
   void spike(const TrainingState&, const Incident&, const std::string&) override {}

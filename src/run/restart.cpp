@@ -77,7 +77,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
       processes_(processes),
       started_(std::chrono::steady_clock::now()) {
   require_held_out_text(config_, data_);
-  require_prompts_that_fit(config_, data_);
+  require_probes(config_, data_);
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     settle();

@@ -15,6 +15,7 @@
 #include "checkpoint/retention.h"
 #include "device/device_memory.h"
 #include "run/probes/samples.h"
+#include "run/probes/task_probe.h"
 #include "train/memory_plan.h"
 #include "train/micro_batch_limits.h"
 #include "train/resolve.h"
@@ -74,14 +75,18 @@ void require_held_out_text(const Config& config, const PreparedData& data) {
       config.restart.seeds > 1
           ? str("restart.seeds ", config.restart.seeds, " ranks trials by held-out loss")
       : config.eval.early_stop ? "eval.early_stop ends the run by its held-out loss"
+      : config.eval.tasks      ? "eval.tasks belongs to evaluations"
                                : "";
   if (needs.empty()) return;
   throw Error(ErrorKind::kConfig,
               needs + ", and there is no held-out text; set data.eval or data.eval_fraction");
 }
 
-void require_prompts_that_fit(const Config& config, const PreparedData& data) {
-  if (config.log.samples) SampleWriter(config, Tokenizer::load(data.tokenizer_model));
+void require_probes(const Config& config, const PreparedData& data) {
+  if (!config.log.samples && !config.eval.tasks) return;
+  const Tokenizer tokenizer = Tokenizer::load(data.tokenizer_model);
+  if (config.log.samples) SampleWriter(config, tokenizer);
+  if (config.eval.tasks) TaskProbe(config, tokenizer);
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
@@ -118,7 +123,7 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
   };
   ask([&] { require_new_run(run); });
   ask([&] { require_held_out_text(config, data); });
-  ask([&] { require_prompts_that_fit(config, data); });
+  ask([&] { require_probes(config, data); });
   const at::Device device = device_of(config);
   ask([&] {
     require_memory(config, available_memory(device), num_processes);

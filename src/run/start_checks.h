@@ -19,10 +19,11 @@ namespace lmtrain {
 // it, or the folder it would be made in, cannot be written to. Creates nothing, and needs no data.
 void require_new_run(const RunFolder& run);
 // Throws Error(kConfig) when there is no held-out text and a setting needs some: trials of random
-// restart have to be ranked, or eval.early_stop ends the run.
+// restart have to be ranked, eval.early_stop ends the run, or evaluations ask eval.tasks.
 void require_held_out_text(const Config& config, const PreparedData& data);
-// Throws Error(kConfig) for a prompt of log.samples that the model has no positions for.
-void require_prompts_that_fit(const Config& config, const PreparedData& data);
+// Throws what is wrong with the prompts of log.samples and the tasks of eval.tasks: the errors of
+// SampleWriter and TaskProbe.
+void require_probes(const Config& config, const PreparedData& data);
 // Throws Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 // The same for a run that goes on from the checkpoint of this state. Removes the checkpoints that

@@ -54,6 +54,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   const Tokenizer tokenizer = Tokenizer::load(data_.tokenizer_model);
   texts_ = checkpoint_texts(config_, tokenizer);
   if (config_.log.samples && processes_.is_first()) samples_.emplace(config_, tokenizer);
+  if (config_.eval.tasks) tasks_.emplace(config_, tokenizer);
 }
 
 Trainer::~Trainer() = default;
@@ -327,15 +328,16 @@ void Trainer::evaluate_now() {
   const auto result = evaluate(
       engine_.evaluation_model(), *eval_shard_, evaluation_options(config_, state_.micro),
       [] { return stop_signal() == 0; }, processes_);
+  const auto tasks = result ? ask_tasks() : std::nullopt;
   agreement_.refresh();
-  state_.eval_pending = !result;
-  if (!result) return;
+  state_.eval_pending = !tasks;
+  if (!tasks) return;
   state_.eval_step = state_.step;
   state_.eval_loss = result->loss();
   const bool saved = saved_step_ == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->loss()}, config_.eval, saved);
-  const std::vector<Sample> samples = write_samples();
-  recorder_->evaluated(state_, *result);
+  const std::vector<SampledText> samples = write_samples();
+  recorder_->evaluated(state_, *result, *tasks);
   recorder_->sampled(state_, samples);
   if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
                                  has_all_steps(stop())))

@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 
-#include "base/signal.h"
 #include "batching/batch_order.h"
 #include "batching/loader.h"
 #include "checkpoint/checkpoint_saver.h"
@@ -23,6 +22,7 @@
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
 #include "run/probes/samples.h"
+#include "run/probes/task_probe.h"
 #include "run/recorder.h"
 #include "run/records/report.h"
 #include "run/run_warnings.h"
@@ -114,11 +114,12 @@ class Trainer {
   // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
-  // Returns the samples of log.samples, which the first process alone writes.
-  std::vector<Sample> write_samples() {
-    if (!samples_) return {};
-    return samples_->write(engine_.evaluation_model(), [] { return stop_signal() == 0; });
-  }
+  // The next two are in trainer_probes.cpp. This one returns the samples of log.samples, which the
+  // first process alone writes.
+  std::vector<SampledText> write_samples();
+  // Returns the results of eval.tasks, which every process computes alike, so that none waits for
+  // another; none without tasks. Returns nothing when a signal has come to any process.
+  std::optional<std::vector<TaskResult>> ask_tasks();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   // Ends the first planning of this process.
@@ -155,6 +156,7 @@ class Trainer {
   std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
   std::optional<SampleWriter> samples_;  // none where there are none to write
+  std::optional<TaskProbe> tasks_;
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;

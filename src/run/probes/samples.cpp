@@ -50,9 +50,9 @@ SampleWriter::SampleWriter(const Config& config, Tokenizer tokenizer)
   }
 }
 
-std::vector<Sample> SampleWriter::write(Llama& model,
-                                        const std::function<bool()>& keep_going) const {
-  std::vector<Sample> samples;
+std::vector<SampledText> SampleWriter::write(Llama& model,
+                                             const std::function<bool()>& keep_going) const {
+  std::vector<SampledText> samples;
   for (size_t i = 0; i < prompts_.size(); ++i) {
     const auto text = continuation_of(model, ids_[i], options_, keep_going);
     if (!text || text->end == GenerateEnd::kCaller) break;
@@ -62,7 +62,7 @@ std::vector<Sample> SampleWriter::write(Llama& model,
   return samples;
 }
 
-std::string sample_line(const Sample& sample, size_t most_bytes) {
+std::string sample_line(const SampledText& sample, size_t most_bytes) {
   std::string prompt = sample.prompt;
   if (prompt.size() > most_bytes) {
     size_t begin = prompt.size() - most_bytes;

@@ -16,7 +16,7 @@
 
 namespace lmtrain {
 
-struct Sample {
+struct SampledText {
   std::string prompt;
   std::string text;  // what follows the prompt
   int64_t tokens = 0;
@@ -31,7 +31,7 @@ class SampleWriter {
 
   // Returns a sample of each prompt. `keep_going` is called after each token. When it returns
   // false, or the model's output is not finite, only the samples before that are returned.
-  std::vector<Sample> write(Llama& model, const std::function<bool()>& keep_going) const;
+  std::vector<SampledText> write(Llama& model, const std::function<bool()>& keep_going) const;
 
  private:
   Tokenizer tokenizer_;
@@ -42,6 +42,6 @@ class SampleWriter {
 
 // Returns the sample as one line for people: both texts in quotes, as JSON writes them, and cut to
 // `most_bytes` each, the prompt at its beginning and the text at its end.
-std::string sample_line(const Sample& sample, size_t most_bytes);
+std::string sample_line(const SampledText& sample, size_t most_bytes);
 
 }  // namespace lmtrain

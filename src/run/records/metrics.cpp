@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/examine.h"
@@ -31,6 +32,20 @@ void end_torn_line(const std::filesystem::path& path) {
   if (!is_there(path)) return;
   const MappedFile file(path);
   if (!file.bytes().empty() && file.bytes().back() != '\n') append_file(path, "\n", /*sync=*/false);
+}
+
+// The figures of tasks, by their keys in metrics.jsonl.
+std::vector<std::pair<std::string, double>> task_figures(const std::vector<TaskResult>& tasks) {
+  std::vector<std::pair<std::string, double>> figures;
+  for (const TaskResult& task : tasks) {
+    const std::string prefix = "task/" + task.name;
+    figures.emplace_back(prefix + "/accuracy", task.accuracy.value);
+    figures.emplace_back(prefix + "/accuracy_norm", task.accuracy_norm.value);
+    figures.emplace_back(prefix + "/centred", task.centred.value);
+    figures.emplace_back(prefix + "/bits_per_byte", task.bits_per_byte.value);
+  }
+  if (!tasks.empty()) figures.emplace_back("task/centred_mean", centred_mean(tasks).value);
+  return figures;
 }
 
 }  // namespace
@@ -73,14 +88,21 @@ void RunLog::update(const UpdateMetrics& metrics) {
   write_scalars(scalars, metrics.step);
 }
 
-void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result) {
-  append_metrics({{"step", step},
-                  {"tokens", tokens},
-                  {"eval_loss", finite_or_null(result.loss())},
-                  {"eval_perplexity", finite_or_null(result.perplexity())},
-                  {"eval_bits_per_byte", finite_or_null(result.bits_per_byte())}});
-  const std::array<Scalar, 2> scalars = {
-      {{"eval/loss", result.loss()}, {"eval/bits_per_byte", result.bits_per_byte()}}};
+void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result,
+                        const std::vector<TaskResult>& tasks) {
+  Json line = {{"step", step},
+               {"tokens", tokens},
+               {"eval_loss", finite_or_null(result.loss())},
+               {"eval_perplexity", finite_or_null(result.perplexity())},
+               {"eval_bits_per_byte", finite_or_null(result.bits_per_byte())}};
+  std::vector<Scalar> scalars = {{"eval/loss", result.loss()},
+                                 {"eval/bits_per_byte", result.bits_per_byte()}};
+  const std::vector<std::pair<std::string, double>> figures = task_figures(tasks);
+  for (const auto& [key, value] : figures) {
+    line[key] = finite_or_null(value);
+    scalars.push_back({key, value});
+  }
+  append_metrics(line);
   write_scalars(scalars, step);
 }
 

@@ -8,12 +8,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "run/records/line_file.h"
 #include "run/records/tensorboard.h"
 #include "run/shared/agreement.h"
+#include "tasks/task_result.h"
 #include "train/evaluate.h"
 
 namespace lmtrain {
@@ -38,7 +40,9 @@ class RunLog {
   RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false);
 
   void update(const UpdateMetrics& metrics);
-  void evaluation(int64_t step, int64_t tokens, const EvalResult& result);
+  // `tasks` are the results of eval.tasks.
+  void evaluation(int64_t step, int64_t tokens, const EvalResult& result,
+                  const std::vector<TaskResult>& tasks = {});
   // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
   void sync();
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "formats/quote.h"
 #include "model/parameters.h"
 #include "ops/flash_attention.h"
 #include "train/eval_share.h"
@@ -97,6 +98,13 @@ std::string end_summary(const EndReport& report) {
                 printed("%.4f", report.best_checkpoint->loss), ", ", report.best_path.string());
   }
   return text;
+}
+
+std::string task_line(const std::vector<TaskResult>& tasks) {
+  std::vector<std::string> parts;
+  for (const TaskResult& task : tasks)
+    parts.push_back(str(quote(task.name), " ", printed("%.3f", task.accuracy.value)));
+  return str(join(parts, ", "), "; centred mean ", printed("%.3f", centred_mean(tasks).value));
 }
 
 std::string early_stop_reason(const Config& config, const TrainingState& state) {

@@ -13,6 +13,7 @@
 #include "checkpoint/state.h"
 #include "config/config.h"
 #include "corpus/prepare.h"
+#include "tasks/task_result.h"
 
 namespace lmtrain {
 
@@ -57,6 +58,8 @@ struct EndReport {
 
 // Returns some lines: steps, tokens and time; losses; why it ended early; the checkpoints.
 std::string end_summary(const EndReport& report);
+// Returns the accuracies of tasks in one line, and the mean of what they are worth.
+std::string task_line(const std::vector<TaskResult>& tasks);
 // Returns why eval.early_stop, which is set, ends the run in this state.
 std::string early_stop_reason(const Config& config, const TrainingState& state);
 // Returns the commands that a person may want next with the finished run in `folder`: `eval`, where

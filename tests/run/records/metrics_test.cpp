@@ -52,6 +52,26 @@ TEST_F(Metrics, AnUpdateIsOneLine) {
             "\n");
 }
 
+TEST_F(Metrics, TasksStandInTheLineOfTheirEvaluation) {
+  RunLog log(run_, state_, /*tensorboard=*/false);
+  TaskResult task;
+  task.name = "capitals";
+  task.accuracy.value = 0.5;
+  task.accuracy_norm.value = 0.25;
+  task.centred.value = -0.125;
+  task.bits_per_byte.value = std::nan("");
+  log.evaluation(7, 900, EvalResult{.nats = 2, .tokens = 1, .bytes = 1}, {task});
+  const Json line = lines(run_.metrics()).at(0);
+  EXPECT_EQ(keys(line),
+            (std::vector<std::string>{"step", "tokens", "eval_loss", "eval_perplexity",
+                                      "eval_bits_per_byte", "task/capitals/accuracy",
+                                      "task/capitals/accuracy_norm", "task/capitals/centred",
+                                      "task/capitals/bits_per_byte", "task/centred_mean"}));
+  EXPECT_EQ(line.at("task/capitals/accuracy"), 0.5);
+  EXPECT_TRUE(line.at("task/capitals/bits_per_byte").is_null());
+  EXPECT_EQ(line.at("task/centred_mean"), -0.125);
+}
+
 TEST_F(Metrics, AnUpdateOfSeveralProcessesSaysHowTheyWaited) {
   RunLog log(run_, state_, /*tensorboard=*/false);
   UpdateMetrics metrics;
