@@ -37,8 +37,9 @@ class SpinControl {
   // does not tell (/proc/thread-self/schedstat).
   void adjust();
 
-  // Returns to long waits only when the threads it holds have ended. Where threads for short waits
-  // are refused by the system, waits stay long.
+  // Makes waits short or long. Before it returns with long waits, the threads that it held have
+  // ended. Where the user decides, or the system refuses the threads for short waits, waits stay as
+  // they are: is_short() is false.
   void set_short(bool is_short);
   bool is_short() const { return sleepers_ != nullptr; }
 

@@ -22,9 +22,10 @@ uint64_t weight_bytes(const ParameterLayout& layout, DType dtype);
 // Writes the masters, which are fp32, to files in `folder`, which must be there, and syncs them. In
 // fp32 the bits are theirs; in bf16 and fp16 each number is rounded to the nearest, to even where
 // two are as near. A tied head is left out, as transformers does. `shard_bytes` bounds the tensors
-// of a file. Takes the memory of a file where numbers are rounded, and calls `poll` before each.
-// Throws Error(kNumeric) that names the tensor where a number is finite and beyond the largest of
-// `dtype`; Error(kIo).
+// of a file, but for a file of one tensor. Files that are there are overwritten. Takes the memory
+// of a file where numbers are rounded, and calls `poll` before each file. Throws what `poll`
+// throws; Error(kNumeric) that names the tensor where a number is finite and beyond the largest of
+// `dtype`; Error(kIo). Files that were written before stay.
 WeightsWritten write_weights(const std::filesystem::path& folder, const Parameters& parameters,
                              DType dtype, uint64_t shard_bytes, const Poll& poll);
 

@@ -19,11 +19,12 @@ struct Launch {
   // torchrun's agent listens at that address; otherwise the process of rank 0 does.
   bool agent_store = false;
   int attempt = 0;       // how often torchrun has started the processes again
-  std::string launcher;  // "torchrun", for messages
+  std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };
 
-// Returns one process alone where no launcher has set anything. The launchers are asked for in this
-// order; one counts whose rank and count (for srun: whose SLURM_STEP_NUM_TASKS) are set.
+// Returns one process alone where no launcher has set anything; an empty variable is not set. The
+// launchers are asked for in this order. torchrun is taken where RANK or WORLD_SIZE is set, another
+// one where its number of processes is; all that it must set is then required.
 //   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
 //   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH

@@ -9,11 +9,13 @@
 
 namespace lmtrain {
 
-// Colours and dashes of run i are those of the classes "c0" to "c5" (i mod kRunColours) and "d0" to
-// "d3" of page.css.
+// Returns the classes of page.css by which run i has its colour, "c0" to "c5" (i mod kRunColours),
+// and its dashes, "d0" to "d3", which change when all colours were used: "c1 d0" for 1 and "c1 d1"
+// for 7.
 inline constexpr size_t kRunColours = 6, kRunDashes = 4;
 std::string run_classes(size_t run);
 
+// Returns an <svg> element with a line for each run that has the chart's figure.
 std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

@@ -13,14 +13,15 @@
 
 namespace lmtrain {
 
-// Replaces the checkpoint of this step in `to`, if there is one. Throws Error(kCheckpoint) when a
-// file is damaged, Error(kIo) when there is no room.
+// Replaces the checkpoint of this step in `to`, if there is one. The lock of `to` must be held.
+// Throws Error(kCheckpoint) when a file is damaged, Error(kIo) when there is no room.
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
 // Copies the checkpoint that a branch begins at into a branch that has no checkpoint, because the
-// process that began it was killed or its checkpoints were removed. Does nothing for another run.
-// Throws Error(kCheckpoint), with the command that begins it anew, when the other run does not have
-// the checkpoint any more. The lock of `run` must be held.
+// process that began it was killed or its checkpoints were removed. Where it had trained before, it
+// puts its metrics.jsonl aside first (metrics_aside() of run/records/metrics_check.h). Does nothing
+// for another run. Throws Error(kCheckpoint), with the command that begins it anew, when the other
+// run does not have the checkpoint any more. The lock of `run` must be held.
 void finish_branch(const RunFolder& run);
 
 }  // namespace lmtrain

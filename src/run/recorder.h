@@ -5,7 +5,9 @@
 //
 // begin() must be called before everything that writes to the logs, except where a function says
 // otherwise. Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be
-// written. docs/formats/run_folder.md lists the events.
+// written. With checkpoint.on_save_error "continue" metrics, events and the status "running" wait
+// for a disk that takes them instead (run/records/line_file.h); sync(), which begin() and ended()
+// call too, throws all the same. docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>

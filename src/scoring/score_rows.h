@@ -19,9 +19,10 @@ namespace lmtrain {
 using KeepScoring = std::function<bool(size_t done)>;
 
 // Returns the answers to the rows in their order; nothing when `keep_going` says so. A row has at
-// most the model's max_length() inputs; a batch has `batch_tokens` positions, padding included, or
-// one row. Computes in the model's own precision, the softmax in fp32; sums of products are in fp32
-// (Fp32Sums of ops/matmul.h). Throws Error(kNumeric) when the model's output is not finite.
+// most the model's max_length() inputs; a batch has at most `batch_tokens` positions, padding
+// included, or one row. Computes in the model's own precision, the softmax in fp32; sums of
+// products are in fp32 (Fp32Sums of ops/matmul.h). Throws Error(kNumeric) when the model's output
+// is not finite.
 std::optional<std::vector<RowScore>> score_rows(Llama& model, std::span<const ScoredRow> rows,
                                                 int64_t batch_tokens,
                                                 const KeepScoring& keep_going);

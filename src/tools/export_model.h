@@ -2,9 +2,9 @@
 // file.
 //
 // Both are written under a temporary name and published at `to` when they are whole. Nothing is at
-// `to` after an error: Error(kUsage) where something is there already; the errors of load_weights
-// (model/hf_folder.h) and rounded_weights (model/round_weights.h); Error(kIo); StopRequested on a
-// signal.
+// `to` after an error: Error(kUsage) where something is there already; the errors of
+// located_model_config (checkpoint/model_location.h), load_weights (model/hf_folder.h) and
+// rounded_weights (model/round_weights.h); Error(kIo); StopRequested on a signal.
 #pragma once
 
 #include <cstdint>

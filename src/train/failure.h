@@ -17,7 +17,8 @@ struct Failure {
   int exit_code = lmtrain::exit_code(kind);
 };
 
-// An Error keeps its kind and message; another exception that is not recognised is kInternal. The
+// An Error keeps its kind and message, but one of kInternal that says that memory ran out, as our
+// GPU kernels throw it, becomes kMemory. Another exception that is not recognised is kInternal. The
 // exit code is that of the kind, and for ProcessLost that of the process that ended first.
 Failure describe_failure(const std::exception& error);
 

@@ -37,7 +37,7 @@ std::string file_kind_name(const std::filesystem::path& path);
 // missing folder too.
 std::vector<std::string> list_folder(const std::filesystem::path& folder);
 // Does the same, but returns no names for a folder that is missing. Throws Error(kIo) for a file at
-// the path.
+// the path or above it.
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
 }  // namespace lmtrain

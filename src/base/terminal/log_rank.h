@@ -1,5 +1,5 @@
 // Several processes that work together divide the log: rank 0 prints everything, every other rank
-// prints warnings and errors alone, with its number.
+// prints warnings and errors alone, with its number. Lines not printed are not kept in a file.
 #pragma once
 
 namespace lmtrain {

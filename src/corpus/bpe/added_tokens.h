@@ -27,12 +27,13 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // Of equal contents the first counts; an empty one is never found.
+  // Finds all of `tokens`: `normalized` and `special` are for the caller. Among equal contents the
+  // first counts; an empty one is never found.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  // A part of the text: an added token, or text between them.
+  // A part of the text: an added token with the white space that it takes, or text between them.
   struct Part {
-    const AddedToken* token;  // null: text
+    const AddedToken* token;  // null: text; valid as long as the AddedTokens
     size_t begin;             // in bytes
     size_t end;
   };

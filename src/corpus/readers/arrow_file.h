@@ -54,8 +54,8 @@ class TableMemory : public arrow::ProxyMemoryPool {
 [[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);
 
 // Calls action(), which reads the file with Arrow. An exception of Arrow's becomes an Error that
-// names the file and row(), the row that is being read then: that of TableMemory where memory was
-// refused, else that of fail_arrow_file(). Our own errors and std::bad_alloc pass.
+// names the file and row(), the row from 0 that is being read then: that of TableMemory where
+// memory was refused, else that of fail_arrow_file(). Our own errors and std::bad_alloc pass.
 template <class Action, class Row>
 void read_arrow(const std::filesystem::path& path, const TableMemory& memory, const Action& action,
                 const Row& row) {

@@ -21,9 +21,9 @@ struct BpePieces {
 };
 
 // Learns up to `budget` pieces: the characters that make up `coverage`, a fraction, of the text,
-// then merges. There are fewer merges when every word is one piece. Characters are kept even if
-// they exceed the budget. A piece has at most 16 characters and a space only in front, or is all
-// spaces. Throws StopRequested on a signal.
+// then merges. There are fewer merges when every word is one piece. Requires words in UTF-8, as
+// WordCounter::add() cuts them. Characters are kept even if they exceed the budget. A piece has at
+// most 16 characters and a space only in front, or is all spaces. Throws StopRequested on a signal.
 BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage);
 
 }  // namespace lmtrain
