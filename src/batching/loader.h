@@ -19,9 +19,9 @@ class Loader {
          const BatchShare& share = {});
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
-  // Waits for the next batch. What the thread threw is thrown here, after the batches before it,
-  // and again by each later call. Past the end it throws Error(kInternal). Only one thread at a
-  // time may call it.
+  // Waits for the next batch and returns it. When the thread fails, its batches are returned first;
+  // then this call and each later one throws what the thread threw. Past the end it throws
+  // Error(kInternal). Only one thread at a time may call it.
   Batch next();
 
  private:

@@ -36,7 +36,7 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
 // Returns the config that a run is resumed with: the one in its folder, with `overrides`, each
 // KEY=VALUE as typed after --set; relative paths become absolute. `before` is the folder's config
 // without them. Throws Error(kConfig) when an override is wrong, or changes run_dir or a setting
-// that the run must keep (changed_for_good); and as read_run_config does.
+// that the run must keep (changed_for_good), and the errors of read_run_config.
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides);
 // Throws Error(kConfig) when the trials of the run are still compared with each other and the

@@ -92,8 +92,8 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig. activation_checkpointing is not of it:
-// activations are computed again in backward, which saves memory.
+// Names and meanings are those of transformers' LlamaConfig, except activation_checkpointing, which
+// it lacks: activations are not kept but computed again in the backward, which saves memory.
 struct ModelConfig {
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
@@ -181,19 +181,22 @@ struct TrainConfig {
 
 struct GuardConfig {
   GuardPolicy on_nonfinite = GuardPolicy::kSkip;
-  int64_t max_skips = 10;  // in a row, or rollbacks to one checkpoint, before the run ends
+  // The run ends after so many skips in a row, or after more than so many rollbacks to one
+  // checkpoint.
+  int64_t max_skips = 10;
   GuardPolicy on_spike = GuardPolicy::kOff;
-  double spike_sigma = 6.0;  // standard deviations above the mean of the window
-  int64_t window = 128;      // updates, of each length
+  double spike_sigma = 6.0;  // a spike is so many standard deviations above the window's mean
+  int64_t window = 128;      // updates in the window; each length has its own
   bool operator==(const GuardConfig&) const = default;
 };
 
 struct RestartConfig {
   int64_t seeds = 1;  // trials, of which the best goes on; 1: no trials
-  TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};  // length of a trial
+  // The length of a trial; with on_divergence also of a run's first part, which must converge.
+  TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   RestartVary vary = RestartVary::kAll;
-  bool on_divergence = false;  // begin again with the next seed
-  int64_t max_attempts = 3;    // on_divergence: runs begun in all
+  bool on_divergence = false;  // begin again with the next seed when a run does not converge
+  int64_t max_attempts = 3;    // on_divergence: in all; the first is all trials of `seeds`
   bool operator==(const RestartConfig&) const = default;
 };
 
@@ -205,8 +208,8 @@ struct EvalConfig {
 
 struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
-  int64_t keep = 3;                            // the newest
-  std::optional<TrainingDuration> keep_every;  // beside them, never removed; none: no such ones
+  int64_t keep = 3;                            // so many of the newest stay
+  std::optional<TrainingDuration> keep_every;  // how often one is kept for good; none: never
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
   bool operator==(const CheckpointConfig&) const = default;
@@ -226,9 +229,9 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
-// ConfigOrigins says in which file and line each given key is, for messages. A key whose value is
-// null, or the name of null ("auto"), counts as not given. It is no part of the configuration: two
-// configs that differ in it alone are equal.
+// ConfigOrigins says for messages where each given key is: in which file and line, or in which
+// --set. A key whose value is null, or the name of null ("auto"), counts as not given. Origins are
+// no part of the configuration: two configs that differ in them alone are equal.
 struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."

@@ -19,7 +19,7 @@ struct InitFromFolder {
   std::optional<ModelConfig> model;  // none: init_from is not given, or its config cannot be read
   // This is the path of its tokenizer, if the folder has one (tokenizer_in()).
   std::optional<std::string> tokenizer_model;
-  bool is_missing = false;            // the path typed does not exist; it is a problem too
+  bool is_missing = false;            // the path typed does not exist, as `problems` says too
   std::vector<std::string> problems;  // messages
 };
 

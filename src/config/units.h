@@ -2,9 +2,10 @@
 // "30min" "2h".
 //
 // K, M, B (G for bytes) and T are powers of 1000; Ki, Mi, Gi and, for bytes, Ti are powers of 1024.
-// A space may stand before the unit. The parsers return nothing for text that is no such amount; an
-// amount is never negative, and has a unit, which parse_tokens alone does not need. The writers
-// return text that parses back to the same value, with a whole number where one unit gives it.
+// A space may stand before the unit. The parsers return nothing for text that is no such amount,
+// for a negative one, and for one without a unit, which parse_tokens alone accepts. The writers
+// return text that parses back to the same value, in a unit that makes the number whole where there
+// is one.
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,8 @@ class Cache {
   // process holds the lock it logs a note and waits; it throws StopRequested on a signal.
   FileLock lock(const std::string& kind, const std::string& key) const;
 
-  // Returns where a tokenizer is kept, or would be; `name` is that of its first file
-  // (Tokenizer::files()).
+  // Returns the path of the first file of a tokenizer (Tokenizer::files()), whether it is there or
+  // not; `name` is the name of that file.
   std::filesystem::path tokenizer_path(const std::string& key, std::string_view name) const;
   // The find functions return nothing where the entry is missing, and, after a warning, where it is
   // broken or a file of it is missing. They throw Error(kIo) where the file system refuses to read
@@ -48,8 +48,8 @@ class Cache {
 
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
   // Returns counts, shard paths and `fingerprint` itself; tokenizer_model, sources, formats and the
-  // other fields stay empty. Opens the shards, checks all tokens of small ones, and writes the
-  // checksums of blocks where they are missing.
+  // other fields stay empty. Opens the shards, and checks all tokens of those up to 256 MiB and of
+  // those without the checksums of their blocks, which it then writes.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   // Writes the counts of `data` to info.json in the folder of its shards, which must exist.
   void store_shards_info(const PreparedData& data) const;

@@ -37,9 +37,9 @@ class SpinControl {
   // does not tell (/proc/thread-self/schedstat).
   void adjust();
 
-  // Makes waits short or long. Before it returns with long waits, the threads that it held have
-  // ended. Where the user decides, or the system refuses the threads for short waits, waits stay as
-  // they are: is_short() is false.
+  // Makes waits short or long. Short waits need threads that the object holds; when it makes waits
+  // long, these have ended before it returns. Where the user decides, or the system refuses the
+  // threads, waits remain long: is_short() is then false.
   void set_short(bool is_short);
   bool is_short() const { return sleepers_ != nullptr; }
 

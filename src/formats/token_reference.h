@@ -49,8 +49,8 @@ class TokenReference {
   static bool begins(std::string_view bytes);
   // Reads `shard`, which must stay mapped, and maps its files. Throws Error(kData) when it is
   // damaged, when a file is missing or its size or time has changed, and when the checksums of the
-  // blocks are damaged or those of other files. Where these are missing, read() does not check the
-  // tokens.
+  // blocks are damaged or those of other files; Error(kIo) when a file cannot be read. Where the
+  // checksums are missing, read() does not compare the tokens with any.
   explicit TokenReference(const MappedFile& shard);
 
   int64_t num_documents() const { return num_documents_; }
@@ -63,7 +63,8 @@ class TokenReference {
   // Copies tokens [begin, begin + out.size()) of the shard, which must have so many. Ids from 2^31
   // on become -1. Throws the errors of TokenShard::read_tokens.
   void read(int64_t begin, std::span<int32_t> out) const;
-  // Does the part of TokenShard::require_unchanged that is about the files of others.
+  // Throws Error(kData) where TokenShard::require_unchanged says so for the files that the tokens
+  // lie in; the reference itself is not examined.
   void require_unchanged() const;
 
  private:

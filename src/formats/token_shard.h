@@ -43,7 +43,8 @@ class TokenShardWriter {
   // until finish(). Throws Error(kData) or Error(kIo) when the files do not have these documents.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                    const ShardProgress& progress);
-  // Without finish() nothing is left behind, unless sync() was called or the writer continues.
+  // Removes PATH.tmp and PATH.index.tmp, unless sync() was called or the writer continues; a shard
+  // that finish() has published stays.
   ~TokenShardWriter();
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
@@ -53,10 +54,11 @@ class TokenShardWriter {
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
   // Puts all documents on disk, for a writer that continues later.
   ShardProgress sync();
-  // Appends the index, writes the header, syncs, reads all of it back, writes the checksums of its
+  // Appends the index, writes the header, syncs, reads the file back, writes the checksums of its
   // blocks to PATH.sums (block_sums.h), and renames it to PATH. The file of the index stays if
-  // sync() was called or the writer continues. Throws Error(kIo), also when other bytes come back
-  // than were written. Call it once, as the last function.
+  // sync() was called or the writer continues. Throws Error(kIo), also when the tokens that come
+  // back are not those that were written; header and index are not compared. Call it once, as the
+  // last function.
   void finish();
 
   int64_t num_documents() const { return num_documents_; }
@@ -82,14 +84,16 @@ class TokenShardWriter {
 class TokenShard {
  public:
   // Maps the file. Throws Error(kData) that names file and offset unless header, index and sizes
-  // agree, or when the checksums of the blocks (PATH.sums) are damaged; where they are missing,
-  // read_tokens() does without. `verify_tokens` also checks the CRC over all tokens and that each
-  // id is in the vocabulary. For a token reference (token_reference.h) no token is read in either
-  // case; size and time of its files are compared.
+  // agree, or when the checksums of the blocks (PATH.sums) are damaged or those of another shard;
+  // where they are missing, read_tokens() does without. `verify_tokens` also checks the CRC over
+  // all tokens and that each id is in the vocabulary. For a token reference (token_reference.h) no
+  // token is read in either case; size and time of its files are compared. Throws Error(kIo) when a
+  // file cannot be read.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
-  // Writes PATH.sums where it is missing; this object goes on without it. Requires verify_tokens,
-  // as the sums are made from the tokens that are there now. Where those of a token reference are
-  // missing, it throws Error(kData), since its data must be prepared again.
+  // Writes PATH.sums where it is missing; this object goes on without it. Requires that the
+  // constructor had `verify_tokens`, as the sums are made from the tokens that are there now.
+  // Throws Error(kData) where the sums of a token reference are missing, since its data must be
+  // prepared again; Error(kIo).
   void write_missing_block_sums() const;
 
   int64_t num_documents() const { return num_documents_; }

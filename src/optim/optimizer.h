@@ -28,8 +28,8 @@ struct UpdateStep {
 };
 
 // Holds a tensor of the optimizer's state, of any shape, on the device of the parameters. It is
-// saved as fp32 under its name, "exp_avg.<HF name>". `values` shares the optimizer's memory: to
-// write to it is to set the state.
+// saved as fp32 under its name, "exp_avg.<HF name>". In Optimizer::buffers() `values` is the memory
+// of the optimizer itself, so whoever writes to it sets the state; elsewhere it may be a copy.
 struct OptimizerBuffer {
   std::string name;
   at::Tensor values;

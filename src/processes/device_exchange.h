@@ -37,7 +37,8 @@ class DeviceExchange {
   // Sends `give` to the rank `to` and receives `take` from the rank `from`. Either may be empty.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take,
             std::chrono::milliseconds limit);
-  // Waits until the connection is made. No exchange may come before it.
+  // Waits until the connection is made, `limit` at most, and throws like an exchange. Call it
+  // before the first exchange.
   void finish_connecting(std::chrono::milliseconds limit);
 
  private:

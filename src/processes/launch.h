@@ -22,9 +22,11 @@ struct Launch {
   std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };
 
-// Returns one process alone where no launcher has set anything; an empty variable is not set. The
-// launchers are asked for in this order. torchrun is taken where RANK or WORLD_SIZE is set, another
-// one where its number of processes is; all that it must set is then required.
+// Returns one process alone where no launcher has set its variables; an empty variable counts as
+// not set. The launchers are tried in this order. torchrun is taken where RANK or WORLD_SIZE is
+// set, another one where its number of processes is (Slurm sets SLURM_PROCID in a batch script
+// too). All that the launcher must set is then required. Where none is taken, a rank of mpirun or
+// mpiexec without a number of processes is an error.
 //   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
 //   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH

@@ -24,14 +24,15 @@ struct Member {
   std::string address = "?";  // on the way to where the processes meet; "?" where not known
 };
 
-// Presents this process, waits for all others, and returns them by rank. Throws Error(kIo) that
-// names those which have not come within `timeout`; StopRequested when a signal comes first.
+// Tells the others of this process, waits for all of them, and returns all, this one too, by rank.
+// Throws Error(kIo) that names those which have not come within `timeout`; StopRequested when a
+// signal comes first; and the exceptions of the store.
 std::vector<Member> gather_members(c10d::Store& store, const Launch& launch,
                                    std::chrono::milliseconds timeout);
 
-// Returns the address by which the processes of other machines reach `self`: that on the way to
-// where all meet, or, where that is its own machine, on the way to the first process that is
-// elsewhere. It is empty where it is not known.
+// Returns the address by which the processes of other machines reach `self`: its address on the way
+// to where all meet, or, where that is its own machine, on the way to the first process on another
+// machine. It is empty where it is not known.
 std::string address_for_others(const std::vector<Member>& members, const Member& self);
 
 }  // namespace lmtrain

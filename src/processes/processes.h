@@ -1,10 +1,10 @@
 // Processes stands for the processes of a data-parallel run and their exchanges. With one process
 // alone the exchanges do nothing.
 //
-// Every process must make the same calls in the same order, but for tell(), listen() and give_up();
+// Every process must make the same calls in the same order, except tell(), listen() and give_up();
 // all calls of a process come from one thread. A call returns when this process has its result. It
 // throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
-// at the latest. The message names that process and the cause.
+// at the latest, except in listen() and meet(). The message names that process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -76,9 +76,10 @@ class Processes {
   virtual std::vector<std::string> gather_texts(const std::string& text) = 0;
   virtual void barrier() = 0;
 
-  // The next three calls may wait for hours, while another process prepares data. They have no time
-  // limit as long as the processes that are waited for give signs of life; no silence may be longer
-  // than the timeout. A signal to stop does not end them, but allows five seconds of silence only.
+  // listen() and meet() may wait for hours, while another process prepares data. They have no time
+  // limit as long as the processes that they wait for give signs of life: they throw ProcessLost
+  // when one is silent for longer than the timeout. A signal to stop does not end the wait; from
+  // then on five seconds of silence are too long.
   //
   // Rank 0 alone calls tell(), and does not wait; every other process calls listen() once for each
   // message and gets the messages in order. With one process alone tell() does nothing, and

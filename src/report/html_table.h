@@ -24,7 +24,8 @@ class HtmlTable {
 
 // Returns a <section> of `content` under the heading `title`. Both are HTML: the caller escapes.
 std::string section(const std::string& title, const std::string& content);
-// Returns the label of run i, escaped, behind a piece of its line; its folder is the tooltip.
+// Returns HTML: a short piece of the line of run i as charts draw it, and its label, escaped. Its
+// folder is the tooltip.
 std::string run_name(const RunRecord& run, size_t i);
 
 }  // namespace lmtrain

@@ -18,8 +18,8 @@ inline constexpr std::string_view kPageBeginning = "<!doctype html>\n<!-- lmtrai
 // runs stays small: from 300 to 2000.
 size_t most_buckets(size_t num_runs);
 
-// Returns the page, which names the time of the call. `runs` have their labels; there is at least
-// one.
+// Returns the page, which names the time of the call. Requires at least one run, and that each has
+// its RunRecord::label.
 std::string report_page(const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

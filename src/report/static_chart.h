@@ -9,10 +9,10 @@
 
 namespace lmtrain {
 
-// Returns the classes of page.css by which run i has its colour, "c0" to "c5" (i mod kRunColours),
-// and its dashes, "d0" to "d3", which change when all colours were used: "c1 d0" for 1 and "c1 d1"
-// for 7.
 inline constexpr size_t kRunColours = 6, kRunDashes = 4;
+// Returns the classes of page.css that give a run its colour, "c0" to "c5" (`run` mod kRunColours),
+// and its dashes, "d0" to "d3", which change when all colours were used: "c1 d0" for run 1 and
+// "c1 d1" for run 7.
 std::string run_classes(size_t run);
 
 // Returns an <svg> element with a line for each run that has the chart's figure.

@@ -10,12 +10,12 @@
 namespace lmtrain {
 
 // Returns a table with a row for each run: state, losses, steps, tokens, time, parameters, memory,
-// checkpoint.
+// device, numbers of events, checkpoint. A sentence below says how the losses are measured.
 std::string summary_table(const std::vector<RunRecord>& runs);
 // Returns RunRecord::notes of all runs as a list; an empty text where there are none.
 std::string notes_list(const std::vector<RunRecord>& runs);
-// Returns a section with a row for each setting that differs and a column for each run; with a
-// sentence where none differs. The text is empty where there is one run.
+// Returns a section with a row for each setting that differs and a column for each run. Where none
+// differs a sentence says so. The text is empty where there is one run.
 std::string settings_section(const std::vector<RunRecord>& runs);
 // Returns a section with the means of groups of runs that differ in their seed alone, and the
 // differences between groups, seed by seed. The text is empty where no two runs form a group.

@@ -34,8 +34,8 @@ struct RunClock {
   // has no fixed position in a run.
   double resolve(const TrainingDuration& duration) const;
   // Returns how many whole durations `every` have passed since the first step: 2 after 25 steps,
-  // for "10 steps". 0 where `every` is 0. Steps, tokens and seconds are each read from the member
-  // of that name, in any run; epochs from `tokens`, percent from done().
+  // for "10 steps"; 0 where `every` is 0. Whatever the unit of the run, it measures steps, tokens
+  // and seconds by the member of that name, epochs by `tokens`, and percent by done().
   double completed(const TrainingDuration& every) const;
 };
 

@@ -14,14 +14,13 @@ namespace lmtrain {
 
 class JsonRecord {
  public:
-  // `where` is "file:line". Throws Error(kData) when `line` is no JSON object, also for a blank
-  // line.
+  // `where` is "file:line". Throws Error(kData) when `line` is blank, or is not one JSON object.
   JsonRecord(std::string_view line, std::string where);
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return object_.contains(field); }
-  // Each throws Error(kData) when the field is missing or has another type: integer() takes an
-  // integer of 64 bits, 3 but not 3.0, and integers() a list of them from 0 on.
+  // Each throws Error(kData) when the field is missing or has another type. integer() takes an
+  // int64_t, 3 but not 3.0; integers() takes a list of such integers that are at least 0.
   std::string text(const char* field) const;
   std::vector<std::string> texts(const char* field) const;
   int64_t integer(const char* field) const;

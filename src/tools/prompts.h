@@ -24,7 +24,7 @@ struct Prompt {
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin);
 // Reads a file, which may be a pipe, and returns its prompts. Throws Error(kUsage) for a path that
 // does not exist or is a folder; Error(kData) as parse_prompts does, and for more than 1 GiB;
-// StopRequested when a signal comes while it waits for a pipe.
+// Error(kIo); StopRequested when a signal comes while it waits for a pipe.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -1,8 +1,8 @@
 // This is for files that must last. Every call checks what the operating system says and throws
 // Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason; nothing
 // here goes through iostreams, which report success on a full disk. A function that opens a file
-// throws Error(kData) for a pipe, a socket or a folder in its place, and for a device that is to be
-// read; it writes to a device such as /dev/null (open_file.h).
+// throws Error(kData) for a pipe, a socket, a folder or a device in its place; only a character
+// device such as /dev/null may be written (open_file.h).
 //
 // To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
 // file; checkpoints do it for a folder with the pieces below.
@@ -29,8 +29,8 @@ class FileWriter {
   // Creates the file, or empties the one that is there.
   explicit FileWriter(const std::filesystem::path& path);
   // Continues a file that must exist and have at least `kept.size` bytes: cuts it to that size and
-  // appends. It does not check these bytes, whose checksum is taken to be `kept.crc`, nor their
-  // number: a shorter file grows by zeros (BufferedFile checks both).
+  // appends. crc() goes on from `kept.crc`. Neither size nor checksum of the file is checked: a
+  // shorter one grows by zeros. BufferedFile checks both.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;

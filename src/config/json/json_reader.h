@@ -3,8 +3,8 @@
 //
 // lmtrain has its own parser because nlohmann's keeps neither lines nor duplicate keys, and turns
 // 1e999 into infinity. Errors are not thrown but returned as whole messages. Nesting is limited to
-// 64 levels, text must be UTF-8 without a byte order mark, "\u0000" is an error, and numbers keep
-// their spelling.
+// 64 levels. Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte
+// order mark is an error. Numbers keep their spelling.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct JsonNode {
   std::string where;  // "run.json:12", or "--set key=value"
   std::string text;   // a number as written, or a string's value
   bool boolean = false;
-  double number = 0;  // +infinity, whatever its sign, when out of range: 1e999, 1e-999
-  // Set for a number without fraction: digits alone that fit, or 5.0 and 5e0 up to 2^53.
+  double number = 0;  // +infinity when out of range: for 1e999, and for -1e999 and 1e-999 too
+  // Set for a whole number: up to 64 bits when written in digits alone, up to 2^53 as 5.0 or 5e0.
   std::optional<int64_t> integer;
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;

@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-// Returns `text`, which is valid UTF-8, in NFC: `text` itself or what is then in `buffer`, which
-// must not hold `text`.
+// Returns `text`, which is valid UTF-8, in NFC. The result views `text` itself or `buffer`, whose
+// content is replaced; `text` must not lie in `buffer`.
 std::string_view to_nfc(std::string_view text, std::string& buffer);
 
 }  // namespace lmtrain

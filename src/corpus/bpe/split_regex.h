@@ -43,9 +43,10 @@ class SplitRegex {
     size_t end;    // greater than begin
   };
   // Finds the first match in `text`, which is valid UTF-8, from byte `from` on, where a character
-  // must begin; what lies before is seen by look-behind. Returns false where there is none. Throws
-  // Error(kData) when the expression needs too much time or memory for the text. The call with
-  // `from` 0 sets the limit of time in `matcher` by the size of the text, so it must come first.
+  // must begin; look-behind sees the text before it. Returns false where there is none. Throws
+  // Error(kData) when the expression needs too much time or memory for the text. A call with `from`
+  // 0 stores in `matcher` how much time the calls after it may take, by the size of the text; so it
+  // must be the first call for each text.
   bool find(std::string_view text, size_t from, Matcher& matcher, Match& match) const;
 
  private:

@@ -1,8 +1,8 @@
 // A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd or
 // .bz2. A file may hold any number of gzip members, zstd frames or bzip2 streams, one after the
 // other. Memory is constant. Opening and reading throw Error(kIo) when the operating system
-// refuses, and Error(kData) with file and position when compressed data is damaged, cut short or
-// empty.
+// refuses, and Error(kData) with file and position when compressed data is damaged or cut short, or
+// when a compressed file has no bytes.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ enum class Compression { kNone, kGzip, kZstd, kBzip2 };
 Compression compression_of(const std::filesystem::path& path);
 
 // Returns the name of a file without the extension of its compression, if it has one; an extension
-// that compression_of() refuses stays. Requires a name without folders: those before a compressed
-// file would be lost.
+// that compression_of() refuses stays. Requires a name without folders, which are lost where an
+// extension is taken off.
 std::filesystem::path without_compression(const std::filesystem::path& name);
 
 class ByteStream {

@@ -1,7 +1,7 @@
 // Writes a token shard whose documents are sorted by the hash of their text, ties in the order
-// added. Documents are first written as they come, to PATH.unordered, their hashes to PATH.hashes,
-// and then copied, so that memory holds 16 bytes a document at the end. Like TokenShardWriter it
-// can be continued from the progress that sync() returned.
+// added. Documents are first written as they come, to PATH.unordered, and their hashes to
+// PATH.hashes; finish() copies them in their order, with 16 bytes of memory for each document. Like
+// TokenShardWriter it can be continued from the progress that sync() returned.
 #pragma once
 
 #include <cstdint>

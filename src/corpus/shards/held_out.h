@@ -111,8 +111,8 @@ class HoldOut {
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
-  // Returns the rule of a source that had documents when the rules were made. For a source behind
-  // the last of these, and in a split without rules, it is a rule that holds out nothing.
+  // Returns the rule of a source that had documents when the rules were made. For a source whose
+  // number is above all of these, and in a split without rules, the rule holds out nothing.
   const HoldOutRule& rule_of(int32_t source) const;
   // Returns whether the document with this hash is held out, or, where the rule of its source has
   // blocks, the block with this hash.

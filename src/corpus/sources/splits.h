@@ -15,8 +15,8 @@ namespace lmtrain {
 // A Role is the purpose of the files of a list: data.train, or text to evaluate.
 enum class Role : uint8_t { kTrain, kHeldOut };
 
-// kOther is the kind of a split with another name, which only the numbers in the names of its files
-// tell (unsupervised-00000-of-00002.parquet).
+// A split with any other name is kOther: only the numbers in the names of its files show that it is
+// one (unsupervised-00000-of-00002.parquet).
 enum class SplitKind : uint8_t { kNone, kTrain, kValidation, kTest, kOther };
 
 // Returns the kind of split that a word names ("train", "dev", "Validation", in any case of

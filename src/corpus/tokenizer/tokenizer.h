@@ -38,8 +38,8 @@ class Tokenizer {
   int32_t eos_id() const { return ids_.eos; }
   int32_t unk_id() const { return ids_.unk; }
   int32_t pad_id() const { return ids_.pad; }
-  // Returns whether a text begins with BOS where nothing else says so. It is always true for a
-  // sentencepiece model, even where bos_id() is -1.
+  // Returns whether texts begin with BOS by the tokenizer's own files, for callers without a
+  // setting. It is always true for a sentencepiece model, even where bos_id() is -1.
   bool adds_bos() const { return model_->adds_bos(); }
   // Returns the ids of the text alone, without BOS and EOS. Throws Error(kData) for a text that the
   // tokenizer cannot encode.
@@ -93,9 +93,9 @@ class Tokenizer {
 //    1, eos 2.
 //  - "byte_bpe" gives a tokenizer.json of byte-level BPE. Ids: bos 0, eos 1. Its post-processor
 //    puts BOS before a text where `config.add_bos` says so.
-// The same texts in the same order give the same bytes. Throws Error(kData) when there is no text
-// or it does not fit vocab_size, saying which one it fits, and StopRequested on a signal, but not
-// while sentencepiece trains a unigram model.
+// The same texts in the same order give the same bytes. Throws Error(kData) when there is no text,
+// or when vocab_size is too large or too small for it, with a size that fits; StopRequested on a
+// signal, but not while sentencepiece trains a unigram model; and the errors of `feed`.
 using TextSink = std::function<void(std::string_view text)>;
 std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config,
                                            const std::function<void(const TextSink&)>& feed);
