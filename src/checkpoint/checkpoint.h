@@ -32,6 +32,7 @@ struct CheckpointTexts {
   std::string generation_config;         // generation_config.json
   std::vector<TokenizerFile> tokenizer;  // the tokenizer's own files and tokenizer_config.json
 };
+// Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
 // A copy, in host memory, of everything that a checkpoint holds. Training may go on while it is
@@ -52,13 +53,14 @@ at::Tensor host_copy(const at::Tensor& values);
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Removes the older ones of the checkpoints up to step `newest`: the newest `keep` of them stay (at
-// least 1), and those that have TrainingState::kept. Later checkpoints, which are damaged or of a
-// future that a resume has left, are neither counted nor removed.
+// least 1), and those that have TrainingState::kept. Checkpoints of later steps are neither counted
+// nor removed: they are damaged, or a resume has gone back behind them. Throws Error(kIo).
 void remove_old_checkpoints(const RunFolder& run, int64_t newest, int64_t keep);
 
 // Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
-// that is there already, and then calls remove_old_checkpoints. Throws Error(kIo) when the system
-// refuses; no older checkpoint has been removed unless the new one is published.
+// that is there already, and then calls remove_old_checkpoints. The run id in its state.json is
+// that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the system refuses; no
+// older checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       int64_t keep);

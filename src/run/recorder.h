@@ -5,7 +5,10 @@
 //
 // begin() must be called before everything that writes to the logs, except where a function says
 // otherwise. Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be
-// written. docs/formats/run_folder.md lists the events.
+// written. With checkpoint.on_save_error "continue" metrics and events are kept until the disk
+// takes them (run/records/line_file.h), and a status "running" that the disk refuses is written
+// later; yet sync(), which begin() and ended() call too, throws, and every call that writes throws
+// when the run folder is gone. docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>
