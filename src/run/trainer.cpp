@@ -45,10 +45,10 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.save = SaveSchedule(config_, *lr_schedule_);
   if (trial) rules_.trial_end = now.resolve(*trial);
   rules_.max_seconds = config_.train.max_time;
-  recorder_ = processes_.is_first()
-                  ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_,
-                                               processes_.count())
-                  : std::make_unique<SilentRecorder>(config_, run_, eval_targets(), started_);
+  recorder_ =
+      processes_.is_first()
+          ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_, processes_.count())
+          : std::make_unique<SilentRecorder>(config_, run_, eval_targets(), started_);
   texts_ = checkpoint_texts(config_, Tokenizer::load(data_.tokenizer_model));
 }
 
