@@ -17,14 +17,14 @@
 namespace lmtrain {
 
 enum class RandomStream : uint64_t {
-  kInit = 1,
-  kCut = 2,
-  kOrder = 3,
-  kCurriculum = 4,
-  kSample = 5,
-  kSplit = 6,
-  kBench = 7,
-  kMixture = 8
+  kInit = 1,        // initial weights
+  kCut = 2,         // lengths of the pieces that a document is cut into
+  kOrder = 3,       // order of rows, and of documents in a stream
+  kCurriculum = 4,  // order of the lengths of batches
+  kSample = 5,      // tokens of generated text
+  kSplit = 6,       // not in use
+  kBench = 7,       // input of benchmarks
+  kMixture = 8      // order of the sources among the rows
 };
 
 // Returns 64 random bits.

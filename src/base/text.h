@@ -21,7 +21,7 @@ std::string str(const Args&... args) {
 // Returns the parts with `separator` between each two.
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Returns "1 document" or "2 documents"; the plural of `noun` must end in "s".
+// Returns "1 document" or "2 documents" for the noun "document": the plural adds an "s".
 std::string counted(int64_t count, std::string_view noun);
 
 // Turns A to Z into lower case; all else stays.
@@ -42,7 +42,8 @@ std::string printed(const char* format, double value);
 std::string format_count(double count);
 // Returns bytes in binary units: 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// Returns seconds as "45s", "3m05s", "2h07m" or "1d03h"; less than 0 is "0s".
+// Returns seconds, rounded to whole ones, as "45s", "3m05s", "2h07m" or "1d03h"; what is below the
+// smaller unit is cut off, and less than 0 is "0s". Requires a finite number.
 std::string format_duration(double seconds);
 // Returns the present time in UTC: "2026-11-21T09:43:00.123Z".
 std::string utc_timestamp();

@@ -10,11 +10,11 @@ namespace lmtrain {
 struct ReplacedVariables {
   std::string text;                     // each ${NAME} replaced by the environment variable
   std::optional<std::string> unset;     // name of the first that is not set; `text` ends before it
-  std::optional<std::string> not_utf8;  // name of the first whose value is not UTF-8
+  std::optional<std::string> not_utf8;  // name of the first whose value is not UTF-8, as in `text`
   bool is_closed = true;                // false: a "${" has no "}"; `text` has it as it stands
 };
 // Replaces every ${NAME} of `text`, from left to right, up to the first variable that is not set. A
-// "$" without "{" stays. Throws nothing.
+// "$" without "{" stays. Values are not searched for further variables. Throws nothing.
 ReplacedVariables replace_variables(std::string_view text);
 
 }  // namespace lmtrain

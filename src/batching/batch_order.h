@@ -6,6 +6,8 @@
 //   pack     whole documents, as many to a row as fit
 //   concat   documents joined in one order, cut at max_length; targets at their boundaries masked
 //
+// With pad and pack a document of more than max_length targets is cut every max_length targets.
+//
 // Each length is one endless stream of rows, permuted anew each epoch; sources of different weight
 // are interleaved in it (row_stream.h). The plan (batch_plan.h) says which length comes when; a row
 // above the cap of its batch is divided into rows of the cap. Nothing changes after construction.
@@ -44,8 +46,10 @@ struct BatchOrderSpec {
 
 class BatchOrder {
  public:
-  // Throws Error(kConfig) for a run that cannot be planned, Error(kData) when there is nothing to
-  // train on, and what the poll throws.
+  // Throws Error(kConfig) for a run that cannot be planned (BatchPlan::extend); Error(kData) where
+  // there is nothing to train on, or more than PieceRows takes (pieces.h); Error(kInternal) for
+  // `sources` that do not fit (group_sources) and for `replans` out of order; and what the poll
+  // throws.
   explicit BatchOrder(const BatchOrderSpec& spec);
   ~BatchOrder();
 

@@ -86,7 +86,7 @@ std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts
 }
 
 void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& poll) {
-  if (!periods_.empty() && first_batch < periods_.back().first_batch) {
+  if (periods_.empty() ? first_batch != 0 : first_batch < periods_.back().first_batch) {
     throw Error(ErrorKind::kInternal, "plans of the order of data are themselves out of order");
   }
   if ((run.steps > 0) + (run.tokens > 0) + (run.epochs > 0) != 1) {

@@ -40,15 +40,18 @@ class BatchPlan {
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on; first_batch is 0 in the first call, and never decreases.
-  // Throws Error(kConfig) for more batches than can be planned, and for none in the first call.
-  // Throws what `poll` throws; the plan is then of no use.
+  // Plans `run` from first_batch on. The first call must pass 0; this is not checked. A later call
+  // with a smaller first_batch than the one before throws Error(kInternal). Throws Error(kConfig)
+  // when not exactly one member of `run` is above 0, when `run` has more than 2^30 batches, when it
+  // has none in the first call, and where LengthCap does; and what `poll` throws. After an
+  // exception the plan is of no use.
   void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }
   // Any k >= 0 is allowed, but past the end of an `epochs` run it throws Error(kInternal).
   Slot at(int64_t k) const;
-  // Returns how many rows of streams[index] come before batch k.
+  // Returns how many rows of streams[index] come before batch k. Any k >= 0 is allowed, also past
+  // the end.
   int64_t row_before(int64_t k, size_t index) const;
   // Returns how many batches of the planned run have rows of streams[index].
   int64_t batches_of(size_t index) const;

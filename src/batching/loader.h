@@ -13,14 +13,15 @@ namespace lmtrain {
 class Loader {
  public:
   // Gives a `share` of each of the batches [first, end), or from `first` on without end when `end`
-  // is negative. The thread keeps up to `depth` of them ready. The order must outlive the loader.
-  // Throws Error(kMemory) when no thread can be started.
+  // is negative. The thread keeps up to `depth`, at least 1, of them ready. The order must outlive
+  // the loader. Throws Error(kMemory) when no thread can be started.
   Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4,
          const BatchShare& share = {});
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
-  // Waits for the next batch. What the thread threw is thrown here, after the batches before it.
-  // Past the end it throws Error(kInternal). Only one thread at a time may call it.
+  // Waits for the next batch and returns it. When the thread fails, its batches are returned first;
+  // then this call and each later one throws what the thread threw. Past the end it throws
+  // Error(kInternal). Only one thread at a time may call it.
   Batch next();
 
  private:

@@ -31,7 +31,8 @@ struct CutRule {
 };
 
 // The lengths of bucket and pad are powers of two from min_length to max_length, which must be
-// powers of two. `fingerprint` is the key of the random lengths of the balanced cut.
+// powers of two. `fingerprint` is the key of the random lengths of the balanced cut. pad and pack
+// cut a document every max_length targets; pack's rows have max_length, which may be any above 0.
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);

@@ -6,7 +6,8 @@
 //   epoch every block of about 1024 rows holds each source in proportion, in shuffled order
 //
 // So a source of weight 2 comes twice in an epoch, and over many epochs every share is exact. Row j
-// is found in O(sources·log sources); a Reader remembers the block it is in.
+// is found in O(sources·log sources); a Reader remembers the block it is in. Without shuffling a
+// block has only one row or a few, so that the sources take turns.
 //
 // In this header a source is a whole group of entries of data.train, which have one weight and are
 // batched together (source_groups.h); it is numbered as the groups are.

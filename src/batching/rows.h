@@ -21,7 +21,7 @@ struct RowLength {
 // A part of a document begins at this position of a row.
 struct RowPart {
   int64_t position = 0;
-  int64_t document = 0;
+  int64_t document = 0;  // its index in the shard
 };
 
 class Rows {

@@ -35,8 +35,8 @@ nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);
 std::vector<std::string> changed_for_good(const Config& before, const Config& after);
 // Returns the config that a run is resumed with: the one in its folder, with `overrides`, each
 // KEY=VALUE as typed after --set; relative paths become absolute. `before` is the folder's config
-// without them. Throws Error(kConfig) when an override is wrong, or changes a setting that the run
-// must keep (changed_for_good); and as read_run_config does.
+// without them. Throws Error(kConfig) when an override is wrong, or changes run_dir or a setting
+// that the run must keep (changed_for_good), and the errors of read_run_config.
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides);
 // Throws Error(kConfig) when the trials of the run are still compared with each other and the

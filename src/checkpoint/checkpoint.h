@@ -32,6 +32,7 @@ struct CheckpointTexts {
   std::string generation_config;         // generation_config.json
   std::vector<TokenizerFile> tokenizer;  // the tokenizer's own files and tokenizer_config.json
 };
+// Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
 // A copy, in host memory, of everything that a checkpoint holds. Training may go on while it is
@@ -52,9 +53,9 @@ at::Tensor host_copy(const at::Tensor& values);
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
-// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). Throws
-// Error(kIo) when the system refuses; no older checkpoint has been removed unless the new one is
-// published.
+// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). The run id
+// in its state.json is that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the
+// system refuses; no older checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config);

@@ -51,7 +51,8 @@ class RunFolder {
   // Returns the steps of the checkpoints that were published, newest first; whether they are
   // damaged is not looked at. Throws Error(kIo) when checkpoints() exists and cannot be listed.
   std::vector<int64_t> checkpoint_steps() const;
-  // Removes the unfinished checkpoints that a killed process left. The lock must be held.
+  // Removes the unfinished checkpoints that a killed process left. The lock must be held. Throws
+  // Error(kIo).
   void remove_unfinished() const;
   // Creates the folder if need be and takes its lock. Throws Error(kUsage) when another process
   // holds it.

@@ -35,6 +35,7 @@ struct TrialResult {
 // that of `config`, so data.seed is set to its present value.
 Config config_of_seed(Config config, int64_t seed);
 
+// Returns the folder of the trial with this seed, with the identity of the run. Creates nothing.
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
 // Returns the results of the trials that have ended, sorted by attempt, then seed. Throws
 // Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder.

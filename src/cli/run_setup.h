@@ -12,9 +12,12 @@
 
 namespace lmtrain {
 
-// Resolves `config` on this machine, prepares the data and builds the run from where it stands in
-// its folder, which must be locked. With several processes only the first calls it, and the others
-// get the config and prepare with it.
+// Resolves `config` in place for this machine, prepares the data and builds the run from where it
+// stands in its folder, which must be locked. With several processes only the first calls it; the
+// others get the config from it and call prepare_as_told(). Throws the errors of resolve_runtime
+// and resolve_vocab_size (train/resolve.h), prepare_data (corpus/prepare.h) and RestartableRun;
+// with several processes also those of check_processes and require_alike (run/shared) and of the
+// exchanges.
 RestartableRun make_run(Config& config, const RunFolder& run);
 // Does the same for a run that begins, and gives `run` its identity. The folder is not looked into,
 // and need not be locked. Checks the weights of init_from (run/given_model.h) first. Throws
@@ -28,8 +31,8 @@ RestartableRun make_new_run(Config& config, RunFolder& run);
 // done so.
 PreparedData prepare_as_told(Config& config);
 
-// Takes the lock of the run folder, which is made if it is missing; from then on the log is also
-// kept there.
+// Takes the lock of the run folder (RunFolder::lock(), with its errors), which is made if it is
+// missing; from then on the log is also kept there.
 RunLock lock_run(const RunFolder& run);
 
 // Trains and returns the exit code. The folder must be locked and hold the config. The final status

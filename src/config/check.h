@@ -9,8 +9,8 @@
 
 namespace lmtrain {
 
-// Checks a whole configuration, the model included. Problems go into `reader`, which must have read
-// it.
+// Checks a whole configuration, the model included, with all defaults filled in. `reader` must be
+// the one that read it; problems are added to it.
 void check_config(const Config& config, SettingReader& reader);
 // Checks the model alone. `prefix` stands before its keys in the table and in the problems:
 // "model.", or empty for transformers' config.json.

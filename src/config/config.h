@@ -16,7 +16,8 @@
 namespace lmtrain {
 
 // A TrainingDuration is the length of a part of a run: "500 steps", "10M" tokens, "2%" of the run
-// (value 2), "90s", "2 epochs". Each key has its own unit for a bare number (Setting::bare_unit).
+// (value 2), "90s", "2 epochs". Tokens are targets. Each key has its own unit for a bare number
+// (Setting::bare_unit). In a key named `every`, 0 stands for never.
 struct TrainingDuration {
   enum class Unit { kSteps, kTokens, kPercent, kSeconds, kEpochs };
   double value = 0;
@@ -43,21 +44,21 @@ struct TokenizerConfig {
 };
 
 struct DataSourceConfig {
-  std::string path;  // file, folder or glob
-  double weight = 1.0;
+  std::string path;     // file, folder or glob
+  double weight = 1.0;  // how often an epoch sees the source; without effect in data.eval
   bool operator==(const DataSourceConfig&) const = default;
 };
 
 struct DataConfig {
   std::vector<DataSourceConfig> train;
   std::optional<std::vector<DataSourceConfig>> eval;  // none: hold out eval_fraction of train
-  double eval_fraction = 0.01;
+  double eval_fraction = 0.01;                        // share of each source; 0: none
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
-  int64_t max_document = int64_t{1} << 30;  // bytes of text
+  int64_t max_document = int64_t{1} << 30;  // bytes of text; a larger document is an error
   std::string cache_dir = "cache";
   bool shuffle = true;
-  std::optional<int64_t> seed;
+  std::optional<int64_t> seed;  // none: Config::seed
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -71,6 +72,7 @@ struct LengthScheduleConfig {
   bool operator==(const LengthScheduleConfig&) const = default;
 };
 
+// Lengths of rows, and their caps, count targets.
 struct SequenceConfig {
   int64_t max_length = 1024;
   int64_t min_length = 64;
@@ -90,7 +92,8 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig.
+// Names and meanings are those of transformers' LlamaConfig, except activation_checkpointing, which
+// it lacks: activations are not kept but computed again in the backward, which saves memory.
 struct ModelConfig {
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
@@ -117,16 +120,16 @@ struct BatchConfig {
 };
 
 struct OptimizerGroupConfig {
-  std::string pattern;  // glob over HF tensor names; the first group that matches wins
-  std::optional<double> lr;
-  std::optional<double> weight_decay;
+  std::string pattern;       // glob over HF tensor names; the first group that matches wins
+  std::optional<double> lr;  // peak learning rate; none: that of the optimizer
+  std::optional<double> weight_decay;  // none: that of the optimizer
   bool operator==(const OptimizerGroupConfig&) const = default;
 };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::kAdamW;
-  double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.95};
+  double lr = 1e-3;                         // at the peak of the schedule
+  std::vector<double> betas = {0.9, 0.95};  // two, for ademamix three (default_betas())
   double eps = 1e-8;
   double weight_decay = 0.1;
   std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
@@ -149,15 +152,15 @@ struct LrScheduleConfig {
   LrScheduleType type = LrScheduleType::kCosine;
   TrainingDuration warmup{1.0, TrainingDuration::Unit::kPercent};
   WarmupShape warmup_shape = WarmupShape::kLinear;
-  double warmup_start = 0.01;
-  double min_ratio = 0.1;
-  TrainingDuration decay{20.0, TrainingDuration::Unit::kPercent};
+  double warmup_start = 0.01;  // learning rate at the beginning / peak
+  double min_ratio = 0.1;      // learning rate at the end / peak
+  TrainingDuration decay{20.0, TrainingDuration::Unit::kPercent};  // wsd: the last part of the run
   DecayShape decay_shape = DecayShape::kOneMinusSqrt;
   bool operator==(const LrScheduleConfig&) const = default;
 };
 
 struct LossConfig {
-  double z_loss = 0.0;
+  double z_loss = 0.0;  // weight of the squared log of the softmax denominator
   bool operator==(const LossConfig&) const = default;
 };
 
@@ -170,7 +173,7 @@ struct ClipConfig {
 // Exactly one of steps, tokens and epochs has a value once the config is parsed.
 struct TrainConfig {
   std::optional<int64_t> steps;
-  std::optional<int64_t> tokens = 20'000'000;
+  std::optional<int64_t> tokens = 20'000'000;  // targets
   std::optional<double> epochs;
   std::optional<double> max_time;  // seconds
   bool operator==(const TrainConfig&) const = default;
@@ -178,19 +181,22 @@ struct TrainConfig {
 
 struct GuardConfig {
   GuardPolicy on_nonfinite = GuardPolicy::kSkip;
+  // The run ends after so many skips in a row, or after more than so many rollbacks to one
+  // checkpoint.
   int64_t max_skips = 10;
   GuardPolicy on_spike = GuardPolicy::kOff;
-  double spike_sigma = 6.0;
-  int64_t window = 128;
+  double spike_sigma = 6.0;  // a spike is so many standard deviations above the window's mean
+  int64_t window = 128;      // updates in the window; each length has its own
   bool operator==(const GuardConfig&) const = default;
 };
 
 struct RestartConfig {
-  int64_t seeds = 1;
+  int64_t seeds = 1;  // trials, of which the best goes on; 1: no trials
+  // The length of a trial; with on_divergence also of a run's first part, which must converge.
   TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   RestartVary vary = RestartVary::kAll;
-  bool on_divergence = false;
-  int64_t max_attempts = 3;
+  bool on_divergence = false;  // begin again with the next seed when a run does not converge
+  int64_t max_attempts = 3;    // on_divergence: in all; the first is all trials of `seeds`
   bool operator==(const RestartConfig&) const = default;
 };
 
@@ -210,9 +216,9 @@ struct EvalConfig {
 
 struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
-  int64_t keep = 3;
-  std::optional<TrainingDuration> keep_every{};
-  int64_t keep_best = 0;
+  int64_t keep = 3;                              // so many of the newest stay
+  std::optional<TrainingDuration> keep_every{};  // how often one is kept for good; none: never
+  int64_t keep_best = 0;                         // so many with the lowest held-out loss stay
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
   bool operator==(const CheckpointConfig&) const = default;
@@ -239,8 +245,9 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
-// ConfigOrigins says in which file and line each given key is, for messages. It is no part of the
-// configuration: two configs that differ in it alone are equal.
+// ConfigOrigins says for messages where each given key is: in which file and line, or in which
+// --set. A key whose value is null, or the name of null ("auto"), counts as not given. Origins are
+// no part of the configuration: two configs that differ in them alone are equal.
 struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."

@@ -15,7 +15,8 @@ namespace lmtrain {
 
 inline constexpr const char* kDigestKey = "digest";
 
-// Returns `config`, an object, as indented text with its digest as the last key.
+// Returns `config`, which must be an object, as indented text with its digest as the last key. A
+// digest that it has already is replaced.
 std::string sealed_text(nlohmann::ordered_json config);
 
 // Parses the document, its digest included, and does not check the digest. Returns a discarded

@@ -19,8 +19,8 @@ struct InitFromFolder {
   std::optional<ModelConfig> model;  // none: init_from is not given, or its config cannot be read
   // This is the path of its tokenizer, if the folder has one (tokenizer_in()).
   std::optional<std::string> tokenizer_model;
-  bool is_missing = false;  // the path typed does not exist
-  std::vector<std::string> problems;
+  bool is_missing = false;            // the path typed does not exist, as `problems` says too
+  std::vector<std::string> problems;  // messages
 };
 
 // Returns the tokenizer in a model's folder: tokenizer.model or, where that is missing,

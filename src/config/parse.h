@@ -33,8 +33,10 @@ using CheckpointOfRun = std::function<std::filesystem::path(const std::filesyste
 Config parse_config(std::string_view text, const std::string& origin,
                     const std::vector<std::string>& overrides, InitFrom init_from = InitFrom::kRead,
                     const CheckpointOfRun& checkpoint_of_run = {});
-// Reads the file, of at most 16 MiB, and parses it. With kRead `path` may also be a pipe. Throws
-// Error(kUsage) for a path that does not exist or is a folder.
+// Reads the file and parses it. With kRead `path` may also be a pipe. Throws Error(kUsage) for a
+// path that does not exist or is a folder, Error(kData) for more than 16 MiB, Error(kConfig) for
+// what looks like a text to train on, Error(kIo), what parse_config throws, and StopRequested
+// (base/stop.h) for a signal while it waits for a pipe.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from = InitFrom::kRead,
                    const CheckpointOfRun& checkpoint_of_run = {});
@@ -43,14 +45,15 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
 // when a path is then not UTF-8, since the current folder's name is not.
 void make_paths_absolute(Config& config);
 
-// Returns the full configuration, every key present. parse_config of its dump, with
-// InitFrom::kSkip, gives the same Config back.
+// Returns the full configuration: every key, defaults too, except those that are accepted without
+// effect. parse_config of its dump, with InitFrom::kSkip, gives the same Config back.
 nlohmann::ordered_json config_to_json(const Config& config);
 
-// Reads transformers' config.json of a Llama (a "LlamaForCausalLM" folder). Every key of
-// LlamaConfig is known; one that lmtrain has no setting for must have the value with which lmtrain
-// computes. Throws Error(kConfig) otherwise. A missing key has the default of transformers;
-// vocab_size is always set. `origin` names the file.
+// Reads transformers' config.json of a Llama (a "LlamaForCausalLM" folder). A key of LlamaConfig
+// that would change what is computed, and that lmtrain has no setting for, must have the value with
+// which lmtrain computes; all other keys without a setting are ignored. A missing key has the
+// default of transformers; vocab_size is always set. Throws Error(kConfig) for what is wrong, and
+// where model_type is missing. `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
 // Returns config.json for a checkpoint, which opens in transformers 4 and 5. An id below 0 becomes
 // null.

@@ -130,19 +130,21 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
   // Read aside, as the two keys of transformers 4, then compared with those if they are given.
   ModelConfig aside;
   SettingTable aside_table;
-  add_model_settings(aside_table, aside, "");
+  add_model_settings(aside_table, aside, prefix);
   JsonNode object = node;
   if (const JsonNode* value = node.find("rope_theta")) {
-    read(*value, *aside_table.find("rope_theta"), here + "/rope_theta");
+    read(*value, *aside_table.find(theta.key), here + "/rope_theta");
     std::erase_if(object.members,
                   [](const JsonMember& member) { return member.key == "rope_theta"; });
     double& slot = *std::get<double*>(theta.slot);
-    if (origins_.given(theta.key) && slot != aside.rope_theta) {
+    if (!bad(theta.key) && origins_.given(theta.key) && slot != aside.rope_theta) {
       wrong(*value, theta, here + "/rope_theta",
             "contradicts rope_theta at " + origins_.origin(theta.key));
     }
-    slot = aside.rope_theta;
-    origins_.by_key[theta.key] = value->where;
+    if (!bad(theta.key)) {
+      slot = aside.rope_theta;
+      origins_.by_key[theta.key] = value->where;
+    }
   }
   // Without a type there is no scaling (transformers 5), but unknown keys are still errors.
   if (object.find("rope_type") == nullptr && object.find("type") == nullptr) {
@@ -152,7 +154,7 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
     object.members.push_back(type);
   }
   const size_t before = problems_.size();
-  read_rope_scaling(object, *aside_table.find("rope_scaling"), here);
+  read_rope_scaling(object, *aside_table.find(scaling.key), here);
   if (problems_.size() > before) return;
   auto& slot = *std::get<std::optional<RopeScalingConfig>*>(scaling.slot);
   if (origins_.given(scaling.key) && slot != aside.rope_scaling) {

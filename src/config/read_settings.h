@@ -23,7 +23,8 @@ class SettingReader {
 
   // Reads `object` and all below it into the slots of `table`. `section` is the dotted prefix that
   // the table's keys have there, and `pointer` is the JSON pointer of `object`; both are empty at
-  // the root.
+  // the root. It does not report that a setting of `table` that must be given is missing;
+  // check_config() does, for data.train.
   void read_section(const JsonNode& object, const SettingTable& table, const std::string& section,
                     const std::string& pointer);
 

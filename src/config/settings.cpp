@@ -285,7 +285,8 @@ void add_guard(SettingTable& t, Config& config) {
       "When the loss or the gradient is not finite. rollback: back to the last checkpoint, and on "
       "without the batch; stop: exit code 4; off: the step is applied all the same.");
   t.add("guard.max_skips", &guard.max_skips,
-        "Skips in a row, or rollbacks to one checkpoint, before the run ends with exit code 4.")
+        "The run ends with exit code 4 at this many skips in a row, or after more rollbacks than "
+        "this to one checkpoint.")
       .range(1, 1'000'000);
   t.add("guard.on_spike", &guard.on_spike,
         "When loss or gradient norm jumps above what is usual at the step's length.");

@@ -118,12 +118,12 @@ struct Setting {
   // The table is built by these: each sets one property and returns the setting. Ranges hold for
   // numbers and for the elements of lists.
   Setting& as(SettingKind new_kind);
-  Setting& range(double low, double high);
+  Setting& range(double low, double high);  // low <= value <= high
   Setting& at_least(double low);
   Setting& above(double low);
   Setting& below(double low, double high);  // low <= value < high
   // null is allowed, and stands for `meaning_of_null`; `written` is another way to write it,
-  // "auto".
+  // "auto". Reading null empties a slot that is a std::optional; any other slot keeps its value.
   Setting& null_is(std::string meaning_of_null, std::string written = "");
   Setting& default_is(std::string note);  // a default that the struct cannot state, in words
   Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
@@ -184,7 +184,7 @@ std::vector<double> default_betas(OptimizerType type);
 // Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |
 // concat".
 std::string describe_allowed(const Setting& setting);
-// Returns the value that is in the slot now, as the file would have it.
+// Returns the value that is in the slot now, as it is written in a file; null without a slot.
 nlohmann::ordered_json setting_value(const Setting& setting);
 // Returns the same value as text for conditions and messages: adamw, null, 3.
 std::string value_text(const Setting& setting);
@@ -198,7 +198,7 @@ std::string nearest_key(const std::string& unknown, const std::string& section,
 // Returns the choice that a person probably meant, by another program's name for it ("float16" is
 // "fp16") or by its spelling; empty when there is none.
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
-// Returns whether the text is auto, cpu, cuda, or cuda:N with at most three digits.
+// Returns whether the text is auto, cpu, cuda, or cuda:N with N from 0 to 127 and no leading zero.
 bool is_device_name(const std::string& text);
 // Returns the JSON pointer of a dotted key: "/optimizer/lr" for "optimizer.lr".
 std::string pointer_of(const std::string& key);

@@ -1,9 +1,11 @@
 // A config may give amounts with units: "500 steps", "10B" and "64Ki" tokens, "100MB", "2%", "90s"
 // "30min" "2h".
 //
-// The parsers return nothing for text that is no such amount; an amount is never negative. The
-// writers return text that parses back to the same value, with a whole number where one unit gives
-// it.
+// K, M, B (G for bytes) and T are powers of 1000; Ki, Mi, Gi and, for bytes, Ti are powers of 1024.
+// A space may stand before the unit. The parsers return nothing for text that is no such amount,
+// for a negative one, and for one without a unit, which parse_tokens alone accepts. The writers
+// return text that parses back to the same value, in a unit that makes the number whole where there
+// is one.
 #pragma once
 
 #include <cstdint>

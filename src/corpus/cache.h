@@ -37,7 +37,8 @@ class Cache {
   // process holds the lock it logs a note and waits; it throws StopRequested on a signal.
   FileLock lock(const std::string& kind, const std::string& key) const;
 
-  // Returns where a tokenizer is kept; `name` is that of its first file (Tokenizer::files()).
+  // Returns the path of the first file of a tokenizer (Tokenizer::files()), whether it is there or
+  // not; `name` is the name of that file.
   std::filesystem::path tokenizer_path(const std::string& key, std::string_view name) const;
   // The find functions return nothing where the entry is missing, and, after a warning, where it is
   // broken or a file of it is missing. They throw Error(kIo) where the file system refuses to read
@@ -46,17 +47,20 @@ class Cache {
   void store_tokenizer(const std::filesystem::path& path, const Tokenizer& tokenizer) const;
 
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
-  // Returns the counts and shard paths of a fingerprint; tokenizer_model, sources, formats and the
-  // other fields stay empty.
+  // Returns counts, shard paths and `fingerprint` itself; tokenizer_model, sources, formats and the
+  // other fields stay empty. Opens the shards, and checks all tokens of those up to 256 MiB and of
+  // those without the checksums of their blocks, which it then writes.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
+  // Writes the counts of `data` to info.json in the folder of its shards, which must exist.
   void store_shards_info(const PreparedData& data) const;
-  // Removes everything but the finished shards from their folder; does nothing where the folder is
-  // a link.
+  // Removes everything but the finished shards, their checksums and info.json from the folder of
+  // the shards, which must exist; does nothing where the folder is a link.
   void clean_shards(const std::string& fingerprint) const;
 
   std::filesystem::path journal_path(const std::string& key) const;
 
-  // Returns the prepared data, and logs how many files and documents it has in each format.
+  // Returns the prepared data, and logs how many files and documents it has in each format. Checks
+  // that the tokenizer is as it was, and the shards as find_shards() does.
   std::optional<PreparedData> find_index(const std::string& key) const;
   // Stores the entry and the table of files, and sets `data.document_files` to the path of the
   // table.

@@ -38,8 +38,10 @@ class Preparation {
   // `request`, `cache` and `journal` must outlive the preparation.
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
-  // Makes the passes whose results are not in the cache. Throws Error(kData) for text that is empty
-  // or changes meanwhile, and StopRequested on a signal. Call it once.
+  // Makes the passes whose results are neither in the cache nor in the journal, and puts tokenizer
+  // and shards into the cache; the caller stores the index (Cache::store_index) and removes the
+  // journal. Throws Error(kData) where the files hold no document or their text changes meanwhile,
+  // the errors of Corpus::for_each and of train_tokenizer. Call it once.
   PreparedData run();
   // Returns, after run(), the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }

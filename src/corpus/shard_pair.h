@@ -17,8 +17,8 @@ class ShardPair {
   // Begins train.bin and, with `has_eval`, eval.bin in `folder`, which must exist. `vocab_size`
   // bounds the ids.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size, bool has_eval);
-  // Continues the shards of `progress`. Throws Error(kData) or Error(kIo) where what was synced is
-  // missing or changed.
+  // Continues the shards of `progress`, with an eval shard if it has one. Throws Error(kData) or
+  // Error(kIo) where what was synced is missing or changed.
   ShardPair(const std::filesystem::path& folder, int64_t vocab_size,
             const TokensProgress& progress);
 
@@ -29,7 +29,7 @@ class ShardPair {
   // Syncs both shards, and stores in `progress` how far they are: its fields train, eval and the
   // bytes of both.
   void sync(TokensProgress& progress);
-  // Publishes both shards by rename, and stores their paths and counts in `data`.
+  // Publishes both shards by rename, and stores their paths and counts in `data`. Call it once.
   void finish(PreparedData& data);
 
  private:

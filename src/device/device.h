@@ -12,8 +12,10 @@
 
 namespace lmtrain {
 
-// Returns the device for "auto" | "cpu" | "cuda" | "cuda:N", as the config has it. Loads the CUDA
-// library if needed. Throws Error(kConfig) when the device asked for is not there, saying why.
+// Returns the device that `name` stands for: "auto", "cpu", "cuda" or "cuda:N" (is_device_name of
+// config/settings.h). "cuda" is GPU 0; "auto" is GPU 0, or the CPU where no GPU can be used, with a
+// warning in the log if there is a driver. A GPU is returned with its index. Loads the CUDA library
+// if needed. Throws Error(kConfig), which says why, when the device asked for cannot be used.
 at::Device resolve_device(const std::string& name);
 
 // The number formats that a run computes in.
@@ -25,18 +27,21 @@ struct Precision {
 // products above. auto is bf16 on a GPU of compute capability 8.0 or later and on a CPU with bf16
 // instructions (avx512_bf16 or amx_bf16), else fp32. A GPU whose compute capability is not known
 // counts as one of 8.0 or later: that is one that is not here, or any in a program without CUDA
-// kernels. Throws Error(kConfig) for bf16 on a device that lacks it, and for fp8 unless the device
-// is a GPU of compute capability 8.9 or later that our kernels serve.
+// kernels. Throws Error(kConfig) for bf16 on a device that lacks it, for fp8 unless the device is a
+// GPU of compute capability 8.9 or later that our kernels serve, and for any other name. A GPU must
+// have an index, such as cuda:0.
 Precision resolve_precision(const std::string& name, const at::Device& device);
 std::string precision_name(const Precision& precision);  // "fp32", "bf16", "fp16", "fp8"
 
 // Returns a description for logs and reports: "AMD EPYC 9B14, 2 threads, avx512_bf16 kernels" or
 // "NVIDIA H200".
 std::string device_description(const at::Device& device, int num_threads);
-// Returns the dense matmul FLOP/s of a GPU in this dtype by its data sheet, where known; it is for
-// the MFU. A run in fp8 is measured against bf16, since only some of its products are in fp8.
+// Returns the dense matmul FLOP/s of a GPU in bf16 or fp16 by its data sheet; nothing where that is
+// not known, for a CPU, and in fp32. It is what the MFU is measured against. The MFU of a run in
+// fp8 is measured against bf16, since only some of its products are in fp8.
 std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType dtype);
-// Returns one line for --version: libtorch and CUDA versions.
+// Returns one line for --version: the versions of libtorch and of CUDA, or why CUDA is not in use,
+// and what kernels there are for GPUs and this CPU. Loads the CUDA library if needed.
 std::string library_versions();
 
 // Returns an uninitialised tensor on the host, to be filled and sent to `device` without waiting
@@ -48,8 +53,10 @@ at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::De
 // the threads that a run needs. Call it once, before the first operator and before other threads
 // are started.
 void configure_runtime(int num_threads);
-// From now on ATen's operators give the same bits each time; those that cannot throw. Our
-// operators, and all on a CPU, do so anyway. Call it before a GPU is first used.
+// Makes ATen's operators give the same bits each time from now on; one that cannot do so throws.
+// Our operators, and all operators on a CPU, do so anyway. Sets CUBLAS_WORKSPACE_CONFIG unless it
+// is set, and forbids cuDNN's attention (ops/flash_attention.h) and libtorch's memory-efficient
+// one. Call it before a GPU is first used.
 void use_deterministic_algorithms();
 
 }  // namespace lmtrain

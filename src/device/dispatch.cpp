@@ -28,7 +28,7 @@ std::string why_not_served([[maybe_unused]] const at::Device& device) {
 
 bool cuda_kernels_serve(const at::Device& device) {
   enum : int8_t { kUnknown, kYes, kNo };
-  static std::array<std::atomic<int8_t>, 64> known{};
+  static std::array<std::atomic<int8_t>, 128> known{};  // at::DeviceIndex is of 8 bits
   std::atomic<int8_t>& answer = known.at(static_cast<size_t>(device.index()));
   if (answer == kUnknown) {
     const std::string reason = why_not_served(device);

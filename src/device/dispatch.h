@@ -28,8 +28,10 @@ inline constexpr bool kHasCudaKernels = false;
 // as cuda:0.
 bool cuda_kernels_serve(const at::Device& device);
 // Returns the compute capability of a GPU, such as 89 for 8.9; 0 in a program without the kernels.
+// Throws Error(kInternal) where CUDA does not say.
 int compute_capability(const at::Device& device);
-// Returns the name, such as "NVIDIA H200"; empty in a program without the kernels.
+// Returns the name, such as "NVIDIA H200"; empty in a program without the kernels, and where CUDA
+// does not say.
 std::string cuda_name(const at::Device& device);
 
 // Kernels on a CPU take fp32 and bf16.

@@ -1,10 +1,10 @@
 // Measures how long the named phases of a step take. A phase is a scope that the code marks with
 // RECORD_USER_SCOPE("forward"), which costs nothing while nobody listens.
 //
-// While a PhaseTimes lives it listens to the thread that made it, and to the threads on which
-// autograd works for that thread. Only one may live at a time: a second one throws c10::Error. On a
-// GPU every phase then begins and ends with a synchronisation, so that a phase's time includes the
-// work that it queues.
+// While a PhaseTimes lives it listens to the thread that made it, which must also destroy it, and
+// to the threads on which autograd works for that thread. Only one may live at a time: a second one
+// throws c10::Error. On a GPU every phase then begins and ends with a synchronisation, so that a
+// phase's time includes the work that it queues.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -37,8 +37,9 @@ class SpinControl {
   // does not tell (/proc/thread-self/schedstat).
   void adjust();
 
-  // Returns to long waits only when the threads it holds have ended. Where threads for short waits
-  // are refused by the system, waits stay long.
+  // Makes waits short or long. Short waits need threads that the object holds; when it makes waits
+  // long, these have ended before it returns. Where the user decides, or the system refuses the
+  // threads, waits remain long: is_short() is then false.
   void set_short(bool is_short);
   bool is_short() const { return sleepers_ != nullptr; }
 

@@ -14,7 +14,8 @@
 namespace lmtrain {
 
 // Runs `action` once with the profiler on and returns the trace as text (JSON). Throws what
-// `action` throws; the profiler is off then.
+// `action` throws; the profiler is off then too. For a CPU it sets KINETO_LOG_LEVEL, unless that is
+// set.
 std::string record_trace(const at::Device& device, const std::function<void()>& action);
 
 }  // namespace lmtrain

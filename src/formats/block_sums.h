@@ -29,8 +29,9 @@ void add_block_sums(std::string_view bytes, uint64_t end, BlockSums& sums);
 
 // Returns SHARD.sums, the path of the file with the checksums of a shard.
 std::filesystem::path block_sums_path(const std::filesystem::path& shard);
-// Writes the sums of the files that hold a shard's tokens: of the shard itself, or of the files
-// that it refers to. An old file is replaced atomically.
+// Writes to `path`, which block_sums_path() gives, the sums of each file that holds a shard's
+// tokens: of the shard itself, or of the files that it refers to. An old file is replaced
+// atomically. Throws Error(kIo).
 void write_block_sums(const std::filesystem::path& path, const std::vector<BlockSums>& files);
 // Returns the sums of each file, in the order of write_block_sums(). Throws Error(kData) when the
 // file at `path` is damaged, Error(kIo) when it is missing.

@@ -13,7 +13,8 @@
 // keys are strings or int64_t) or an optional (null where it is empty). A number that is not finite
 // is written as null too, so a field that may hold one must be an optional, which is then empty
 // when it is read. Reading throws the exceptions of nlohmann::json when a key is missing or a value
-// has another type; what was read until then stays.
+// has another type; the fields that were read before keep their new values. A number is converted
+// as C++ does it: 1.5 is read as 1 into an integer.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). A process
-// that was killed may leave a torn last line: a line without its newline, and one that is no JSON
-// object, are skipped.
+// that was killed may leave a torn line at the end. So a line without its newline is skipped, as is
+// every line that is no object of strict JSON (strict_json.h).
 #pragma once
 
 #include <cstdint>

@@ -37,14 +37,16 @@ std::string manifest_to_text(const Manifest& manifest);
 // refused.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 
-// Writes manifest.json into `folder` and syncs both. Call it when all other files are synced.
+// Writes manifest.json into `folder`, atomically over an old one, and syncs both. Call it when all
+// other files are synced. Requires plain file names and step >= 0, which parse_manifest() checks
+// and this does not. Throws Error(kIo).
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
 // Reads the manifest of `folder`, checks size and CRC of the files that it lists, with constant
 // memory, and returns it. Files that it does not list are ignored. With `skip_training_state`
 // kOptimizerFile and kStateFile are not checked: eval, generate and init_from need neither. Throws
-// Error(kCheckpoint) that names the file and what is wrong; Error(kUsage) where the folder does not
-// exist.
+// Error(kCheckpoint) that names the file and what is wrong, a missing manifest too; Error(kUsage)
+// where the folder does not exist; Error(kIo) where the file system refuses.
 Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
 
 }  // namespace lmtrain

@@ -23,9 +23,10 @@ inline constexpr size_t kSafetensorsLengthBytes = 8;  // the number in front: th
 inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
 
-// Returns the header size in bytes if `head`, the first 10 bytes of a file or more, looks like the
-// beginning of a safetensors file: that size and a "{". Returns nothing for other bytes. The size
-// is not compared with that of the file.
+// Returns the header size in bytes if `head`, the beginning of a file, looks like that of a
+// safetensors file: the size in eight bytes, and a "{". Returns nothing for other bytes, and for
+// fewer than 10. Any size is returned: the caller compares it with kSafetensorsLargestHeader and
+// with the file.
 std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
 // The order is that of the format: files have tensors of the last dtype first, so that larger
@@ -59,8 +60,8 @@ class SafetensorsFile {
 };
 
 // Returns the tensors of `file`, the bytes of a whole file, by name; their views point into it.
-// Stores the entries of __metadata__ in `metadata`. Throws Error(kData) as above; `origin` names
-// the file in messages. SafetensorsFile and the fuzzer use it.
+// Replaces the content of `metadata` by the entries of __metadata__. Throws Error(kData) as above;
+// `origin` names the file in messages. SafetensorsFile and the fuzzer use it.
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata);

@@ -1,10 +1,11 @@
 // TensorFiles gives the tensors of a model folder by their HF names, whether it holds one
 // model.safetensors or several shards with model.safetensors.index.json (which maps every tensor to
-// its file). Tensors of a shard that the index does not list are there too.
+// its file). Where both are there, model.safetensors alone is read. Tensors of a shard that the
+// index does not list are there too.
 //
 // The constructor maps all files and checks them against each other; no tensor is copied. It throws
-// Error(kUsage) when the path is no folder, and Error(kData) that names file and tensor for
-// everything wrong inside.
+// Error(kUsage) when the path is no folder, Error(kData) that names file and tensor for everything
+// wrong inside (a folder without either file too), and Error(kIo).
 #pragma once
 
 #include <filesystem>
@@ -51,9 +52,9 @@ struct TensorShards {
 
 // Divides the tensors of a model among files as save_pretrained of transformers does
 // (huggingface_hub, serialization): in their order, a new file where the next tensor would go over
-// `limit`, in bytes; a tensor that is larger has a file of its own. A single file is
-// model.safetensors; several are model-00001-of-00002.safetensors and so on. `data` of the tensors
-// is not read. Requires at least one tensor.
+// `limit`, in bytes of tensors without the header; a larger tensor has a file of its own. A single
+// file is model.safetensors; several are model-00001-of-00002.safetensors and so on. `data` of the
+// tensors is not read. Requires at least one tensor.
 TensorShards divide_tensors(const std::vector<TensorToWrite>& tensors, uint64_t limit);
 
 // Returns the bytes of a tensor's elements.

@@ -27,10 +27,11 @@ struct TokenFileLayout {
   std::vector<uint64_t> document_ends{};
 };
 
-// Recognizes the format by the first bytes, or by an .idx file of the same name, which it then
-// reads too. A file of ids alone has two bytes for each if `vocab_size` (pieces of the tokenizer,
-// at least 1) is at most 65536, as its writers do; else four. It has four too if it has at least 64
-// bytes and every second pair of bytes among its first 65536 bytes is zero.
+// Returns the layout of `file`. The first bytes tell the format, else an .idx file beside it (x.idx
+// for x.bin), which is then read too. Any other file holds ids alone: two bytes for each if
+// `vocab_size` (pieces of the tokenizer, at least 1) is at most 65536, else four. They are four
+// bytes each too if the file's size is a multiple of 4 and at least 64, and every second pair of
+// bytes among its first 65536 bytes is zero. The ids themselves are not checked.
 TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size);
 
 // Returns whether the file is an index by its name (.idx). An index is read together with its file

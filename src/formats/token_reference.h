@@ -36,7 +36,9 @@ struct ReferencedDocument {
   uint64_t raw_bytes = 0;  // the size of its text
 };
 
-// Writes the checksums of the blocks of all files (block_sums.h) beside `path`, then the reference.
+// Writes the checksums of the blocks of all files (block_sums.h) beside `path`, then the reference,
+// each atomically. Requires absolute paths, complete `sums`, and documents within their files; it
+// checks none of this. Throws Error(kIo).
 void write_token_reference(const std::filesystem::path& path, int64_t vocab_size,
                            std::span<const ReferencedFile> files,
                            std::span<const ReferencedDocument> documents);
@@ -46,8 +48,9 @@ class TokenReference {
   // Returns whether a file that begins with `bytes` is a token reference.
   static bool begins(std::string_view bytes);
   // Reads `shard`, which must stay mapped, and maps its files. Throws Error(kData) when it is
-  // damaged or the size or time of a file has changed. Where the checksums of the blocks are
-  // missing, read() does not check the tokens.
+  // damaged, when a file is missing or its size or time has changed, and when the checksums of the
+  // blocks are damaged or those of other files; Error(kIo) when a file cannot be read. Where the
+  // checksums are missing, read() does not compare the tokens with any.
   explicit TokenReference(const MappedFile& shard);
 
   int64_t num_documents() const { return num_documents_; }
@@ -60,7 +63,8 @@ class TokenReference {
   // Copies tokens [begin, begin + out.size()) of the shard, which must have so many. Ids from 2^31
   // on become -1. Throws the errors of TokenShard::read_tokens.
   void read(int64_t begin, std::span<int32_t> out) const;
-  // Does the work of TokenShard::require_unchanged.
+  // Throws Error(kData) where TokenShard::require_unchanged says so for the files that the tokens
+  // lie in; the reference itself is not examined.
   void require_unchanged() const;
 
  private:

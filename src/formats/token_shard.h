@@ -39,23 +39,26 @@ class TokenShardWriter {
   // unless 1 <= vocab_size <= 2^31.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
   // Continues after the documents that `progress` has, which sync() returned in this process or
-  // another, even if the shard was finished since. Throws Error(kData) or Error(kIo) when the files
-  // do not have them.
+  // another, even if the shard was finished since: then PATH becomes PATH.tmp again and is missing
+  // until finish(). Throws Error(kData) or Error(kIo) when the files do not have these documents.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                    const ShardProgress& progress);
-  // Without finish() nothing is left behind, unless sync() was called.
+  // Removes PATH.tmp and PATH.index.tmp, unless sync() was called or the writer continues; a shard
+  // that finish() has published stays.
   ~TokenShardWriter();
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
 
   // Adds a document: its `ids`, with BOS and EOS as configured, and the size of its text in bytes.
-  // Throws Error(kData) for an id outside the vocabulary.
+  // Throws Error(kData) for an id outside the vocabulary, and Error(kIo).
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
   // Puts all documents on disk, for a writer that continues later.
   ShardProgress sync();
-  // Appends the index, writes the header, syncs, reads all of it back for the checksums of its
-  // blocks (block_sums.h), and renames it to the path. The file of the index stays if sync() was
-  // called. Throws Error(kIo) when other bytes come back than were written.
+  // Appends the index, writes the header, syncs, reads the file back, writes the checksums of its
+  // blocks to PATH.sums (block_sums.h), and renames it to PATH. The file of the index stays if
+  // sync() was called or the writer continues. Throws Error(kIo), also when the tokens that come
+  // back are not those that were written; header and index are not compared. Call it once, as the
+  // last function.
   void finish();
 
   int64_t num_documents() const { return num_documents_; }
@@ -81,13 +84,16 @@ class TokenShardWriter {
 class TokenShard {
  public:
   // Maps the file. Throws Error(kData) that names file and offset unless header, index and sizes
-  // agree. `verify_tokens` also checks the CRC over all tokens and that each id is in the
-  // vocabulary. For a token reference (token_reference.h) no token is read in either case; size and
-  // time of its files are compared.
+  // agree, or when the checksums of the blocks (PATH.sums) are damaged or those of another shard;
+  // where they are missing, read_tokens() does without. `verify_tokens` also checks the CRC over
+  // all tokens and that each id is in the vocabulary. For a token reference (token_reference.h) no
+  // token is read in either case; size and time of its files are compared. Throws Error(kIo) when a
+  // file cannot be read.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
-  // Writes the checksums of the blocks where they are missing. Requires verify_tokens, as they are
-  // made from the tokens that are there now. Throws Error(kData) for a token reference, whose data
-  // must be prepared again.
+  // Writes PATH.sums where it is missing; this object goes on without it. Requires that the
+  // constructor had `verify_tokens`, as the sums are made from the tokens that are there now.
+  // Throws Error(kData) where the sums of a token reference are missing, since its data must be
+  // prepared again; Error(kIo).
   void write_missing_block_sums() const;
 
   int64_t num_documents() const { return num_documents_; }
@@ -111,6 +117,7 @@ class TokenShard {
   // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
   // Where the tokens lie in files of others, it also throws for a file of these that was written to
   // since the shard was made: a call examines up to 64 files, and the next one those that follow.
+  // A file that was removed, or replaced by another, is no error: the old one stays mapped.
   void require_unchanged() const;
   // Serves a caller whose request contradicts itself: throws Error(kData) where the index was
   // written to since it was opened, else Error(kInternal) with `problem`.

@@ -16,15 +16,18 @@
 namespace lmtrain {
 
 struct GenerateOptions {
-  int64_t max_tokens = 256;
+  int64_t max_tokens = 256;  // 0: the text is empty and ends by kMaxTokens
   double temperature = 0.8;  // 0: always the likeliest token
   int64_t top_k = 0;         // sample among so many of the likeliest tokens; 0: among all
-  double top_p = 0.95;  // sample among the likeliest tokens that together reach this probability
+  // From 0 to 1. Samples among the fewest of the likeliest tokens, at least one, that together have
+  // this share of the probability that top_k leaves.
+  double top_p = 0.95;
   // Divides the logits above 0 of tokens that the prompt or the text has, and multiplies those
   // below 0; 1: none. Must be above 0.
   double repetition_penalty = 1;
   int64_t seed = 0;
-  int32_t stop_id = -1;  // generation ends when this is drawn; it is not returned
+  // A text ends when this is drawn, which is neither returned nor given to on_token; -1: none.
+  int32_t stop_id = -1;
 };
 
 enum class GenerateEnd {
@@ -50,12 +53,12 @@ struct Continuation {
 Continuation generate(Llama& model, const std::vector<int32_t>& prompt,
                       const GenerateOptions& options, const std::function<bool(int32_t)>& on_token);
 
-// Continues several prompts, up to `rows` of them at once: when one ends, the next takes its place.
-// Prompt n is continued with the seed n above that of the options, as generate() would continue it,
-// but for the rounding of products, which depends on how many there are at once. `on_token` is as
-// above, also told which prompt the token continues; when it returns false, all prompts end.
-// `on_end` is called once a prompt, in the order in which they end; not for a prompt that another's
-// token has ended.
+// Continues several prompts, up to `rows`, at least 1, of them at once: when one ends, the next
+// takes its place. Prompt n is continued as by generate() with the seed `options.seed` + n, but for
+// the rounding of products, which depends on how many prompts there are at once. `on_token` is as
+// above, also told which prompt the token continues; when it returns false, that prompt ends, and
+// all others are left. `on_end` is called once for each prompt that ends, in the order of their
+// ends; not for those that were left. Prompts and errors are as for generate().
 void generate_all(Llama& model, const std::vector<std::vector<int32_t>>& prompts, int64_t rows,
                   const GenerateOptions& options,
                   const std::function<bool(size_t prompt, int32_t token)>& on_token,

@@ -28,6 +28,7 @@ class KeyValueCache {
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
   // Returns how many positions of a row are kept.
   int64_t length(int64_t row) const { return lengths_[static_cast<size_t>(row)]; }
+  // Says that the row's positions below `length` are kept from now on. There must be room for them.
   void set_length(int64_t row, int64_t length) { lengths_[static_cast<size_t>(row)] = length; }
   // Makes room for `length` positions of every row, and keeps what is there. Throws
   // Error(kInternal) above max_length.
@@ -35,8 +36,9 @@ class KeyValueCache {
   // Makes row `to` a copy of row `from`.
   void copy_row(int64_t from, int64_t to);
 
-  // These return views of all layers: `count` rows from `first`, and their positions below
-  // `length`, [count, K, length, E]. What is not kept of them is finite.
+  // These return a view of each layer, [count, K, length, E]: `count` rows from `first` on, and
+  // their positions below `length`, for which there must be room. A position that is not kept holds
+  // finite numbers. After a later reserve() the views may no longer be those of the cache.
   c10::List<at::Tensor> keys(int64_t first, int64_t count, int64_t length) const;
   c10::List<at::Tensor> values(int64_t first, int64_t count, int64_t length) const;
 

@@ -50,8 +50,8 @@ class Llama {
   // Returns scale x sum of nats, a scalar in fp32. No gradient is recorded.
   at::Tensor loss(const MicroBatch& micro);
   // Returns the same loss and adds its gradient to `grad`, the flat fp32 buffer of the layout; if
-  // `first`, overwrites `grad` instead. Waits for no device, and does the same work for every
-  // micro-batch of a shape.
+  // `first`, overwrites `grad` instead. The gaps of `grad` are left as they are. It does not wait
+  // for the device, and does the same work for all micro-batches of one shape.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
 
   // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like

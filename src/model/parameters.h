@@ -35,6 +35,7 @@ struct WorkingSpec {
 
 class ParameterLayout {
  public:
+  // `vocab_size` is the number of rows of the embedding; that of `model` is not read.
   ParameterLayout(const ModelConfig& model, int64_t vocab_size);
 
   const std::vector<ParameterSpec>& parameters() const {

@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-// Returns the libtorch type of kF32, kBF16 and kF16.
+// Returns libtorch's type for kF32, kBF16 or kF16; throws Error(kInternal) for any other dtype.
 at::ScalarType weight_type(DType dtype);
 
 // Returns `values`, contiguous fp32 in host memory, in `dtype`, kF32, kBF16 or kF16; in kF32 the

@@ -17,7 +17,7 @@
 namespace lmtrain {
 
 // Writes the masters, in kF32, kBF16 or kF16 as model/round_weights.h rounds them, and syncs the
-// file. Throws the errors of rounded_weights, and Error(kIo).
+// file. A file that is there is overwritten. Throws the errors of rounded_weights, and Error(kIo).
 void write_torchscript(const std::filesystem::path& file, const ModelConfig& model,
                        const Parameters& parameters, int64_t max_length, DType dtype);
 

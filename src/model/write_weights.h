@@ -21,10 +21,12 @@ uint64_t weight_bytes(const ParameterLayout& layout, DType dtype);
 
 // Writes the masters, which are fp32, to files in `folder`, which must be there, and syncs them. In
 // fp32 the bits are theirs; in bf16 and fp16 each number is rounded to the nearest, to even where
-// two are as near. A tied head is left out, as transformers does. `shard_bytes` bounds the tensors
-// of a file. Takes the memory of a file where numbers are rounded, and calls `poll` before each.
-// Throws Error(kNumeric) that names the tensor where a number is finite and beyond the largest of
-// `dtype`; Error(kIo).
+// two are as near. A tied head is left out, as transformers does. The tensors of a file have at
+// most `shard_bytes` bytes, unless the file has only one. Files that are there are overwritten.
+// Needs host memory for the tensors of one file where numbers are rounded, and for all masters
+// where they are on a GPU. Calls `poll` before each file of tensors. Throws what `poll` throws;
+// Error(kNumeric) that names the tensor where a number is finite and beyond the largest of `dtype`;
+// Error(kIo). The files that it has written until then stay.
 WeightsWritten write_weights(const std::filesystem::path& folder, const Parameters& parameters,
                              DType dtype, uint64_t shard_bytes, const Poll& poll);
 

@@ -1,7 +1,8 @@
 // Multiplies matrices by the fastest product: on some processors ours (kernels/cpu/gemm.h), else
 // libtorch's. The choice depends on processor, dtype and shape, never on timing. Operands of a
 // product have one dtype and device. In each operand rows or columns must be contiguous for our
-// product; libtorch's takes any.
+// product; libtorch's takes any. Nothing here has a gradient: call it where autograd does not
+// record, as in the forward and the backward of an operator.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,9 +15,9 @@ namespace lmtrain {
 // A function that is called with rows [begin, end) of a matrix, by several threads at once.
 using VisitRows = std::function<void(int64_t begin, int64_t end)>;
 
-// Returns c_MN = a_MK b_KN, in their dtype. It has no gradient.
+// Returns c_MN = a_MK b_KN, in their dtype.
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
-// Writes the product to c_MN, whose rows are contiguous.
+// Writes the product to c_MN, which must have the operands' dtype and contiguous rows.
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN);
 // Does the same, and calls visit(begin, end) with rows of c_MN that are finished, each once; where
 // possible, while they are in the cache of the calling thread. Only on a CPU.

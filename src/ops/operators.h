@@ -73,7 +73,8 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const std::optional<at::Tensor>& segments);
 
 // Returns rope_attention of positions that follow others, for inference, and keeps their rotated
-// keys and their values in keys_BKSE and values_BKSE: qkv_BTC -> y_BTA. It records no gradient.
+// keys and their values in keys_BKSE and values_BKSE, which have room for S positions of each row:
+// qkv_BTC -> y_BTA. Call it under NoGradGuard.
 // Without `positions` the rows begin: their T positions are kept at 0 .. T-1, and y has the bits of
 // rope_attention. With positions_B, int64, T is 1: row b is at positions_B[b], where it is kept,
 // and attends to the positions up to its own; cos and sin have a row of angles for each row.
@@ -104,7 +105,8 @@ at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight
 // plus the z-loss (Chowdhery et al., 2204.02311), which is `z_loss` x logsumexp(logits)^2 summed
 // over the same positions times `scale`; the value has no z-loss in it, except that of the
 // reference. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V]
-// tensor exists. A target at or above V is an error on a CPU, and a loss of NaN on a GPU.
+// tensor exists, and the backward may run once only. For a target at or above V it throws
+// c10::Error on a CPU; by our kernels on a GPU the loss is NaN.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                          const at::Tensor& scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
@@ -112,7 +114,8 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 
 // Returns cross_entropy of x_ND weight_VD', `chunk` positions, at least 1, at a time: only the
 // logits of one chunk exist, and their gradient takes their place. The gradients of x and of the
-// weight are computed in the forward; the weight's is summed over chunks in fp32.
+// weight are computed in the forward, so the backward may run once only; that of the weight is
+// summed over the chunks in fp32.
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);

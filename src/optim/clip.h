@@ -23,8 +23,8 @@ std::vector<double> block_sums_of_squares(const at::Tensor& grad, int64_t first_
                                           int64_t last_block);
 
 // Returns the factor to multiply the gradient by. For "norm" it is min(1, max / (norm + 1e-6)), as
-// torch.nn.utils.clip_grad_norm_ has it, and `grad` is not changed. "value" clamps `grad` to
-// [-max, max] in place and returns 1; "none" returns 1.
+// torch.nn.utils.clip_grad_norm_ has it, but 1 where the norm is NaN, and `grad` is not changed.
+// "value" clamps `grad` to [-max, max] in place and returns 1; "none" returns 1.
 double clip_gradient(const ClipConfig& config, const at::Tensor& grad, double norm);
 
 }  // namespace lmtrain

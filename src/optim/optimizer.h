@@ -28,7 +28,8 @@ struct UpdateStep {
 };
 
 // Holds a tensor of the optimizer's state, of any shape, on the device of the parameters. It is
-// saved as fp32 under its name, "exp_avg.<HF name>".
+// saved as fp32 under its name, "exp_avg.<HF name>". In Optimizer::buffers() `values` is the memory
+// of the optimizer itself, so whoever writes to it sets the state; elsewhere it may be a copy.
 struct OptimizerBuffer {
   std::string name;
   at::Tensor values;
@@ -63,8 +64,8 @@ class Optimizer {
 };
 
 // Makes the optimizer of the config, for the tensors for which `takes` returns true; the others it
-// leaves as they are. The parameters must outlive it. Error(kConfig) for a group that matches no
-// tensor of the model.
+// leaves as they are. The parameters must outlive it. Throws Error(kConfig) for a group that
+// matches no tensor of the model.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
                                           const ParameterFilter& takes = every_parameter);
 

@@ -37,7 +37,8 @@ class DeviceExchange {
   // Sends `give` to the rank `to` and receives `take` from the rank `from`. Either may be empty.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take,
             std::chrono::milliseconds limit);
-  // Waits until the connection is made.
+  // Waits until the connection is made, `limit` at most, and throws like an exchange. Call it
+  // before the first exchange.
   void finish_connecting(std::chrono::milliseconds limit);
 
  private:
@@ -56,8 +57,8 @@ class DeviceExchange {
 // Connects the GPUs of all processes, each of which calls this with its own `device`. Returns null
 // in every process where one of them cannot have NCCL: the library is missing or turned off,
 // versions differ, two processes share a GPU, or NCCL refuses. Rank 0 then logs one warning that
-// names the process and the cause, and tensors must go through host memory. Throws what
-// `processes` throws.
+// names the process and the cause, and tensors must go through host memory. Throws the errors of
+// nccl_is_wanted() and of `processes`.
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
                                                 Watch& watch, const at::Device& device,
                                                 std::chrono::milliseconds limit);

@@ -19,11 +19,14 @@ struct Launch {
   // torchrun's agent listens at that address; otherwise the process of rank 0 does.
   bool agent_store = false;
   int attempt = 0;       // how often torchrun has started the processes again
-  std::string launcher;  // "torchrun", for messages
+  std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };
 
-// Returns one process alone where no launcher has set anything. The launchers are asked for in this
-// order; one counts whose rank and count (for srun: whose SLURM_STEP_NUM_TASKS) are set.
+// Returns one process alone where no launcher has set its variables; an empty variable counts as
+// not set. The launchers are tried in this order. torchrun is taken where RANK or WORLD_SIZE is
+// set, another one where its number of processes is (Slurm sets SLURM_PROCID in a batch script
+// too). All that the launcher must set is then required. Where none is taken, a rank of mpirun or
+// mpiexec without a number of processes is an error.
 //   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
 //   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH

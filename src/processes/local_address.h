@@ -5,11 +5,12 @@
 
 namespace lmtrain {
 
-// In digits; empty where `host`, a name or an address, is not known or not reachable by any route.
-// Asks the system's routes, and sends nothing.
+// Returns the address in digits; empty where `host`, a name or an address, is not known or no route
+// leads to it. A name is looked up, and the system says the route; nothing is sent to `host`.
 std::string local_address_towards(const std::string& host);
 
-// Whether an address in digits, or an empty one, cannot be reached from another machine.
+// Returns whether an address in digits cannot be reached from another machine; true for an empty
+// one.
 bool is_loopback(const std::string& address);
 
 }  // namespace lmtrain

@@ -14,7 +14,7 @@ class Store;
 
 namespace lmtrain {
 
-// One process.
+// Describes one process to the others.
 struct Member {
   std::string host;
   std::string machine;  // differs between machines of one name
@@ -24,14 +24,15 @@ struct Member {
   std::string address = "?";  // on the way to where the processes meet; "?" where not known
 };
 
-// Presents this process, waits for all others, and returns them by rank. Error(kIo) that names
-// those which have not come within `timeout`; StopRequested when a signal comes first.
+// Tells the others of this process, waits for all of them, and returns all, this one too, by rank.
+// Throws Error(kIo) that names those which have not come within `timeout`; StopRequested when a
+// signal comes first; and the exceptions of the store.
 std::vector<Member> gather_members(c10d::Store& store, const Launch& launch,
                                    std::chrono::milliseconds timeout);
 
-// The address that the processes of other machines reach `self` by: that on the way to where all
-// meet, or, where that is its own machine, on the way to the first process that is elsewhere. Empty
-// where not known.
+// Returns the address by which the processes of other machines reach `self`: its address on the way
+// to where all meet, or, where that is its own machine, on the way to the first process on another
+// machine. It is empty where it is not known.
 std::string address_for_others(const std::vector<Member>& members, const Member& self);
 
 }  // namespace lmtrain

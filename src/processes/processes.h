@@ -1,10 +1,10 @@
 // Processes stands for the processes of a data-parallel run and their exchanges. With one process
 // alone the exchanges do nothing.
 //
-// Every process must make the same calls in the same order, from one thread; tell(), listen() and
-// give_up() are the exceptions. A call returns when this process has its result. It throws
-// ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout at the
-// latest. The message names that process and the cause.
+// Every process must make the same calls in the same order, except tell(), listen() and give_up();
+// all calls of a process come from one thread. A call returns when this process has its result. It
+// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
+// at the latest, except in listen() and meet(). The message names that process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,17 +51,18 @@ class Processes {
   // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
   // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // Makes the elements of `flat` in this process's range their sum over all processes; all others
-  // are without meaning afterwards. `ranges` holds the range of each rank, in the order of
-  // processes/ranges.h, the same in each process. They may overlap, and need not cover `flat`. A
-  // power of two of processes adds in a fixed order: the ranks are the leaves of a binary tree, so
-  // neighbours are added first. Other numbers add in a ring.
+  // Makes the elements of `flat`, a tensor as for sum(), in this process's range their sum over all
+  // processes; all others are without meaning afterwards. `ranges` holds the range of each rank, in
+  // the order of processes/ranges.h, the same in each process. They may overlap, and need not cover
+  // `flat`. A power of two of processes adds in a fixed order: the ranks are the leaves of a binary
+  // tree, so neighbours are added first. Other numbers add in a ring.
   virtual void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
   // Copies the range of each process to all others. The ranges are as above and do not overlap;
   // `flat` may have any dtype.
   virtual void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
   // Copies `values` of the process `from` into those of the process `to`: of the same size and
-  // dtype, on any device. The other processes call it too and may pass an undefined tensor.
+  // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
+  // is copied where `from` and `to` are the same.
   virtual void pass(const at::Tensor& values, int from, int to) = 0;
   // Overwrites `values` in every process by those of rank 0. They must be contiguous, and of the
   // same size and dtype everywhere; any dtype will do.
@@ -75,11 +76,14 @@ class Processes {
   virtual std::vector<std::string> gather_texts(const std::string& text) = 0;
   virtual void barrier() = 0;
 
-  // The next three calls may wait for hours, while another process prepares data. They have no time
-  // limit as long as the processes that are waited for give signs of life.
+  // listen() and meet() may wait for hours, while another process prepares data. They have no time
+  // limit as long as the processes that they wait for give signs of life: they throw ProcessLost
+  // when one is silent for longer than the timeout. A signal to stop does not end the wait; from
+  // then on five seconds of silence are too long.
   //
   // Rank 0 alone calls tell(), and does not wait; every other process calls listen() once for each
-  // message and gets the messages in order. One process alone must not listen: Error(kInternal).
+  // message and gets the messages in order. With one process alone tell() does nothing, and
+  // listen() throws Error(kInternal).
   virtual void tell(const std::string& message) = 0;
   virtual std::string listen() = 0;
   // Returns when all processes have called it with this name. A name may be used once in a run.

@@ -40,8 +40,8 @@ class Watch {
     // The rank that serves the store; none: torchrun's agent does.
     std::optional<int> server;
   };
-  // The thread calls it to end a process whose main thread does not end: by a message and _exit,
-  // except in tests.
+  // Ends a process whose main thread does not end. It writes a message and calls _exit, except in
+  // tests. The thread of the watch calls it; it must not be empty.
   using EndProcess = std::function<void(const Loss&)>;
 
   // Starts the thread. `store` must be a connection that nobody else uses: a call that hangs in it
@@ -64,8 +64,9 @@ class Watch {
   Loss find_cause(const std::string& seen);
   // Waits until `done` returns true; returns nothing then. Returns the Loss when a process has
   // given up, one of the ranks in `awaited` has given no sign of life for `patience`, or `done`
-  // throws or takes longer than `patience`. Another thread calls `done`, which may ask the store
-  // and may still run when wait() has returned, so it must own what it uses.
+  // throws or takes longer than `patience`. Once a signal has asked this process to stop, it waits
+  // for a silent one for five seconds at most. Another thread calls `done`, which may ask the store
+  // and may still run when wait() has returned, so it must own all that it uses.
   std::optional<Loss> wait(const std::vector<int>& awaited, const std::function<bool()>& done,
                            std::chrono::milliseconds patience);
   // Call this at the end of a run that went well. It stops the signs of life. The process that

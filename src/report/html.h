@@ -15,7 +15,7 @@ namespace lmtrain {
 std::string escape_html(std::string_view text);
 
 // Returns JSON for a <script> element: "<", ">" and "&" inside strings are written as \u003c and
-// so on, so that no text can end the element.
+// so on, so that no text can end the element. Bytes that are no UTF-8 are U+FFFD.
 std::string json_for_script(const nlohmann::ordered_json& json);
 
 // Returns the values as little-endian binary32, in base64.

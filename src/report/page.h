@@ -14,10 +14,12 @@ namespace lmtrain {
 // Every page begins with this, which tells it from files of others.
 inline constexpr std::string_view kPageBeginning = "<!doctype html>\n<!-- lmtrain report -->\n";
 
-// Returns how many points a curve may have so that a page of so many runs stays small.
+// Returns how many points (buckets of read_run_record()) a curve may have so that a page of so many
+// runs stays small: from 300 to 2000.
 size_t most_buckets(size_t num_runs);
 
-// `runs` have their labels; there is at least one.
+// Returns the page, which names the time of the call. Requires at least one run, and that each has
+// its RunRecord::label.
 std::string report_page(const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

@@ -9,11 +9,13 @@
 
 namespace lmtrain {
 
-// Colours and dashes of run i are those of the classes "c0" to "c5" (i mod kRunColours) and "d0" to
-// "d3" of page.css.
 inline constexpr size_t kRunColours = 6, kRunDashes = 4;
+// Returns the classes of page.css that give a run its colour, "c0" to "c5" (`run` mod kRunColours),
+// and its dashes, "d0" to "d3", which change when all colours were used: "c1 d0" for run 1 and
+// "c1 d1" for run 7.
 std::string run_classes(size_t run);
 
+// Returns an <svg> element with a line for each run that has the chart's figure.
 std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

@@ -9,20 +9,23 @@
 
 namespace lmtrain {
 
-// A row a run: state, losses, steps, tokens, time, parameters, memory, checkpoint.
+// Returns a table with a row for each run: state, losses, steps, tokens, time, parameters, memory,
+// device, numbers of events, checkpoint. A sentence below says how the losses are measured.
 std::string summary_table(const std::vector<RunRecord>& runs);
-// Sentences about what could not be read; empty where all could.
+// Returns RunRecord::notes of all runs as a list; an empty text where there are none.
 std::string notes_list(const std::vector<RunRecord>& runs);
-// A row a setting, a column a run. A sentence where there is one run, or none differs.
+// Returns a section with a row for each setting that differs and a column for each run. Where none
+// differs a sentence says so. The text is empty where there is one run.
 std::string settings_section(const std::vector<RunRecord>& runs);
-// The means of groups of runs that differ in their seed alone, and the differences between groups,
-// seed by seed. Empty where no two runs form a group.
+// Returns a section with the means of groups of runs that differ in their seed alone, and the
+// differences between groups, seed by seed. The text is empty where no two runs form a group.
 std::string seeds_section(const std::vector<RunRecord>& runs);
-// Empty where nothing happened.
+// Returns a section with RunEvents::events of all runs; an empty text where nothing happened.
 std::string events_section(const std::vector<RunRecord>& runs);
-// A row a prompt and evaluation: what the model wrote. Empty where there are none.
+// Returns a section with what the model wrote at each evaluation, a row for each prompt; an empty
+// text where there are no samples.
 std::string samples_section(const std::vector<RunRecord>& runs);
-// The whole config of each run.
+// Returns a section with the whole config of each run; an empty text where none could be read.
 std::string configs_section(const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

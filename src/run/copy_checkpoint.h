@@ -13,14 +13,18 @@
 
 namespace lmtrain {
 
-// Replaces the checkpoint of this step in `to`, if there is one. Throws Error(kCheckpoint) when a
-// file is damaged, Error(kIo) when there is no room.
+// Copies the checkpoint of this step from `from` to `to`, in the place of one that is there. The
+// lock of `to` must be held. Throws Error(kCheckpoint) when a file is damaged; Error(kIo) when one
+// is missing, when there is no room, or when the system refuses.
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
-// Copies the checkpoint that a branch begins at into a branch that has no checkpoint, because the
-// process that began it was killed or its checkpoints were removed. Does nothing for another run.
-// Throws Error(kCheckpoint), with the command that begins it anew, when the other run does not have
-// the checkpoint any more. The lock of `run` must be held.
+// Serves a branch that has no checkpoint, because the process that began it was killed or its
+// checkpoints were removed: copies the checkpoint that it begins at into it. Where the branch had
+// trained before, its metrics.jsonl is put aside first (metrics_aside() of
+// run/records/metrics_check.h). Does nothing where `run` is no branch or has a checkpoint. The lock
+// of `run` must be held. Throws Error(kCheckpoint), with the command that begins the branch anew,
+// when the run that it branches off does not have a valid checkpoint of that step any more;
+// Error(kIo).
 void finish_branch(const RunFolder& run);
 
 }  // namespace lmtrain

@@ -33,7 +33,8 @@ std::filesystem::path newest_checkpoint_of(const std::filesystem::path& run);
 // Call it when a run begins, before its data is prepared. `config` has absolute paths. Throws
 // Error(kConfig) for a tokenizer with more pieces than the embedding has rows, and for one that
 // does not belong to the weights, unless tokenizer.allow_mismatch is true; Error(kData) for a
-// tokenizer that cannot be read.
+// tokenizer that cannot be read; the errors of TensorFiles (formats/tensor_files.h), which opens
+// the weights, and of located_max_length (checkpoint/model_location.h).
 std::vector<std::string> check_given_model(const Config& config);
 
 // Returns a digest of the weights, which a run keeps (RunIdentity::init_from). That of a HF folder
@@ -42,7 +43,8 @@ std::vector<std::string> check_given_model(const Config& config);
 std::string weights_digest(const std::filesystem::path& folder);
 // Fills `parameters` from a HF folder, or from a checkpoint after its files are verified. Throws
 // Error(kData) when the weights do not have `digest`; an empty one is not compared. Throws the
-// errors of verify_checkpoint_files (checkpoint/checkpoint.h) and load_weights (model/hf_folder.h).
+// errors of verify_checkpoint_files (formats/manifest.h), TensorFiles (formats/tensor_files.h) and
+// load_weights (model/hf_folder.h).
 void load_initial_weights(const std::string& folder, Parameters& parameters,
                           const std::string& digest = {});
 

@@ -43,11 +43,12 @@ int64_t batches_left(const Config& config, const TrainingState& state, const Run
 }  // namespace
 
 Recorder::Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
-                   Clock::time_point started)
+                   Clock::time_point started, int num_processes)
     : config_(config),
       run_(run),
       layout_(config.model, *config.model.vocab_size),
       has_held_out_(eval_targets.has_value()),
+      num_processes_(num_processes),
       peak_flops_(known_peak_flops(device_of(config), precision_of(config).dtype)),
       time_left_(time_left(config, layout_, eval_targets.value_or(0))),
       started_(started),
@@ -130,8 +131,8 @@ double Recorder::lap() {
 void Recorder::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
                       bool keep_line) {
   const double tokens_per_second = static_cast<double>(step.targets) / step.seconds;
-  std::optional<double> mfu;
-  if (peak_flops_) mfu = tokens_per_second * layout_.flops_per_token(step.length) / *peak_flops_;
+  const std::optional<double> mfu = model_flops_utilization(
+      tokens_per_second * layout_.flops_per_token(step.length), num_processes_, peak_flops_);
   log_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
                 tokens_per_second, mfu, state.elapsed, step.balance});
   time_left_.add_batch(step.length, lap());

@@ -5,7 +5,10 @@
 //
 // begin() must be called before everything that writes to the logs, except where a function says
 // otherwise. Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be
-// written. docs/formats/run_folder.md lists the events.
+// written. With checkpoint.on_save_error "continue" metrics and events are kept until the disk
+// takes them (run/records/line_file.h), and a status "running" that the disk refuses is written
+// later; yet sync(), which begin() and ended() call too, throws, and every call that writes throws
+// when the run folder is gone. docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>
@@ -53,9 +56,10 @@ struct RunAhead {
 class Recorder {
  public:
   // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
-  // held-out text. `started` is when this process began with the run. Writes nothing yet.
+  // held-out text. `started` is when this process began with the run, and `num_processes` train it
+  // together, each on a device of its own. Writes nothing yet.
   Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
-           std::chrono::steady_clock::time_point started);
+           std::chrono::steady_clock::time_point started, int num_processes = 1);
   virtual ~Recorder() = default;
 
   // The next three serve a run that was finished before, and need no begin().
@@ -159,7 +163,8 @@ class Recorder {
   RunFolder run_;
   ParameterLayout layout_;
   bool has_held_out_;
-  std::optional<double> peak_flops_;
+  int num_processes_;
+  std::optional<double> peak_flops_;  // of one device, a second
   TimeLeft time_left_;
   std::optional<RunLog> log_;  // from begin() on
   Clock::time_point started_, status_written_, lap_begin_;

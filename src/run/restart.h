@@ -50,7 +50,7 @@ class RestartableRun {
   // `resume`.
   void note_changes(nlohmann::ordered_json changes);
   // Trains as Trainer::run() does, over all attempts. Throws Error(kNumeric) when every attempt has
-  // failed, now or before.
+  // failed, now or before; StopRequested when a signal comes while a further attempt is planned.
   RunOutcome run();
   // Returns the status.json that a failed run() has written; empty when it could not.
   const std::string& failed_status() const { return failed_status_; }

@@ -22,7 +22,8 @@
 namespace lmtrain {
 
 // Returns the step of the newest valid checkpoint (newest_valid_checkpoint), as rank 0 has found
-// it; nothing when the run has none. Every process calls it.
+// it; nothing when the run has none. Every process calls it. Throws the errors of
+// newest_valid_checkpoint in rank 0.
 std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& processes);
 
 // Fills the weights and the optimizer of `engine` and returns the state, adapted to `config`. They

@@ -41,8 +41,9 @@ constexpr bool ends_run(Stop stop) { return stop == Stop::kFinished || stop == S
 // Returns whether the run, or the trial, has all its steps: nothing has interrupted it.
 constexpr bool has_all_steps(Stop stop) { return ends_run(stop) || stop == Stop::kTrialEnd; }
 
-// The members are in the order in which they are carried out. After the last step of a run
-// `evaluate` and `save` are false: the trainer evaluates and saves at the end in any case.
+// The members are in the order in which they are carried out. With kFinished `evaluate` and `save`
+// are false: the trainer evaluates and saves at the end in any case, and `keep` holds for that
+// checkpoint. Otherwise, also after the last step of a trial, `keep` implies `save`.
 struct Due {
   bool log = false;       // the line of this step stays on the screen
   bool evaluate = false;  // on the held-out text

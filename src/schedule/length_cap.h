@@ -26,7 +26,8 @@ class LengthCap {
     bool operator==(const Step&) const = default;
   };
 
-  // `run` must count steps: its total is the number of batches, also of those that are skipped, and
+  // Requires 1 <= min_length <= max_length, and for step a boundary for each length. `run` must
+  // count steps: its total is the number of batches, including those that the run will skip, and
   // its tokens_per_step is an average. Throws Error(kConfig) for boundaries that do not increase in
   // this run, and for durations of time.
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,

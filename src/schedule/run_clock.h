@@ -15,7 +15,7 @@ struct RunClock {
   // These say how long the run is.
   double total = 0;  // in the unit of the run
   bool counts_steps = true;
-  double tokens_per_step = 1;
+  double tokens_per_step = 1;   // converts a duration from steps to tokens, and back
   double tokens_per_epoch = 0;  // may be 0 where no duration is in epochs
 
   // These say how far it has come since its first step.
@@ -34,7 +34,8 @@ struct RunClock {
   // has no fixed position in a run.
   double resolve(const TrainingDuration& duration) const;
   // Returns how many whole durations `every` have passed since the first step: 2 after 25 steps,
-  // for "10 steps". 0 where `every` is 0.
+  // for "10 steps"; 0 where `every` is 0. Whatever the unit of the run, it measures steps, tokens
+  // and seconds by the member of that name, epochs by `tokens`, and percent by done().
   double completed(const TrainingDuration& every) const;
 };
 

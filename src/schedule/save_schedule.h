@@ -14,10 +14,12 @@ namespace lmtrain {
 class SaveSchedule {
  public:
   SaveSchedule() = default;  // never
-  // `lr` is the learning rate's schedule in the same run.
+  // `lr` is the learning rate's schedule in the same run. Reads checkpoint.every and keep_every,
+  // and lr_schedule.type, of `config`.
   SaveSchedule(const Config& config, const LrSchedule& lr);
 
-  // Returns whether a checkpoint is due after the step that leads from `before` to `after`.
+  // Returns whether a checkpoint is due after the step that leads from `before` to `after`: by
+  // checkpoint.every, or because kept() is true.
   bool due(const RunClock& before, const RunClock& after) const;
   // Returns about how many are due between the two. Where every and keep_every meet, one checkpoint
   // serves both, so the more frequent of the two is counted, and one for the decay of wsd.

@@ -5,8 +5,9 @@
 
 namespace lmtrain {
 
-// Returns the value at `done` of `total`, which are in one unit, steps or tokens: `begin` at 0, and
-// `end` from `total` on. Between them it follows a line or half a cosine.
+// Returns the value at `done` of `total`, which are in one unit, steps or tokens: `begin` at 0,
+// also where `total` is 0, and `end` from `total` on. Between them it follows a line or half a
+// cosine.
 double transition(EndShape shape, double begin, double end, double done, double total);
 
 }  // namespace lmtrain

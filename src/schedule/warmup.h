@@ -9,7 +9,7 @@ double linear_warmup(double begin, double end, double done, double over);
 
 // Returns the decay rate of a moving average whose half-life goes along a line from that of the
 // rate `begin` to that of `end` (Pagliardini et al., 2409.03137, appendix A.1): rates near 1 are
-// reached late.
+// reached late. Rates are in [0, 1).
 double half_life_warmup(double begin, double end, double done, double over);
 
 }  // namespace lmtrain

@@ -14,8 +14,9 @@ namespace lmtrain {
 
 // Calls `answer` with the line of each request (score_answer of tasks/score_request.h). Requests
 // are taken together until they have some 260,000 tokens, so that the first answers come soon.
-// Returns false when `keep_going` did; the requests before have their answers then. Throws the
-// errors of score_rows().
+// `keep_going` is told how many rows of all requests are done. Returns false as soon as
+// `keep_going` does; then only the requests that were taken together earlier are answered. Throws
+// the errors of score_rows().
 bool answer_requests(Llama& model, const ScoreRequests& requests, int64_t batch_tokens,
                      const KeepScoring& keep_going,
                      const std::function<void(const std::string& line)>& answer);

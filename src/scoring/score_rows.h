@@ -18,10 +18,11 @@ namespace lmtrain {
 // to go on.
 using KeepScoring = std::function<bool(size_t done)>;
 
-// Returns the answers to the rows in their order; nothing when `keep_going` says so. A row has at
-// most the model's max_length() inputs; a batch has `batch_tokens` positions, padding included, or
-// one row. Computes in the model's own precision, the softmax in fp32; sums of products are in fp32
-// (Fp32Sums of ops/matmul.h). Throws Error(kNumeric) when the model's output is not finite.
+// Returns the answers to the rows in their order; nothing when `keep_going` returns false. A row
+// must have at most the model's max_length() inputs. A batch has at most `batch_tokens` positions,
+// padding included, but at least one row. Computes in the model's own precision, but the softmax
+// and the sums of products in fp32 (Fp32Sums of ops/matmul.h). Throws Error(kNumeric) when a
+// log-probability is not finite.
 std::optional<std::vector<RowScore>> score_rows(Llama& model, std::span<const ScoredRow> rows,
                                                 int64_t batch_tokens,
                                                 const KeepScoring& keep_going);

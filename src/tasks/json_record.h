@@ -14,12 +14,13 @@ namespace lmtrain {
 
 class JsonRecord {
  public:
-  // `where` is "file:line". Throws Error(kData) when `line` is no JSON object.
+  // `where` is "file:line". Throws Error(kData) when `line` is blank, or is not one JSON object.
   JsonRecord(std::string_view line, std::string where);
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return object_.contains(field); }
-  // Each throws Error(kData) when the field is missing or has another type.
+  // Each throws Error(kData) when the field is missing or has another type. integer() takes an
+  // int64_t, 3 but not 3.0; integers() takes a list of such integers that are at least 0.
   std::string text(const char* field) const;
   std::vector<std::string> texts(const char* field) const;
   int64_t integer(const char* field) const;
@@ -36,9 +37,10 @@ class JsonRecord {
 
 // Throws Error(kUsage) for a path that does not exist or is a folder.
 void require_record_file(const std::filesystem::path& path);
-// Calls `visit` for each line of a file or pipe, which is read whole first. Throws the errors of
-// require_record_file(), Error(kData) for more than 4 GiB, Error(kIo) where the system refuses, and
-// the errors of JsonRecord and of `visit`.
+// Calls `visit` for each line of a file or pipe, which is read whole first; where() begins with
+// `path` as it is given. Throws the errors of require_record_file(), Error(kData) for more than
+// 4 GiB, Error(kIo) where the system refuses, StopRequested (base/stop.h) for a signal while it
+// waits for a pipe, and the errors of JsonRecord and of `visit`.
 void for_each_record(const std::filesystem::path& path,
                      const std::function<void(const JsonRecord& record)>& visit);
 

@@ -18,8 +18,8 @@ struct ModelText {
   // Returns the token that a text without any context is predicted from: BOS, or EOS where the
   // tokenizer has no BOS. Throws Error(kData) where it has neither.
   int32_t prefix_id() const;
-  // Returns the ids of `text`, after BOS where `add_bos` says so and the ids do not begin with BOS
-  // already, as they do for text that spells it in a tokenizer.json.
+  // Returns the ids of `text`. BOS is put before them where `add_bos` says so and the tokenizer has
+  // one, unless they begin with BOS already: a tokenizer.json reads text that spells BOS as BOS.
   std::vector<int32_t> encode(std::string_view text) const;
 };
 

@@ -27,14 +27,17 @@ std::vector<std::string> prompts_of(const Task& task, size_t index);
 
 // What is asked about one record.
 struct TaskQuestion {
-  std::vector<ScoredRow> rows;   // one an option
+  // One row for each option. It scores as many tokens as `answers` says, but the row of the gold
+  // option scores at least gold_tokens.
+  std::vector<ScoredRow> rows;
   std::vector<int64_t> answers;  // of each option: how many of the last tokens nanochat scores
   int64_t gold_tokens = 0;       // tokens of the gold answer alone, for its bits per byte
   int64_t gold_bytes = 0;        // the bytes of its text
   bool is_truncated = false;     // a prompt was cut
 };
 // Throws Error(kData) that names file and line where the right answer has no token, or where a
-// scored token would be cut away.
+// scored token, or the one before it, would be cut away. Throws the errors of
+// ModelText::prefix_id(), which name neither file nor line.
 TaskQuestion question_of(const ModelText& model, const Task& task, size_t index);
 
 // A task with its questions, ready for a model.

@@ -37,12 +37,13 @@ struct ScoreRequests {
   std::vector<size_t> ends;  // ends[i] is where the rows of request i end
 };
 // Reads a file of lines {"context": ..., "continuation": ...} or {"text": ...}; other fields are
-// not looked at. Throws the errors of for_each_record() (tasks/json_record.h), and Error(kData)
-// with file and line for a line that is no request or cannot be answered.
+// not looked at. Throws the errors of for_each_record() (tasks/json_record.h), Error(kData) with
+// file and line for a line that is no request or cannot be answered, and StopRequested
+// (base/stop.h) when a signal has asked to stop.
 ScoreRequests read_score_requests(const std::filesystem::path& path, const ModelText& model);
 
 // Returns the line that answers a request, without newline, from the answers to its rows:
-// {"logprob":-9.5,"is_greedy":false,"tokens":3}.
+// {"logprob":-9.5,"is_greedy":false,"tokens":3}. A request without rows has 0, true and 0.
 std::string score_answer(const RowScore* first, const RowScore* end);
 
 }  // namespace lmtrain

@@ -23,7 +23,7 @@ enum class TaskType { kMultipleChoice, kSchema, kLanguageModelling };
 const char* task_type_name(TaskType type);
 
 struct TaskRecord {
-  std::string where;                 // "capitals.jsonl:3"
+  std::string where;                 // file, as it was given, and line: "DIR/capitals.jsonl:3"
   std::vector<std::string> options;  // the choices, or the context options; one context
   std::string stem;                  // the query, or the continuation
   int64_t gold = 0;                  // index of the right option
@@ -47,7 +47,8 @@ struct Task {
 // wrong in a file.
 std::vector<Task> read_tasks(const std::filesystem::path& path);
 
-// Reads one such file. The name of the task is that of the file, without its extension.
+// Reads one file of JSON lines, with the same errors, as a task without a tasks.json. The name of
+// the task is that of the file, without its extension.
 Task read_task_file(const std::filesystem::path& path);
 
 }  // namespace lmtrain

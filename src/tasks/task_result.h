@@ -49,7 +49,7 @@ struct TaskResult {
 TaskResult task_result(const Task& task, const std::vector<QuestionResult>& results);
 
 // Returns the mean of `centred` over the tasks, which is DCLM's CORE where these are its tasks. Its
-// error takes them as independent.
+// error takes them as independent. Requires at least one task.
 Estimate centred_mean(const std::vector<TaskResult>& tasks);
 
 }  // namespace lmtrain

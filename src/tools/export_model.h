@@ -1,10 +1,11 @@
 // Exports a model for other programs: as a folder of Hugging Face transformers, or as a TorchScript
 // file.
 //
-// Both are written under a temporary name and published at `to` when they are whole. Nothing is at
-// `to` after an error: Error(kUsage) where something is there already; the errors of load_weights
-// (model/hf_folder.h) and rounded_weights (model/round_weights.h); Error(kIo); StopRequested on a
-// signal.
+// Both are written under a temporary name and published at `to` when they are whole; after an error
+// `to` is as it was. The functions throw Error(kUsage) where something is at `to` already; the
+// errors of located_model_config and located_max_length (checkpoint/model_location.h), TensorFiles
+// (formats/tensor_files.h), load_weights (model/hf_folder.h) and rounded_weights
+// (model/round_weights.h); Error(kIo); and StopRequested on a signal.
 #pragma once
 
 #include <cstdint>

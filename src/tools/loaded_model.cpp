@@ -41,7 +41,7 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
     add_eos_ = config.tokenizer.add_eos;
   } else {
     add_bos_ = tokenizer_->adds_bos();
-    add_eos_ = !tokenizer_->is_json() || tokenizer_->eos_id() >= 0;
+    add_eos_ = tokenizer_->eos_id() >= 0;
   }
   parameters_ =
       std::make_unique<Parameters>(ParameterLayout(model, vocab_size),

@@ -22,8 +22,9 @@ struct Prompt {
 // Returns the prompts of `bytes`, in order. Throws Error(kData) that names `origin` and the line
 // for a line that should be such an object and is none, and where there is no prompt at all.
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin);
-// Reads a file, which may be a pipe, of at most 1 GiB. Throws Error(kUsage) for a path that does
-// not exist or is a folder.
+// Reads a file, which may be a pipe, and returns its prompts. Throws Error(kUsage) for a path that
+// does not exist or is a folder; Error(kData) as parse_prompts does, and for more than 1 GiB;
+// Error(kIo); StopRequested when a signal comes while it waits for a pipe.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
 }  // namespace lmtrain

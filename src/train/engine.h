@@ -31,7 +31,7 @@ class Engine {
   };
 
   // `config` is resolved (train/resolve.h). Weights and the optimizer's state are zero until they
-  // are initialised or loaded.
+  // are initialised or loaded. All constructors throw the errors of make_optimizer.
   explicit Engine(const Config& config);
   // Updates, in update(), only the tensors for which `updates` returns true.
   Engine(const Config& config, const ParameterFilter& updates);

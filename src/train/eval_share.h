@@ -6,6 +6,8 @@
 // in fp32, which costs kFp32Factor as much where the run is in bf16, fp16 or fp8. It is counted so
 // on a GPU too, although it is faster there: the text of an evaluation does not depend on the
 // device.
+//
+// All functions require a `config` that is resolved, but for eval.tokens.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +22,13 @@ inline constexpr int64_t kMostEvalTokens = 1'000'000;  // one evaluation
 inline constexpr int64_t kLeastEvalTokens = 8192;      // one evaluation, whatever its share
 inline constexpr double kFp32Factor = 2.0;
 
-// Makes eval.tokens concrete, with or without held-out text; a number given is left as it is.
-// `config` is resolved otherwise.
+// Makes eval.tokens concrete; a number given is left as it is. How much held-out text there is has
+// no influence: where there is less, an evaluation takes all of it.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
-// Estimates how many evaluations the run has, the first and the last included. Its batches need not
-// be planned, since every position is counted as a target. Where `eval.every` is a duration of
-// time, one every 5 % of the run is counted.
+// Estimates how many evaluations the run has if it has held-out text: the first and the last, and
+// those between. Every position counts as a target, so that no batch needs to be planned. Where
+// `eval.every` is a duration of time, one every 5 % of the run is counted.
 double count_evaluations(const Config& config, const PreparedData& data);
 // Returns the part of all FLOPs of the run, those of training and of evaluations, that its
 // evaluations take when each has `targets` targets: 0.1 is a tenth.

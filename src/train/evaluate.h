@@ -50,7 +50,7 @@ int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget);
 // called before each batch; when it returns false, the evaluation stops and nothing is returned.
 // Several processes call this together and compute the batches in turn; each gets the bits that one
 // process alone would get, and nothing when `keep_going` is false in any of them. Throws the errors
-// of TokenShard::read_tokens and require_unchanged.
+// of TokenShard::read_tokens and require_unchanged, of `processes` and of `keep_going`.
 std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going,

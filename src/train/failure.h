@@ -17,8 +17,10 @@ struct Failure {
   int exit_code = lmtrain::exit_code(kind);
 };
 
-// An Error keeps its kind and message; another exception that is not recognised is kInternal. The
-// exit code is that of the kind, and for ProcessLost that of the process that ended first.
+// An Error keeps its kind and message. But one of kInternal that says that memory ran out, as our
+// GPU kernels throw it, becomes kMemory with advice. Another exception becomes kMemory, kIo or,
+// where it is not recognised, kInternal. The exit code follows from the kind; for ProcessLost it is
+// ProcessLost::exit_code().
 Failure describe_failure(const std::exception& error);
 
 // Returns whether cuDNN's frontend, which computes attention on a GPU, has refused the shape or the

@@ -274,6 +274,11 @@ TEST(BrokenConfigs, ARuleIsLeftOutWhereAKeyInItIsWrongItself) {
   EXPECT_EQ(
       problems_of(config_text(R"("sequence": {"max_length": "x", "min_length": 4096})")).size(),
       1U);
+  EXPECT_EQ(
+      problems_of(
+          config_text(R"("model": {"rope_theta": 5e5, "rope_parameters": {"rope_theta": 0}})"))
+          .size(),
+      1U);
 }
 
 }  // namespace

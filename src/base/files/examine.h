@@ -36,8 +36,8 @@ std::string file_kind_name(const std::filesystem::path& path);
 // Returns the names in a folder in byte order, without "." and "..". Throws Error(kIo) for a
 // missing folder too.
 std::vector<std::string> list_folder(const std::filesystem::path& folder);
-// Does the same, but returns no names for a folder that is missing. Throws Error(kIo) for a file at
-// the path.
+// Does the same, but returns no names for a folder that is missing. Throws Error(kIo) where a file
+// is at the path or above it, where links lead back to themselves, and for a name that is too long.
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
 }  // namespace lmtrain

@@ -1,8 +1,8 @@
 // This is for files that must last. Every call checks what the operating system says and throws
-// Error(kIo) with the path, the operation and the reason; nothing here goes through iostreams,
-// which report success on a full disk. For a pipe, a socket or a folder in place of a file, and for
-// a device that is to be read, it throws Error(kData); it writes to a device such as /dev/null
-// (open_file.h).
+// Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason; nothing
+// here goes through iostreams, which report success on a full disk. A function that opens a file
+// throws Error(kData) for a pipe, a socket, a folder or a device in its place; only a character
+// device such as /dev/null may be written (open_file.h).
 //
 // To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
 // file; checkpoints do it for a folder with the pieces below.
@@ -29,7 +29,8 @@ class FileWriter {
   // Creates the file, or empties the one that is there.
   explicit FileWriter(const std::filesystem::path& path);
   // Continues a file that must exist and have at least `kept.size` bytes: cuts it to that size and
-  // appends. It does not check these bytes; their checksum is taken to be `kept.crc`.
+  // appends. crc() goes on from `kept.crc`. Neither size nor checksum of the file is checked: a
+  // shorter one grows by zeros. BufferedFile checks both.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
@@ -109,7 +110,8 @@ void read_pieces(const std::filesystem::path& path,
 // It reads in pieces, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
 // Writes PATH.tmp, syncs it and renames it to PATH: a reader sees the old bytes or the new ones,
-// also after a crash. Two writers of one path at a time are not allowed.
+// also after a crash. Two writers of one path at a time are not allowed. A failure may leave
+// PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 // Appends to the file, which it creates if missing, in one write; fsyncs if `sync`. Where the
 // system refuses a part of the bytes, none of them stay.

@@ -5,8 +5,8 @@
 
 namespace lmtrain {
 
-// Returns whether a symbolic link lies at the path, whatever it leads to. Throws Error(kIo) where
-// the file system refuses to say.
+// Returns whether the path itself is a symbolic link, even one that leads to nothing; false where
+// nothing is at the path. Throws Error(kIo) where the file system refuses to say.
 bool is_link(const std::filesystem::path& path);
 
 }  // namespace lmtrain

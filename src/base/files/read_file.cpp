@@ -88,10 +88,16 @@ void read_pieces(const fs::path& path, const std::function<void(std::string_view
   FileReader file(path);
   std::vector<char> buffer(size_t{1} << 20);
   while (most > 0) {
-    const size_t got = file.read(buffer.data(), std::min<uint64_t>(buffer.size(), most));
-    if (got == 0) return;
-    visit({buffer.data(), got});
-    most -= got;
+    const size_t size = std::min<uint64_t>(buffer.size(), most);
+    size_t filled = 0;
+    while (filled < size) {  // a network file system may give less than it is asked for
+      const size_t got = file.read(buffer.data() + filled, size - filled);
+      if (got == 0) break;
+      filled += got;
+    }
+    if (filled > 0) visit({buffer.data(), filled});
+    if (filled < size) return;
+    most -= filled;
   }
 }
 

@@ -1,6 +1,6 @@
 // A TemporaryFolder creates a folder in TMPDIR, else in /tmp, and removes it with all its files
-// when it is destroyed. The constructor throws Error(kIo) when the folder cannot be created, and
-// std::filesystem::filesystem_error when TMPDIR is set to a path that is no folder.
+// when it is destroyed. The constructor throws Error(kIo) when the folder cannot be created, for
+// example because TMPDIR names no folder.
 #pragma once
 
 #include <stdlib.h>

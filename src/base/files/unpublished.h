@@ -1,7 +1,7 @@
 // An Unpublished is a file or folder that is being written under a temporary name beside the path
 // where it is to appear. publish() moves it there; without that it is removed with the object, and
-// nothing appears. A process that is killed leaves a hidden file or folder whose name begins with
-// that of the path.
+// nothing appears. A process that is killed leaves the hidden file or folder behind: for a target
+// named NAME it is ".NAME.tmp-PID", with "-1" and so on after it where that name was taken.
 #pragma once
 
 #include <filesystem>

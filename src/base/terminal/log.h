@@ -12,6 +12,7 @@ namespace lmtrain {
 
 struct LinePart;  // base/terminal/progress_line.h
 
+// These print a text of one line or several, and end its last line.
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends
@@ -24,9 +25,9 @@ void log_progress(const std::vector<LinePart>& parts, bool keep);
 void log_progress_done();
 
 // From this call on every note, warning, error and kept line of progress is also appended to
-// `file`, with the time in UTC; so are the lines (at most kMostEarlyLines) printed before. An empty
-// path ends it. A line that cannot be written is lost; the first such failure is a warning, and
-// none ends the process.
+// `file`, with the time in UTC; so are now the first kMostEarlyLines that were printed while there
+// was no file. An empty path ends this. A line that cannot be written is lost: the process goes on,
+// and prints one warning for each file.
 inline constexpr size_t kMostEarlyLines = 1000;
 void log_to_file(const std::filesystem::path& file);
 

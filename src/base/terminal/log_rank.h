@@ -1,5 +1,6 @@
 // Several processes that work together divide the log: rank 0 prints everything, every other rank
-// prints warnings and errors alone, with its number.
+// prints warnings and errors alone, with its number. A line that is not printed is not kept in the
+// log's file either.
 #pragma once
 
 namespace lmtrain {

@@ -16,7 +16,7 @@ class PercentLine {
   PercentLine(const PercentLine&) = delete;
   PercentLine& operator=(const PercentLine&) = delete;
 
-  void show(int64_t done);
+  void show(int64_t done);  // so much of `total` is done by now
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -9,9 +9,10 @@ namespace lmtrain {
 
 using Table = std::vector<std::vector<std::string>>;
 
-// Returns indented lines, one for each row, the first with the title. Columns are as wide as they
-// need to be, and flush right; a last cell that does not begin with a digit is flush left. Requires
-// that the last cell of each row is not empty.
+// Returns one indented line for each row, the first with the title; each ends in a newline. Rows
+// may differ in their number of cells. A column is as wide as its widest cell. Cells are flush
+// right, but the last cell of a row is flush left unless it begins with a digit; it must not be
+// empty.
 std::string block(const std::string& title, const Table& rows);
 // Returns a block with one text, broken after commas where a line, its indentation included, would
 // be wider than kTextColumns.

@@ -3,7 +3,8 @@
 //
 // lmtrain has its own parser because nlohmann's keeps neither lines nor duplicate keys, and turns
 // 1e999 into infinity. Errors are not thrown but returned as whole messages. Nesting is limited to
-// 64 levels, text must be UTF-8, and numbers keep their spelling.
+// 64 levels. Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte
+// order mark is an error. Numbers keep their spelling.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ struct JsonNode {
   std::string where;  // "run.json:12", or "--set key=value"
   std::string text;   // a number as written, or a string's value
   bool boolean = false;
-  double number = 0;               // +infinity, whatever its sign, when out of range: 1e999, 1e-999
-  std::optional<int64_t> integer;  // set for a number without fraction that fits: 5, 5.0, 5e0
+  double number = 0;  // +infinity when out of range: for 1e999, and for -1e999 and 1e-999 too
+  // Set for a whole number: up to 64 bits when written in digits alone, up to 2^53 as 5.0 or 5e0.
+  std::optional<int64_t> integer;
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;
 
@@ -48,7 +50,7 @@ struct JsonReadResult {
 
 // Reads the text of a file; `where` of each value is "origin:line".
 JsonReadResult read_json_file_text(std::string_view text, const std::string& origin);
-// Reads a value typed on a command line; `where` of each value is `label`.
+// Reads a value typed on a command line, by the same rules; `where` of each value is `label`.
 JsonReadResult read_json_argument(std::string_view text, const std::string& label);
 
 // Returns the value as compact JSON for a message, cut to 80 bytes between characters.

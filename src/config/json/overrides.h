@@ -14,7 +14,7 @@ namespace lmtrain {
 // an object if it is null. The value is JSON; text that is no JSON becomes a string, but text that
 // begins with {, [ or " must be JSON. A length of the run other than null (train.steps,
 // train.tokens, train.epochs) removes the other two. Adds a line to `problems` for each override
-// that cannot be applied, and leaves it out.
+// that cannot be applied, and leaves it out. `where` of the new values is "--set key=value".
 void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
                      std::vector<std::string>& problems);
 

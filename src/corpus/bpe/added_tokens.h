@@ -27,12 +27,14 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // Of equal contents the first counts; an empty one is never found.
+  // find() looks for all of `tokens`, whatever their `normalized` and `special`, which the caller
+  // heeds. Among equal contents the first counts; an empty one is never found.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  // A part of the text: an added token, or text between them.
+  // A Part is an added token with the white space that it takes, or the text between two of them.
+  // It overlaps the part before where its token begins with white space that the former has taken.
   struct Part {
-    const AddedToken* token;  // null: text
+    const AddedToken* token;  // null: text; else valid as long as the AddedTokens
     size_t begin;             // in bytes
     size_t end;
   };

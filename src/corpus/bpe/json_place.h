@@ -25,17 +25,19 @@ class JsonPlace {
   bool is_null() const { return value_->is_null(); }
   // Fails unless the value is an object and has no other keys than these.
   const JsonPlace& require_object(std::initializer_list<std::string_view> keys) const;
-  // A member of an object; null where it is absent.
+  // Returns a member of an object; its is_null() is true where it is absent or the value is no
+  // object.
   JsonPlace member(std::string_view key) const;
-  // An element of an array.
+  // Returns an element of an array. Requires an index below array_size().
   JsonPlace element(size_t index) const;
   // The number of elements; fails where the value is no array.
   size_t array_size() const;
 
+  // These return the value; they fail where it has another type.
   const std::string& text() const;
   bool boolean() const;
   bool boolean_or(bool absent) const { return is_null() ? absent : boolean(); }
-  // An integer from 0 to `most`.
+  // Returns an integer from 0 to `most`; fails for any other value.
   int32_t integer(int32_t most) const;
 
  private:

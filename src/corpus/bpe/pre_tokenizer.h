@@ -33,7 +33,8 @@ class PreTokenizer {
     std::vector<std::string> prefixed_;  // by step
   };
   using Sink = std::function<void(std::string_view word)>;
-  // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order; none is empty.
+  // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order; none is empty. A
+  // word is UTF-8, not yet in the alphabet of bytes, and valid during the call of `sink` alone.
   // Throws Error(kData) like SplitRegex::find().
   void split(std::string_view text, Scratch& scratch, const Sink& sink) const;
 

@@ -96,11 +96,9 @@ SplitRegex& SplitRegex::operator=(SplitRegex&&) noexcept = default;
 
 bool SplitRegex::find(std::string_view text, size_t from, Matcher& matcher, Match& match) const {
   Matcher::Impl& memory = *matcher.impl_;
-  if (from == 0) {
-    const uint64_t steps = kFewestSteps + kStepsPerByte * text.size();
-    pcre2_set_match_limit(memory.context.get(),
-                          static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
-  }
+  const uint64_t steps = kFewestSteps + kStepsPerByte * text.size();
+  pcre2_set_match_limit(memory.context.get(),
+                        static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
   const auto run = impl_->has_jit ? pcre2_jit_match : pcre2_match;
   const int result = run(impl_->code.get(), units(text), text.size(), from, PCRE2_NO_UTF_CHECK,
                          memory.data.get(), memory.context.get());

@@ -20,7 +20,7 @@ std::string pcre2_pattern(std::string_view pattern, const std::string& origin);
 class SplitRegex {
  public:
   // `origin` names the pattern in messages. Throws Error(kData) for a pattern that is not accepted,
-  // does not compile, or matches nothing (the empty text).
+  // does not compile, or can match the empty text.
   SplitRegex(std::string_view pattern, std::string origin);
   ~SplitRegex();
   SplitRegex(SplitRegex&&) noexcept;
@@ -42,9 +42,11 @@ class SplitRegex {
     size_t begin;  // in bytes
     size_t end;    // greater than begin
   };
-  // Finds the first match in `text`, which is valid UTF-8, from byte `from` on; what lies before is
-  // seen by look-behind. Returns false where there is none. Throws Error(kData) when the expression
-  // needs too much time or memory for the text.
+  // Finds the first match in `text`, which is valid UTF-8, from byte `from` on, where a character
+  // must begin; look-behind sees the text before it. Returns false where there is none. Throws
+  // Error(kData) when the expression needs too much time or memory for the text. A call with `from`
+  // 0 stores in `matcher` how much time the calls after it may take, by the size of the text; so it
+  // must be the first call for each text.
   bool find(std::string_view text, size_t from, Matcher& matcher, Match& match) const;
 
  private:

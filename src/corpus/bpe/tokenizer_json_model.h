@@ -12,8 +12,8 @@ namespace lmtrain {
 
 using TokenIds = std::unordered_map<std::string, int32_t>;
 
-// Reads result.pieces and result.model, and returns the ids of the pieces. Throws Error(kData) for
-// a model that is not supported or contradicts itself.
+// Fills result.pieces and result.model from the value of /model, and returns the ids of the pieces.
+// Throws Error(kData) for a model that is not supported or contradicts itself.
 TokenIds read_bpe_model(const JsonPlace& model, TokenizerJson& result);
 
 }  // namespace lmtrain

@@ -38,7 +38,8 @@ ColumnPath find_text_column(const arrow::Schema& schema, const std::string& colu
 
 class TextColumn {
  public:
-  // Throws std::runtime_error when offsets or sizes of the array contradict each other.
+  // `array` has a type that find_text_column() accepts. Throws std::runtime_error when its offsets
+  // or sizes contradict each other.
   explicit TextColumn(std::shared_ptr<arrow::Array> array);
   // Returns the column at the path `column`. `top` is the array of the outermost field, column[0];
   // the indices after it lead to fields inside. Throws like the constructor.
@@ -46,7 +47,8 @@ class TextColumn {
 
   int64_t size() const { return array_->length(); }
   // Returns the text of row `row` in [0, size()), valid as long as this column, or nothing for a
-  // null. Throws std::runtime_error for an index beyond the dictionary.
+  // null, which a row of a null struct is too. Throws std::runtime_error for an index beyond the
+  // dictionary.
   std::optional<std::string_view> value(int64_t row) const;
 
  private:

@@ -54,8 +54,9 @@ class TableMemory : public arrow::ProxyMemoryPool {
 [[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);
 
 // Calls action(), which reads the file with Arrow. An exception of Arrow's becomes an Error that
-// names the file and row(), the row that is being read then: that of TableMemory where memory was
-// refused, else that of fail_arrow_file(). Our own errors and std::bad_alloc pass.
+// names the file and the row being read, which row() returns, counted from 0. Where memory was
+// refused, TableMemory::require_no_refusal() throws it, else fail_arrow_file() does. Our own errors
+// and std::bad_alloc pass.
 template <class Action, class Row>
 void read_arrow(const std::filesystem::path& path, const TableMemory& memory, const Action& action,
                 const Row& row) {

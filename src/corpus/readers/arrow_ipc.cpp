@@ -146,9 +146,10 @@ class ArrowReader : public DocumentReader {
   bool find_next(Document& document) {
     for (;;) {
       while (text_ && row_ < text_->size()) {
-        const int64_t row = row_++;
-        if (const std::optional<std::string_view> text = text_->value(row)) {
-          document = {*text, first_row_ + row};
+        const std::optional<std::string_view> text = text_->value(row_);
+        const int64_t row = first_row_ + row_++;
+        if (text) {
+          document = {*text, row};
           return true;
         }
         ++skipped_.nulls;

@@ -1,8 +1,8 @@
 // A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd or
 // .bz2. A file may hold any number of gzip members, zstd frames or bzip2 streams, one after the
-// other.
-// Memory is constant. Opening and reading throw Error(kIo) when the operating system refuses, and
-// Error(kData) with file and position when compressed data is damaged or cut short.
+// other. Memory is constant. Opening and reading throw Error(kIo) when the operating system
+// refuses, and Error(kData) with file and position when compressed data is damaged or cut short, or
+// when a compressed file has no bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,21 @@ namespace lmtrain {
 
 enum class Compression { kNone, kGzip, kZstd, kBzip2 };
 
-// Returns the compression that the last extension names. Throws Error(kConfig) for .xz, .lz4, .zip
-// and other compressions that are not read.
+// Returns the compression that the last extension names, which must be in lower case: .GZ names
+// none. Throws Error(kConfig) for .xz, .lz4, .zip and other compressions and archives (.tar) that
+// are not read.
 Compression compression_of(const std::filesystem::path& path);
 
-// Returns the name of a file without the extension of its compression, if it has one. Requires a
-// name without folders: those before a compressed file would be lost.
+// Returns the name of a file without the extension of its compression, if it has one; an extension
+// that compression_of() refuses stays. Requires a name without folders, which are lost where an
+// extension is taken off.
 std::filesystem::path without_compression(const std::filesystem::path& name);
 
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Reads between 1 and `size` bytes to `out` and returns how many; 0 at the end. Requires size >
-  // 0.
+  // Reads between 1 and `size` bytes to `out` and returns how many; 0 at the end. `size` must not
+  // be 0.
   virtual size_t read(char* out, size_t size) = 0;
   // Returns how many bytes of the file were read; for a compressed file, compressed bytes.
   virtual uint64_t file_offset() const = 0;

@@ -1,5 +1,6 @@
 // Finds the text in one line of JSON lines: a string field of an object. The whole line is checked
-// to be JSON (RFC 8259) and UTF-8, at any length and depth, and numbers of any size are numbers.
+// to be JSON (RFC 8259, without halves of surrogate pairs) and UTF-8. Its length, its depth and the
+// size of its numbers have no limit.
 // Memory: a byte for each open container, and the text where it has escapes. A parser belongs to
 // one thread.
 //

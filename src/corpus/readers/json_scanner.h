@@ -1,5 +1,6 @@
-// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else.
-// json_line.h uses it. It does not check that the text is UTF-8.
+// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else. An
+// escape of half a surrogate pair is an error, since it is no character. json_line.h and content.h
+// use it. It does not check that the text is UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,9 @@ class JsonScanner {
     bool has_escapes = false;
   };
 
-  // `path` holds the keys of nested objects. `field` is a key of the outermost object: path[0], or
-  // the whole name of a path with dots in it. Text, field and path must outlive the scanner.
+  // `path` holds the keys of nested objects, one or more. `field` is a key of the outermost object:
+  // path[0], or the whole name of a path with dots in it. Text, field and path must outlive the
+  // scanner.
   JsonScanner(std::string_view text, const std::string& field, const std::vector<std::string>& path)
       : text_(text), field_(field), path_(path), keys_(path.size(), Key{}) {}
 

@@ -48,11 +48,11 @@ class ContentCuts {
 uint64_t content_key(std::string_view bytes);
 
 // Returns the offsets at which the blocks of a text end, ascending; the last is the size of the
-// text. A block has from `block` / 2 to `block` * 1.5 bytes; a text of at most `block` * 1.5, an
-// empty one too, is one block. Blocks end after newlines where there are any near by, else between
-// two characters. They end at content cuts; where two of these are too far apart, a block ends
-// after the last newline between half and all of `block` bytes from its beginning, or, without one,
-// after `block` bytes.
+// text. `block` is in bytes and not 0. A block has from `block` / 2 to `block` * 1.5 bytes; a text
+// of at most `block` * 1.5 bytes, an empty one too, is one block. Blocks end at content cuts, which
+// lie after newlines where there are any near by, else between two characters. Where two cuts are
+// too far apart, a block ends after the last newline between half and all of `block` bytes from its
+// beginning, or, without one, at the last end of a character within `block` bytes.
 std::vector<size_t> block_ends(std::string_view text, uint64_t block);
 
 }  // namespace lmtrain

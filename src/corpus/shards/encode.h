@@ -16,8 +16,8 @@
 namespace lmtrain {
 
 struct EncodedDocument {
-  std::vector<int32_t> ids;
-  Hash128 hash;  // hash of its text
+  std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
+  Hash128 hash;              // hash128() of its text
   uint64_t bytes = 0;
   DocumentLocation location;  // place in the corpus; a part has that of its document
   bool held_out = false;
@@ -30,12 +30,12 @@ struct DocumentEncoder {
   const Tokenizer& tokenizer;
   bool add_bos = true;
   bool add_eos = true;
-  int num_threads = 1;
+  int num_threads = 1;  // the calling one is counted; less than 1 counts as 1
 
   // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
   // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
-  // line. Throws what Corpus::for_each throws, and Error(kData) where the tokenizer lacks BOS or
-  // EOS.
+  // line. Throws the errors of Corpus::for_each and of `sink`, Error(kData) where the tokenizer
+  // lacks BOS or EOS or cannot encode a text, and Error(kMemory) where memory or threads run out.
   void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
               const std::function<void(const EncodedDocument&)>& sink,
               const DocumentLocation& from = {}) const;

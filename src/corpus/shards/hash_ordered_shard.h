@@ -1,7 +1,7 @@
 // Writes a token shard whose documents are sorted by the hash of their text, ties in the order
-// added. Documents are first written as they come, to a file beside the shard, and then copied, so
-// that memory holds 16 bytes a document at the end. Like TokenShardWriter it can be continued from
-// the progress that sync() returned.
+// added. Documents are first written as they come, to PATH.unordered, and their hashes to
+// PATH.hashes; finish() copies them in their order, with 16 bytes of memory for each document. Like
+// TokenShardWriter it can be continued from the progress that sync() returned.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct HashOrderedProgress {
 
 class HashOrderedShardWriter {
  public:
-  // Begins a shard at `path`. Throws Error(kIo), as all calls do.
+  // Begins a shard at `path`. Throws the errors of TokenShardWriter, as all calls do.
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size);
   // Continues the shard of `progress`. Throws Error(kData) or Error(kIo) where what was synced is
   // missing or changed.
@@ -35,7 +35,7 @@ class HashOrderedShardWriter {
   void add_document(const EncodedDocument& document);
   // Syncs what was added and returns the progress from which a writer can continue.
   HashOrderedProgress sync();
-  // Writes the documents in their order, and publishes the shard by rename.
+  // Writes the documents in their order, and publishes the shard by rename. Call it once.
   void finish();
 
   int64_t num_documents() const { return unordered_.num_documents(); }

@@ -97,8 +97,9 @@ class HoldOut {
  public:
   // Makes a split in which nothing is held out.
   HoldOut() = default;
-  // Makes the rules for a fraction of the text. `sources` holds the shape of each source by number.
-  // Where a rule has blocks, choose() must follow.
+  // Makes the rules for a fraction of the text; with 0 nothing is held out, whatever the floor.
+  // `sources` holds the shape of each source by number. Where a rule has blocks, choose() must
+  // follow.
   HoldOut(double fraction, const std::vector<SourceShape>& sources, const HoldOutScale& scale);
   // Returns the part of the text to be held out: `fraction`, or more where the floor needs it; 0
   // after restore().
@@ -110,7 +111,8 @@ class HoldOut {
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
-  // Returns the rule of a source that had documents when the rules were made.
+  // Returns the rule of a source that had documents when the rules were made. For a source whose
+  // number is above all of these, and in a split without rules, the rule holds out nothing.
   const HoldOutRule& rule_of(int32_t source) const;
   // Returns whether the document with this hash is held out, or, where the rule of its source has
   // blocks, the block with this hash.

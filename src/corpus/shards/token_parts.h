@@ -19,9 +19,11 @@ struct TokenPart {
 };
 
 // Decides what is held out, cuts the documents of `scan`, whose files are `files`, and calls
-// `visit` for each part in order. Adds to `hasher` what decides the split beside the fraction.
-// It needs 24 bytes of memory for each block, which is at most a few thousand tokens. Throws
-// Error(kData) for a file that changed since the scan.
+// `visit` for each part in order; with a `fraction` of 0 each document is one part to train on.
+// Adds to `hasher` what decides the split beside the fraction. It needs 24 bytes of memory for each
+// block, which is at most a few thousand tokens. Throws Error(kIo), and Error(kData) for a file
+// that is shorter than at the scan or has an id outside the vocabulary; the reader of the shard
+// notices other changes.
 void hold_out_tokens(const ScannedTokens& scan, const std::vector<SourceFile>& files,
                      const Tokenizer& tokenizer, double fraction, Hasher& hasher,
                      const std::function<void(const TokenPart&)>& visit);

@@ -14,7 +14,7 @@
 namespace lmtrain {
 
 struct ScannedTokens {
-  std::vector<ReferencedFile> files;
+  std::vector<ReferencedFile> files;          // in the order of the list
   std::vector<ReferencedDocument> documents;  // by file, then by token
   std::vector<uint64_t> hashes;               // hash of each document's ids
   Hash128 content;                            // hash of all documents in order
@@ -22,8 +22,9 @@ struct ScannedTokens {
 };
 
 // Reads all files, checks every id against the tokenizer's vocabulary and finds the documents.
-// `action` names the pass in the progress line. Throws Error(kData) with file and token, and
-// StopRequested on a signal.
+// None of `files` may be an index (is_token_file_index), since it would be read as ids. `action`
+// names the pass in the progress line. Throws Error(kData) that names file and token, or for a file
+// that changed since it was listed; Error(kIo); and StopRequested on a signal.
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const std::string& action);
 

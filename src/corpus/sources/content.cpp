@@ -34,6 +34,9 @@ constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
   return {literal, kSize - 1};
 }
 
+// The letters before a PDF's version, behind which it may be all text.
+constexpr std::string_view kPdf = "%PDF-";
+
 constexpr std::array kMagics = {
     Magic{0, bytes_of("PK\x03\x04"), "a zip archive"},
     Magic{0, bytes_of("PK\x05\x06"), "a zip archive"},
@@ -62,7 +65,6 @@ constexpr std::array kMagics = {
     Magic{0, bytes_of("\xCA\xFE\xBA\xBE"), "compiled Java or a Mach-O program"},
     Magic{0, bytes_of("\xCF\xFA\xED\xFE"), "a Mach-O program"},
     Magic{0, bytes_of("\0asm"), "WebAssembly"},
-    Magic{0, bytes_of("%PDF-"), "a PDF; extract its text"},
     Magic{0, bytes_of("\x89PNG\r\n"), "a PNG image"},
     Magic{0, bytes_of("\xFF\xD8\xFF"), "a JPEG image"},
     Magic{0, bytes_of("GIF87a"), "a GIF image"},
@@ -101,25 +103,36 @@ bool is_pickle(std::string_view head) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// One byte in a hundred that text does not have: NUL, and the control characters without a use in
-// files. A few stray ones are text all the same, which the summary of a preparation counts, unless
-// they are most of the file.
+// Whether text does not have this byte: NUL, and the control characters without a use in files.
+bool is_binary_byte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
+}
+
+// One byte in a hundred that text does not have. A few stray ones are text all the same, which the
+// summary of a preparation counts, unless they are most of the file.
 bool has_binary_bytes(std::string_view head) {
-  const auto is_binary = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
-  };
   constexpr std::ptrdiff_t kFew = 4;
-  const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary);
+  const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary_byte);
   const auto size = static_cast<std::ptrdiff_t>(head.size());
   return 100 * found > size && (found > kFew || 2 * found > size);
 }
 
+// Whether a text may begin with these bytes.
+bool is_printable(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 std::optional<Content> binary_content(std::string_view head) {
-  if (head.starts_with("PAR1")) return Content{Kind::kParquet};
-  if (head.starts_with("ARROW1") || is_arrow_stream(head)) return Content{Kind::kArrow};
+  if (is_arrow_stream(head)) return Content{Kind::kArrow};
   if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
+  if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF; extract its text"};
+  // A text may begin with the letters of a format: "PARENTS", "GGUF is a file format".
+  const bool is_text = std::none_of(head.begin(), head.end(), is_binary_byte);
+  if (!is_text && head.starts_with("PAR1")) return Content{Kind::kParquet};
+  if (!is_text && head.starts_with("ARROW1")) return Content{Kind::kArrow};
   for (const Magic& magic : kMagics) {
+    if (is_text && is_printable(magic.bytes)) continue;
     if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes))
       return Content{Kind::kBinary, magic.description};
   }

@@ -24,7 +24,7 @@ struct Content {
 };
 
 // Returns what the file at `path` holds, decompressed. `text_field` is the field of json_line.h.
-// Throws Error(kIo) and Error(kData) as byte_stream.h says.
+// Throws the errors of open_bytes() and of reading (byte_stream.h).
 Content look_at(const std::filesystem::path& path, const std::string& text_field);
 
 // Returns the same for the bytes `head`. `is_whole` says that they are the whole file, and

@@ -34,9 +34,11 @@ struct Corpus {
 
   uint64_t total_bytes() const;  // of the files as they lie on disk
   // Calls `visit` with the text of every document in order, from `from` on; files before it are not
-  // opened. Returns the counts of what it met that is no document. Throws StopRequested on a signal
-  // (progress_bar.h), the errors of the readers (readers.h), and Error(kMemory) naming the file at
-  // which memory ran out.
+  // opened. Requires that the format of each file is decided. Returns how many blank lines and
+  // nulls it has read; those before `from` in its file are among them, except in row groups and
+  // batches that a table's reader passes over. Throws StopRequested on a signal (progress_bar.h),
+  // the errors of the readers (readers.h) and of `visit`, Error(kData) for a file that changed
+  // since it was listed, and Error(kMemory) naming the file at which memory ran out.
   NoDocuments for_each(
       ProgressBar& progress,
       const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,

@@ -14,11 +14,13 @@
 namespace lmtrain {
 
 // Returns those files of `found` that are documents of the split for `role`, in the order of
-// `found`. `found` holds the files below the folder `root`; with `is_pattern` it holds those that
-// match a pattern, and `root` is the part of the pattern before its first wildcard. `prefix` begins
-// messages. Logs what it leaves out. Throws Error(kUsage) when no split fits the role,
-// Error(kConfig) for a data set that cannot be read from its files, and Error(kData) for one that
-// is damaged.
+// `found`; none where all of them only describe the data set. `found` holds the files below the
+// folder `root`; with `is_pattern` it holds those that match a pattern, and `root` is the part of
+// the pattern before its first wildcard. `format` is data.format: folders of save_to_disk are only
+// looked for with "auto" and "arrow", and cards stay with "text", "lines" and "tokens". `prefix`
+// begins the messages. Logs which files it leaves out. Throws Error(kUsage) when no split fits the
+// role, Error(kConfig) for a data set that cannot be read from its files, Error(kData) for one that
+// is damaged, and Error(kIo).
 std::vector<std::filesystem::path> documents_of(const std::filesystem::path& root,
                                                 std::vector<std::filesystem::path> found,
                                                 bool is_pattern, DataFormat format, Role role,

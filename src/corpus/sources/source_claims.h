@@ -17,9 +17,10 @@ struct SourceClaims {
   std::map<size_t, size_t> claimed;  // how many of them belong to an earlier entry, by its index
 };
 
-// Throws Error(kConfig) for an entry without a file of its own. Logs a warning where files of an
-// entry have the lower weight of an earlier one, and a note where they have a higher one. `claims`
-// has one element per entry of `sources`; `pointer` is the JSON pointer of the list.
+// Throws Error(kConfig) for an entry whose files all belong to earlier ones; an entry that names no
+// file is no error. Logs a warning where files of an entry belong to an earlier one of a lower
+// weight, and a note where that has a higher one. `claims` has one element per entry of `sources`;
+// `pointer` is the JSON pointer of the list.
 void report_claims(const std::vector<DataSourceConfig>& sources,
                    const std::vector<SourceClaims>& claims, const std::string& pointer);
 

@@ -15,10 +15,12 @@ namespace lmtrain {
 // A Role is the purpose of the files of a list: data.train, or text to evaluate.
 enum class Role : uint8_t { kTrain, kHeldOut };
 
+// A split with any other name is kOther: only the numbers in the names of its files show that it is
+// one (unsupervised-00000-of-00002.parquet).
 enum class SplitKind : uint8_t { kNone, kTrain, kValidation, kTest, kOther };
 
 // Returns the kind of split that a word names ("train", "dev", "Validation", in any case of
-// letters), and kNone for a word that names none.
+// letters), and kNone, never kOther, for a word that names none.
 SplitKind split_kind(std::string_view word);
 
 // Returns the first of `names` that fits the role: for training the train split, for evaluation the
@@ -28,7 +30,7 @@ std::string choose_split(const std::vector<std::string>& names, Role role);
 struct SplitFiles {
   std::vector<std::filesystem::path> files;  // files to read
   std::vector<std::string> notes;            // messages for the log about the choice
-  std::string problem;  // set when there are several splits and none fits the role
+  std::string problem;  // set when there are several splits and none fits; then `files` is empty
 };
 
 // Chooses among the files of a folder, all of them below `root`. Where files of several splits lie

@@ -20,10 +20,11 @@ struct BpePieces {
   std::vector<std::string> characters;  // most frequent first
 };
 
-// Learns up to `budget` pieces: the characters that make up `coverage`, a fraction, of the text,
-// then merges. There are fewer merges when every word is one piece. Characters are kept even if
-// they exceed the budget. A piece has at most 16 characters and a space only in front, or is all
-// spaces. Throws StopRequested on a signal.
+// Learns up to `budget` pieces: first the most frequent characters, until they make up `coverage`,
+// a fraction, of the text, then merges. There are fewer merges where no two neighbours are left to
+// join. Requires words in UTF-8, as WordCounter::add() cuts them. Characters are kept even if they
+// exceed the budget. A piece has at most 16 characters; it has one space at most, in front, or
+// consists of spaces alone. Throws StopRequested on a signal.
 BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage);
 
 }  // namespace lmtrain

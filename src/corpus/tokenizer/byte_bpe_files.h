@@ -23,7 +23,7 @@ inline constexpr int32_t kNumByteBpeSpecials = 2;
 PreTokenizer byte_bpe_pre_tokenizer();
 
 // Returns tokenizer.json, in the bytes that the library `tokenizers` saves, and
-// special_tokens_map.json, which names EOS. `model` is as train_byte_bpe() returns it. With
+// special_tokens_map.json, which names BOS and EOS. `model` is as train_byte_bpe() returns it. With
 // `add_bos` the post-processor puts BOS before a text.
 std::vector<TokenizerFile> byte_bpe_files(const ByteBpeModel& model, bool add_bos);
 

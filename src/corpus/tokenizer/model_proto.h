@@ -19,7 +19,8 @@ namespace lmtrain {
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 // Returns the bytes of a BPE model: <unk> <s> </s>, the 256 bytes if `byte_fallback`, merges,
-// characters; identity normalisation, no dummy prefix, all whitespace kept.
+// characters; identity normalisation, no dummy prefix, all whitespace kept. `coverage` is stored in
+// the file and has no other effect.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
 // These are the fields of a model that encoding depends on. A field that is absent in the file has

@@ -28,7 +28,8 @@ class Tokenizer {
   // special_tokens_map.json beside it, which name BOS and EOS. Throws Error(kUsage) for a folder,
   // Error(kIo) where a file cannot be read, and Error(kData) where it is no tokenizer.
   static Tokenizer load(const std::filesystem::path& path);
-  // Reads the files that load() reads, whatever they hold. Throws like it, but not Error(kData).
+  // Reads the files that load() reads, whatever they hold. Throws like it, but Error(kData) only
+  // for a file that is too large (read_file.h) or no regular one.
   static std::vector<TokenizerFile> read_files(const std::filesystem::path& path);
 
   // The largest id and one more.
@@ -37,7 +38,8 @@ class Tokenizer {
   int32_t eos_id() const { return ids_.eos; }
   int32_t unk_id() const { return ids_.unk; }
   int32_t pad_id() const { return ids_.pad; }
-  // Whether a text begins with BOS where nothing else says so.
+  // Returns whether texts begin with BOS by the tokenizer's own files, for callers without a
+  // setting. It is always true for a sentencepiece model, even where bos_id() is -1.
   bool adds_bos() const { return model_->adds_bos(); }
   // Returns the ids of the text alone, without BOS and EOS. Throws Error(kData) for a text that the
   // tokenizer cannot encode.
@@ -53,7 +55,8 @@ class Tokenizer {
   // Returns the ids of a text that a model is to continue, one at least: without EOS, and the id of
   // BOS (0 where there is none) where they would be none. Throws like encode_document().
   std::vector<int32_t> encode_prompt(std::string_view text, bool add_bos) const;
-  // Returns the text of the ids. Throws Error(kInternal) for an id outside the vocabulary.
+  // Returns the text of the ids, in UTF-8; control and special tokens have none. Throws
+  // Error(kInternal) for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
   // Returns, by id, how many bytes of text each piece stands for. The sum over a document is the
   // size of its text, except where the tokenizer normalised the text.
@@ -66,7 +69,8 @@ class Tokenizer {
   const std::vector<TokenizerFile>& files() const { return files_; }
   // Returns the text of a tokenizer_config.json with which AutoTokenizer of transformers 4 and 5
   // gives the same ids, also for text that spells special tokens (except unigram); not needed where
-  // files() has one. `model_max_length` is in tokens. For a .model file add_eos_token is always
+  // files() has one. `model_max_length` is in tokens. `add_bos` counts for a .model file alone,
+  // since the post-processor of a tokenizer.json decides. For a .model file add_eos_token is always
   // false: else prompts would end in EOS.
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const {
     return model_->hf_tokenizer_config(add_bos, model_max_length);
@@ -91,11 +95,10 @@ class Tokenizer {
 //    dummy prefix, whitespace-only pieces, byte fallback if the config asks for it. Ids: unk 0, bos
 //    1, eos 2.
 //  - "byte_bpe" gives a tokenizer.json of byte-level BPE. Ids: bos 0, eos 1. Its post-processor
-//  puts
-//    BOS before a text where `config.add_bos` says so.
-// The same texts in the same order give the same bytes. Throws Error(kData) when the text does not
-// fit vocab_size, saying which one it fits, and StopRequested on a signal, but not while
-// sentencepiece trains a unigram model.
+//    puts BOS before a text where `config.add_bos` says so.
+// The same texts in the same order give the same bytes. Throws Error(kData) when there is no text,
+// or when vocab_size is too large or too small for it, with a size that fits; StopRequested on a
+// signal, but not while sentencepiece trains a unigram model; and the errors of `feed`.
 using TextSink = std::function<void(std::string_view text)>;
 std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config,
                                            const std::function<void(const TextSink&)>& feed);

@@ -29,7 +29,8 @@ class TokenizerModel {
  public:
   virtual ~TokenizerModel() = default;
 
-  // The functions are those of Tokenizer (tokenizer.h).
+  // The functions of the same names in Tokenizer (tokenizer.h) call these. decode() requires ids of
+  // the vocabulary and does not check them.
   virtual int64_t vocab_size() const = 0;
   virtual SpecialIds special_ids() const = 0;
   virtual bool adds_bos() const = 0;
@@ -47,7 +48,8 @@ std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(const std::string& 
 // special_tokens_map.json, which say what BOS, EOS and padding are.
 std::unique_ptr<TokenizerModel> make_json_tokenizer(const std::vector<TokenizerFile>& files,
                                                     const std::string& origin);
-// Whether bytes are meant as a tokenizer.json.
+// Returns whether bytes are meant as a tokenizer.json, damaged or not: they begin with "{", after
+// white space or none, and hold the key "added_tokens", or both "model" and "vocab".
 bool is_tokenizer_json(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -73,7 +73,7 @@ class SentencePieceTokenizer : public TokenizerModel {
   SpecialIds special_ids() const override {
     return {processor_.bos_id(), processor_.eos_id(), processor_.unk_id(), processor_.pad_id()};
   }
-  bool adds_bos() const override { return true; }
+  bool adds_bos() const override { return processor_.bos_id() >= 0; }
   const std::string& why_slow() const override { return why_slow_; }
 
   std::vector<int32_t> encode(std::string_view text) const override {

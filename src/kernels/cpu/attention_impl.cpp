@@ -351,7 +351,7 @@ constexpr CpuAttention<T> attention_table() {
 
 }  // namespace
 
-// On row_max of avx512, avx512_bf16 changes bf16 alone.
+// Instructions for bf16 change nothing in fp32, so fp32 is compiled for avx512 alone.
 #ifndef __AVX512BF16__
 extern const CpuAttention<float> kAttentionFloat;
 const CpuAttention<float> kAttentionFloat = attention_table<float>();

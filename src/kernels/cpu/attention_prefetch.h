@@ -21,7 +21,8 @@ class Prefetch {
     parts_[count_++] = {x, heads, last - first};
     lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
   }
-  // Spreads the lines over so many calls of operator(), at least 1.
+  // Spreads the lines over the next `calls` calls of operator(), at least 1. Call it once, after
+  // add() has been given all vectors, at least one.
   void spread(int64_t calls) {
     share_ = (lines_in_all_ + calls - 1) / calls;
     while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;

@@ -65,8 +65,8 @@ struct CpuGemm {
   void (*pack_panel)(GemmMatrix<T> b, int64_t kc, int64_t columns, float* panel);
   // Computes a b or, if `add`, sums + a b, for a right operand b[a.kc][columns] that lies in
   // `panels`, one panel after the other. The result goes to `c`, rounded, where that has data, else
-  // to `sums`, which is not read without `add`. Meanwhile the lines of `next` are fetched into the
-  // cache.
+  // to `sums`, which is not read without `add`. Both are [a.rows][columns], with no padding:
+  // nothing beyond is read or written. Meanwhile the lines of `next` are fetched into the cache.
   void (*multiply)(GemmBlock<T> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };

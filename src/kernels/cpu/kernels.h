@@ -19,7 +19,7 @@ struct Bf16 {
 struct AdamWConstants {
   float lr, beta2, eps, weight_decay;
   float one_minus_beta1, one_minus_beta2;  // rounded once, from fp64
-  float bias_correction1;                  // 1 - beta1^t
+  float bias_correction1;                  // 1 - beta1^t, t: the number of the update, from 1
   float sqrt_bias_correction2;             // sqrt(1 - beta2^t)
   float grad_scale;                        // the clipping coefficient
 };
@@ -62,7 +62,8 @@ struct CpuKernels {
   float (*cross_entropy)(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,
                          float* scratch);
   // Updates `count` weights, `master`, and their moments by AdamW (Loshchilov & Hutter, 1711.05101)
-  // as torch.optim.AdamW computes it; writes the rounded weights to `working` too.
+  // as torch.optim.AdamW computes it; writes the rounded weights to `working` too, which may be
+  // `master` itself where T is float.
   void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
                 int64_t count, const AdamWConstants& constants);
   // Does the same by Lion (Chen et al., 2302.06675).

@@ -168,6 +168,8 @@ inline bool aligned_to(size_t bytes, const void* p) {
 
 inline cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream); }
 
+// Returns the number of blocks for `work` things, `work_of_block` to a block, but at most 2^30. A
+// kernel whose blocks do not loop must not be given more things than these blocks hold.
 inline unsigned num_blocks(int64_t work, int64_t work_of_block) {
   return static_cast<unsigned>(
       std::min<int64_t>((work + work_of_block - 1) / work_of_block, int64_t{1} << 30));

@@ -3,11 +3,11 @@
 // kernels/cpu/kernels.h for whole tensors.
 //
 // Elements are fp32, bf16 or fp16; arithmetic and sums are fp32. Pointers are to memory of the
-// current device, contiguous where nothing else is said, aligned to an element at least. A launcher
-// queues its work on `call.stream` and returns; it throws Error(kInternal) where the queueing
-// fails. Sums have a fixed order and use no atomics: equal inputs give equal bits. The sources
-// NAME.cu are compiled where there is an nvcc (LMTRAIN_CUDA); device/dispatch.h decides whether
-// they are called.
+// current device, contiguous where nothing else is said, aligned to an element at least. Counts of
+// elements, rows and positions may be 0. A launcher queues its work on `call.stream` and returns;
+// it throws Error(kInternal) where the queueing fails. Sums have a fixed order and use no atomics:
+// equal inputs give equal bits. The sources NAME.cu are compiled where there is an nvcc
+// (LMTRAIN_CUDA); device/dispatch.h decides whether they are called.
 #pragma once
 
 #include <cstdint>
@@ -113,7 +113,8 @@ void fp8_cast(const Call& call, const void* x, const float* amax, int64_t num_pa
 // overflow.
 inline constexpr float kFp8LeastAmax = 0x1p-60F;
 
-// These are the update rules of kernels/cpu/kernels.h; `call.type` is that of the working weights.
+// These are the update rules of kernels/cpu/kernels.h; `call.type` is that of the working weights,
+// and with kFloat `working` may be `master` itself.
 // The constants are in memory of the device, so that what is launched is the same in every update.
 void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
            void* working, int64_t count, const AdamWConstants* constants);

@@ -2,10 +2,11 @@
 // them: it is linked with NCCL and loaded at run time, so that the program itself needs neither
 // NCCL nor a GPU to start. No libtorch here: pointers, sizes and a stream.
 //
-// The functions throw nothing. An exchange is queued on a stream, and poll() says when it is done;
-// until then no other function but abort() may be called on its communicator. Pointers are to
-// memory of the communicator's GPU, which must be the current device of the calling thread. A
-// communicator is used by one thread at a time.
+// The functions throw nothing. connect() and the exchanges (sum, broadcast, swap), which are queued
+// on a stream (a cudaStream_t), do not wait. Unless they return kFailed, poll() says when the work
+// is done; until then no other function but abort() may be called on the communicator. The pointers
+// of the exchanges are to memory of the communicator's GPU, which must be the current device of the
+// calling thread. A communicator is used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +46,7 @@ struct Calls {
   Status (*swap)(Communicator* communicator, int to, const void* give, size_t give_bytes, int from,
                  void* take, size_t take_bytes, void* stream);
   // Returns whether connecting, or the last exchange, is done. Does not wait. Needs no current
-  // device.
+  // device, and may make the communicator's GPU the current one.
   Status (*poll)(Communicator* communicator);
   // Ends what is under way, without the other processes, and frees the communicator, perhaps only
   // after it has returned. May wait for the GPU. Needs no current device.

@@ -61,6 +61,12 @@ RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboar
     tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
 }
 
+std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,
+                                              std::optional<double> peak_of_one) {
+  if (!peak_of_one) return std::nullopt;
+  return flops_per_second / (num_devices * *peak_of_one);
+}
+
 void RunLog::append_metrics(const Json& line) { metrics_.append(dump_line(line)); }
 
 void RunLog::update(const UpdateMetrics& metrics) {

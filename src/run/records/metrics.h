@@ -32,6 +32,11 @@ struct UpdateMetrics {
   std::optional<StepBalance> balance = {};  // of several processes
 };
 
+// Returns the model FLOPs utilization of `num_devices` that make `flops_per_second` together; none
+// where the peak of one of them is not known.
+std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,
+                                              std::optional<double> peak_of_one);
+
 class RunLog {
  public:
   // Goes on with the files that are there, and begins a TensorBoard file if `tensorboard`. Lines

@@ -30,7 +30,8 @@ struct MetricsDamage {
 // Cuts and mends the file, and returns what was wrong with it. Throws Error(kIo) or Error(kData)
 // when it cannot be read or is no file.
 MetricsDamage mend_metrics(const std::filesystem::path& file, const TrainingState& state);
-// Returns a text for people.
+// Returns a text for people that says what is wrong with `file`. Requires damage.any() or
+// damage.missing.
 std::string describe(const MetricsDamage& damage, const std::filesystem::path& file);
 // Reports damage, if there is any, as a warning and as an event. Updates that are lost without a
 // dropped line are not reported again when the run's last event of this kind names the same ones.

@@ -54,8 +54,9 @@ class Agreement {
   // Ends a step and returns the seconds that the run has trained with it. With several processes
   // the time from the exchange on counts towards the next step.
   double end_step();
-  // Returns the balance of the step that has ended; nothing where there is one process. The clock
-  // is that of this process.
+  // Returns the balance of the step that has ended; nothing where there is one process. It holds
+  // until the next exchange() or refresh(). Its communication_share is measured by this process's
+  // clock, so it differs between the processes.
   std::optional<StepBalance> balance() const { return balance_; }
   // Brings signal() and seconds() up to date outside a step.
   void refresh();

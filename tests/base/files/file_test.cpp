@@ -246,5 +246,14 @@ TEST(RequireFreeSpace, NamesBothFigures) {
   error_of(ErrorKind::kIo, [&] { require_free_space(folder / "missing", 1, "a test"); });
 }
 
+// The kernel gives such a file a page at a time, as a network file system may give any.
+TEST(ReadPieces, AreWholeWhereAReadGivesLess) {
+  std::vector<size_t> sizes;
+  read_pieces("/proc/self/smaps", [&](std::string_view piece) { sizes.push_back(piece.size()); });
+  ASSERT_FALSE(sizes.empty());
+  EXPECT_GT(sizes[0], 8192U);
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) EXPECT_EQ(sizes[i], 1U << 20);
+}
+
 }  // namespace
 }  // namespace lmtrain

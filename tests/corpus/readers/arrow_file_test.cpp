@@ -225,6 +225,19 @@ TEST(TableReaders, ChangedBytesNeverCrash) {
   EXPECT_GT(noticed, 100);
 }
 
+TEST(TableReaders, AnEntryThatADictionaryLacksIsNamedByItsRow) {
+  const Folder folder;
+  arrow::Int32Builder entries;
+  ASSERT_TRUE(entries.AppendValues({0, 1, 9, 0}).ok());
+  const auto text = std::make_shared<arrow::DictionaryArray>(
+      arrow::dictionary(arrow::int32(), arrow::utf8()), *entries.Finish(),
+      testing::text_array({"a", "b"}, arrow::utf8()));
+  const auto table =
+      arrow::Table::Make(arrow::schema({arrow::field("text", text->type())}), {text});
+  folder.write("a.arrow", testing::arrow_file_bytes(*table));
+  expect_contains(problem(folder / "a.arrow"), "row 2: entry 9 of a dictionary of 2");
+}
+
 // A batch whose compressed text claims three GiB, in a file of a few KiB.
 TEST(TableReaders, ABufferAboveTheLimitIsRefusedByName) {
   const Folder folder;

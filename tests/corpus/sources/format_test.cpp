@@ -146,7 +146,7 @@ TEST_F(DecideFormats, WhatIsNoTextIsRefusedByName) {
   expect_contains(what_of(std::string("\x40\0\0\0\0\0\0\0{\"a\":{}}", 16)), "safetensors");
   expect_contains(what_of(std::string("\xFF\xFEt\0e\0x\0t\0", 10)), "UTF-16");
   expect_contains(what_of(testing::compressed("text", Compression::kGzip)), ".gz");
-  expect_contains(what_of(std::string(257, 'a') + "ustar"), "tar");
+  expect_contains(what_of(std::string(257, 'a') + "ustar" + '\0'), "tar");
   expect_contains(what_of(std::string("\x01\x02\0\x03", 4)), "binary");
   folder_.write("main.py", std::string(100000, 'x'));
   expect_contains(refusal(), "1 file of 2");  // however much text lies beside it
@@ -154,6 +154,15 @@ TEST_F(DecideFormats, WhatIsNoTextIsRefusedByName) {
   // A stray NUL is text.
   folder_.write("file.txt", std::string(500, 'a') + std::string(1, '\0'));
   EXPECT_EQ(decide("file.txt"), (Formats{{"file.txt", "text"}}));
+}
+
+TEST_F(DecideFormats, ATextMayBeginWithTheLettersOfAFormat) {
+  for (const char* text :
+       {"PARENTS and children", "PAR1 is Parquet's magic", "ARROW1 too", "GGUF is a format",
+        "SQLite format 3 is described here", "Rar! said the raven"}) {
+    folder_.write("file.txt", text);
+    EXPECT_EQ(decide("file.txt"), (Formats{{"file.txt", "text"}})) << text;
+  }
 }
 
 TEST_F(DecideFormats, EachEntryOfTheListForItself) {

@@ -8,6 +8,7 @@
 
 #include "base/files/file.h"
 #include "corpus/folder.h"
+#include "corpus/tokenizer/model_bytes.h"
 
 namespace lmtrain {
 namespace {
@@ -254,6 +255,15 @@ TEST(Tokenizer, EncodeDocumentAddsWhatIsAskedFor) {
   }
   EXPECT_EQ(tokenizer.encode_document("", true, true), Ids({1, 2}));
   EXPECT_EQ(tokenizer.encode_document("", false, false), Ids());
+}
+
+TEST(Tokenizer, AddsNoBosThatTheModelLacks) {
+  SentencePieceModel model;
+  model.type = ModelType::kBpe;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown}, {"a", -1, PieceType::kNormal}};
+  EXPECT_FALSE(Tokenizer(model_bytes(model), "x.model").adds_bos());
+  model.pieces.push_back({"<s>", 0, PieceType::kControl});
+  EXPECT_TRUE(Tokenizer(model_bytes(model), "x.model").adds_bos());
 }
 
 TEST(Tokenizer, WhatIsNoModelIsADataErrorThatNamesIt) {

@@ -35,6 +35,12 @@ class Metrics : public ::testing::Test {
   TrainingState state_;
 };
 
+TEST(ModelFlopsUtilization, IsThatOfAllDevices) {
+  EXPECT_EQ(model_flops_utilization(400, 1, 1000), 0.4);
+  EXPECT_EQ(model_flops_utilization(1600, 4, 1000), 0.4);
+  EXPECT_EQ(model_flops_utilization(400, 1, {}), std::nullopt);
+}
+
 TEST_F(Metrics, AnUpdateIsOneLine) {
   RunLog log(run_, state_, /*tensorboard=*/false);
   log.update({.step = 3,
