@@ -45,12 +45,15 @@ struct TokenizerConfig {
 struct DataSourceConfig {
   std::string path;  // file, folder or glob
   double weight = 1.0;
+  std::string set = {};  // the named set of data.eval that it belongs to; empty: none
   bool operator==(const DataSourceConfig&) const = default;
 };
 
 struct DataConfig {
   std::vector<DataSourceConfig> train;
-  std::optional<std::vector<DataSourceConfig>> eval;  // none: hold out eval_fraction of train
+  // Sources of evaluation text; all of them have a set or none has. None: hold out eval_fraction of
+  // train.
+  std::optional<std::vector<DataSourceConfig>> eval;
   double eval_fraction = 0.01;
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";

@@ -166,6 +166,7 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kTrainingDurations:
       return read_list(node, setting, pointer);
     case SettingKind::kSources:
+    case SettingKind::kNamedSources:
       return read_sources(node, setting, pointer);
     case SettingKind::kGroups:
       return read_groups(node, setting, pointer);

@@ -77,6 +77,7 @@ enum class SettingKind {
   kIntegers,           // list of integers
   kTrainingDurations,  // list of durations
   kSources,            // list of data sources
+  kNamedSources,       // the same, or an object of named sets, each such a list
   kGroups,             // list of optimizer groups
   kRopeScaling,        // transformers' rope_scaling
   kRopeParameters,     // transformers 5: rope_theta and rope_scaling in one object

@@ -97,7 +97,7 @@ class Recorder {
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
                       bool keep_line);
   // Writes the metrics of an evaluation, a note and status.json. `state` is that after it.
-  virtual void evaluated(const TrainingState& state, const EvalResult& result);
+  virtual void evaluated(const TrainingState& state, const Evaluation& evaluation);
   // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
   // for it.
   virtual void add_save();
@@ -185,7 +185,7 @@ class SilentRecorder final : public Recorder {
   void begin_lap() override {}
   void add_wait(double) override {}
   void update(const TrainingState&, const AppliedStep&, const RunAhead&, bool) override {}
-  void evaluated(const TrainingState&, const EvalResult&) override {}
+  void evaluated(const TrainingState&, const Evaluation&) override {}
   void add_save() override {}
   void reduced_micro_batch(const TrainingState&, const MicroBatchReduction&) override {}
   void spike(const TrainingState&, const Incident&, const std::string&) override {}

@@ -38,7 +38,7 @@ class RunLog {
   RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false);
 
   void update(const UpdateMetrics& metrics);
-  void evaluation(int64_t step, int64_t tokens, const EvalResult& result);
+  void evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation);
   // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
   void sync();
 
