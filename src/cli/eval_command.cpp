@@ -172,6 +172,37 @@ int evaluate_on_tasks(const EvalArguments& options) {
   return 0;
 }
 
+nlohmann::ordered_json figures_as_json(const EvalResult& result) {
+  return {{"loss", result.loss()},
+          {"perplexity", result.perplexity()},
+          {"bits_per_byte", result.bits_per_byte()},
+          {"tokens", result.tokens},
+          {"bytes", result.bytes},
+          {"documents", result.documents}};
+}
+
+void print_as_json(const Evaluation& evaluation, const std::string& target) {
+  nlohmann::ordered_json json = figures_as_json(evaluation.all);
+  json["target"] = target;
+  for (const EvalPart& set : evaluation.sets) json["sets"][set.name] = figures_as_json(set.result);
+  print_json(json);
+}
+
+// The figures of all documents in a column, then those of each set in a row.
+void print_as_text(const Evaluation& evaluation) {
+  const EvalResult& all = evaluation.all;
+  std::cout << "loss           " << all.loss() << "\nperplexity     " << all.perplexity()
+            << "\nbits per byte  " << all.bits_per_byte() << "\ntokens         " << all.tokens
+            << "\nbytes          " << all.bytes << "\ndocuments      " << all.documents << "\n";
+  for (const EvalPart& set : evaluation.sets) {
+    std::cout << "set            " << set.name << "  loss " << set.result.loss() << "  perplexity "
+              << set.result.perplexity() << "  bits per byte " << set.result.bits_per_byte()
+              << "  tokens " << set.result.tokens << "  bytes " << set.result.bytes
+              << "  documents " << set.result.documents << "\n";
+  }
+  std::cout << std::flush;
+}
+
 int evaluate_documents(const EvalArguments& options) {
   Target target = with_located_model(options.target, [&](const ModelLocation& location) {
     LoadedModel model = load_model(options, location);
@@ -182,7 +213,8 @@ int evaluate_documents(const EvalArguments& options) {
   LoadedModel& loaded = target.model;
 
   // The run's own held-out documents, or those given.
-  EvalOptions eval{loaded.max_length(), options.batch_tokens, 0};
+  EvalOptions eval{loaded.max_length(), options.batch_tokens};
+  EvalSets sets;
   std::optional<TemporaryFolder> folder;
   std::filesystem::path shard_path;
   if (!options.data.empty()) {
@@ -191,32 +223,24 @@ int evaluate_documents(const EvalArguments& options) {
     tokenize_documents(options, format_of(options, target.location), loaded, shard_path);
   } else {
     shard_path = target.held_out->shard;
+    sets = target.held_out->sets;
     eval.token_budget = target.held_out->tokens;
   }
   const TokenShard shard(shard_path, /*verify_tokens=*/false);
-  const auto result = evaluate(loaded.model(), shard, eval, [] { return stop_signal() == 0; });
+  const auto result =
+      evaluate(loaded.model(), shard, sets, eval, [] { return stop_signal() == 0; });
   if (!result) throw StopRequested{stop_signal()};
-  if (!std::isfinite(result->nats)) {
+  if (!std::isfinite(result->all.nats)) {
     throw Error(ErrorKind::kNumeric, str("the loss of ", options.target,
                                          " is not finite: its weights are damaged or diverged"));
   }
-  if (result->tokens == 0)
+  if (result->all.tokens == 0)
     throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 
   if (options.json) {
-    const nlohmann::ordered_json json = {{"loss", result->loss()},
-                                         {"perplexity", result->perplexity()},
-                                         {"bits_per_byte", result->bits_per_byte()},
-                                         {"tokens", result->tokens},
-                                         {"bytes", result->bytes},
-                                         {"documents", result->documents},
-                                         {"target", options.target}};
-    print_json(json);
+    print_as_json(*result, options.target);
   } else {
-    std::cout << "loss           " << result->loss() << "\nperplexity     " << result->perplexity()
-              << "\nbits per byte  " << result->bits_per_byte() << "\ntokens         "
-              << result->tokens << "\nbytes          " << result->bytes << "\ndocuments      "
-              << result->documents << std::endl;
+    print_as_text(*result);
   }
   return 0;
 }

@@ -260,7 +260,7 @@ int show_plan(const PlanArguments& options) {
   std::optional<int64_t> eval_targets;
   if (data.eval_shard) {
     eval_targets = evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
-                                      *config.eval.tokens);
+                                      *config.eval.tokens, eval_sets_of(config.data, data));
   }
   for (std::string& warning : run_warnings(config, order, eval_targets))
     warnings.push_back(std::move(warning));

@@ -44,15 +44,18 @@ struct TokenizerConfig {
 };
 
 struct DataSourceConfig {
-  std::string path;     // file, folder or glob
-  double weight = 1.0;  // how often an epoch sees the source; without effect in data.eval
+  std::string path;      // file, folder or glob
+  double weight = 1.0;   // how often an epoch sees the source; without effect in data.eval
+  std::string set = {};  // the named set of data.eval that it belongs to; empty: none
   bool operator==(const DataSourceConfig&) const = default;
 };
 
 struct DataConfig {
   std::vector<DataSourceConfig> train;
-  std::optional<std::vector<DataSourceConfig>> eval;  // none: hold out eval_fraction of train
-  double eval_fraction = 0.01;                        // share of each source; 0: none
+  // Sources of evaluation text; all of them have a set or none has. None: hold out eval_fraction of
+  // train.
+  std::optional<std::vector<DataSourceConfig>> eval;
+  double eval_fraction = 0.01;  // share of each source; 0: none
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
   int64_t max_document = int64_t{1} << 30;  // bytes of text; a larger document is an error

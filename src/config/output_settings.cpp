@@ -10,7 +10,9 @@ void add_output_settings(SettingTable& t, Config& c) {
                                  Unit::kEpochs};
   t.section("eval", "Evaluation during training; one always comes at the start and the end.");
   t.add("eval.every", &c.eval.every, "How often; 0: never in between.").in_units(all, Unit::kSteps);
-  t.add("eval.tokens", &c.eval.tokens, "How much of the held-out text, in whole documents.")
+  t.add("eval.tokens", &c.eval.tokens,
+        "How much of the held-out text, in whole documents; of named sets of data.eval, a part of "
+        "each.")
       .as(SettingKind::kTokens)
       .range(1, kMaxTokens)
       .null_is(

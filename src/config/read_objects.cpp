@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "config/read_settings.h"
+#include "config/set_name.h"
 
 namespace lmtrain {
 namespace {
@@ -10,6 +11,12 @@ namespace {
 using Type = JsonNode::Type;
 
 const char* const kNotRopeScaling = "is not an object";
+
+// An object with a path is a source, any other one holds named sets of sources.
+bool is_source(const JsonNode& node) {
+  return node.is(Type::kString) || (node.is(Type::kObject) && (node.find("path") != nullptr ||
+                                                               node.find("weight") != nullptr));
+}
 
 }  // namespace
 
@@ -41,6 +48,34 @@ void SettingReader::read_texts(const JsonNode& node, const Setting& setting,
 
 void SettingReader::read_sources(const JsonNode& node, const Setting& setting,
                                  const std::string& pointer) {
+  std::vector<DataSourceConfig> sources;
+  const bool may_be_named = setting.kind == SettingKind::kNamedSources;
+  if (may_be_named && node.is(Type::kObject) && !is_source(node)) {
+    if (node.members.empty()) return wrong(node, setting, pointer, "names no data");
+    for (const JsonMember& member : node.members) {
+      const std::string below = pointer + "/" + pointer_component(member.key);
+      if (!is_set_name(member.key)) {
+        bad_.insert(setting.key);
+        problem(member.key_where, below,
+                "cannot name a set; a name has letters, digits, \"_\", \"-\" and \".\", and is no "
+                "length_N, which names a bucket of document lengths");
+      }
+      read_source_list(member.value, setting, below, member.key, sources);
+    }
+  } else {
+    read_source_list(node, setting, pointer, "", sources);
+  }
+  if (bad(setting.key)) return;
+  if (auto* const* plain = std::get_if<std::vector<DataSourceConfig>*>(&setting.slot)) {
+    **plain = sources;
+  } else {
+    *std::get<std::optional<std::vector<DataSourceConfig>>*>(setting.slot) = sources;
+  }
+}
+
+void SettingReader::read_source_list(const JsonNode& node, const Setting& setting,
+                                     const std::string& pointer, const std::string& set,
+                                     std::vector<DataSourceConfig>& sources) {
   const bool single = node.is(Type::kString) || node.is(Type::kObject);
   if (!single && !node.is(Type::kArray)) {
     return wrong(node, setting, pointer, "is not a list of paths");
@@ -48,7 +83,6 @@ void SettingReader::read_sources(const JsonNode& node, const Setting& setting,
   if (node.is(Type::kArray) && node.items.empty()) {
     return wrong(node, setting, pointer, "names no data");
   }
-  std::vector<DataSourceConfig> sources;
   const size_t count = single ? 1 : node.items.size();
   for (size_t i = 0; i < count; ++i) {
     const JsonNode& item = single ? node : node.items[i];
@@ -61,13 +95,8 @@ void SettingReader::read_sources(const JsonNode& node, const Setting& setting,
     } else {
       wrong(item, setting, below, "is neither a path nor an object");
     }
+    source.set = set;
     sources.push_back(source);
-  }
-  if (bad(setting.key)) return;
-  if (auto* const* plain = std::get_if<std::vector<DataSourceConfig>*>(&setting.slot)) {
-    **plain = sources;
-  } else {
-    *std::get<std::optional<std::vector<DataSourceConfig>>*>(setting.slot) = sources;
   }
 }
 

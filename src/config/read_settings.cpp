@@ -168,6 +168,7 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kTexts:
       return read_texts(node, setting, pointer);
     case SettingKind::kSources:
+    case SettingKind::kNamedSources:
       return read_sources(node, setting, pointer);
     case SettingKind::kGroups:
       return read_groups(node, setting, pointer);

@@ -51,6 +51,9 @@ class SettingReader {
   void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_texts(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_sources(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  // Appends the sources of one list to `sources`; `set` is the name of the set that they are.
+  void read_source_list(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                        const std::string& set, std::vector<DataSourceConfig>& sources);
   void read_groups(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_rope_scaling(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_rope_parameters(const JsonNode& node, const SettingTable& table,

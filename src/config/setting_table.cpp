@@ -41,7 +41,7 @@ SettingKind kind_of(const SettingSlot& slot) {
       return SettingKind::kSources;
     }
     SettingKind operator()(const std::optional<std::vector<DataSourceConfig>>*) const {
-      return SettingKind::kSources;
+      return SettingKind::kNamedSources;
     }
     SettingKind operator()(const std::vector<OptimizerGroupConfig>*) const {
       return SettingKind::kGroups;
@@ -138,6 +138,9 @@ std::string allowed_without_null(const Setting& setting) {
       return "a list of texts";
     case SettingKind::kSources:
       return R"(a list of paths and of {"path": ..., "weight": ...})";
+    case SettingKind::kNamedSources:
+      return R"(a list of paths and of {"path": ..., "weight": ...}, or named sets {"NAME": )"
+             R"(such a list, ...})";
     case SettingKind::kGroups:
       return R"(a list of {"pattern": ..., "lr": ..., "weight_decay": ...})";
     case SettingKind::kRopeScaling:

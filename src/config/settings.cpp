@@ -69,7 +69,9 @@ void add_data(SettingTable& t, DataConfig& c) {
         "What to train on: files, folders and globs, each a path or {\"path\", \"weight\"}.")
       .must_be_given();
   t.add("data.eval", &c.eval,
-        "What to evaluate on, in the same form; every document counts once, whatever its weight.")
+        "What to evaluate on, in the same form, or an object of named sets of that form, such as "
+        "{\"python\": \"a/**/*.py\", \"prose\": [\"b\"]}: figures are then those of all text, and "
+        "of each set by its name. Every document counts once, whatever its weight.")
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
         "Share of each source held out for evaluation: documents chosen by a hash of their text, "

@@ -80,6 +80,7 @@ enum class SettingKind {
   kTrainingDurations,  // list of durations
   kTexts,              // list of texts, one at least
   kSources,            // list of data sources
+  kNamedSources,       // the same, or an object of named sets, each such a list
   kGroups,             // list of optimizer groups
   kRopeScaling,        // transformers' rope_scaling
   kEarlyStop,          // an object

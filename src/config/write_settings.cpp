@@ -16,11 +16,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json sources_json(const std::vector<DataSourceConfig>& sources) {
-  Json out = Json::array();
+  Json list = Json::array();
+  Json sets = Json::object();
   for (const DataSourceConfig& source : sources) {
+    Json& out = source.set.empty() ? list : sets[source.set];
     out.push_back({{"path", source.path}, {"weight", source.weight}});
   }
-  return out;
+  return sets.empty() ? list : sets;
 }
 
 // `object` is a copy: a table binds to what it could change.

@@ -1,6 +1,8 @@
 #include "corpus/cache.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -109,6 +111,15 @@ void check_sources(const std::vector<SourceRun>& sources, int64_t documents) {
     next = run.first_document + 1;
   }
   if (sources.empty()) throw Error(ErrorKind::kData, "it names no source");
+}
+
+void check_eval_sources(const std::vector<int32_t>& sources, int64_t documents) {
+  const bool are_sources =
+      std::all_of(sources.begin(), sources.end(), [](int32_t source) { return source >= 0; });
+  if (!are_sources || std::ssize(sources) != documents) {
+    throw Error(ErrorKind::kData,
+                "what it says of the sources of held-out text contradicts the token shards");
+  }
 }
 
 }  // namespace
@@ -236,6 +247,10 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     data->eval_in_train = {
         overlap.at("documents").get<int64_t>(), overlap.at("of_documents").get<int64_t>(),
         overlap.at("bytes").get<int64_t>(), overlap.at("of_bytes").get<int64_t>()};
+    if (index.contains("eval_sources")) {
+      data->eval_sources = index["eval_sources"].get<std::vector<int32_t>>();
+      check_eval_sources(data->eval_sources, data->eval_documents);
+    }
     data->train_formats = formats_from_json(index.at("train_formats"));
     data->eval_formats = formats_from_json(index.at("eval_formats"));
     data->document_files = files_path(key);
@@ -251,18 +266,19 @@ void Cache::store_index(const std::string& key, const std::vector<DocumentFile>&
   Json sources = Json::array();
   for (const SourceRun& run : data.sources) sources.push_back({run.first_document, run.source});
   const Overlap& overlap = data.eval_in_train;
-  write_json(index_path(key),
-             Json{{"fingerprint", data.fingerprint},
-                  {"tokenizer", data.tokenizer_model.native()},
-                  {"tokenizer_hash", content_hash(Tokenizer::read_files(data.tokenizer_model))},
-                  {"sources", std::move(sources)},
-                  {"train_formats", formats_as_json(data.train_formats)},
-                  {"eval_formats", formats_as_json(data.eval_formats)},
-                  {"eval_in_train",
-                   {{"documents", overlap.documents},
-                    {"of_documents", overlap.of_documents},
-                    {"bytes", overlap.bytes},
-                    {"of_bytes", overlap.of_bytes}}}});
+  Json index = {{"fingerprint", data.fingerprint},
+                {"tokenizer", data.tokenizer_model.native()},
+                {"tokenizer_hash", content_hash(Tokenizer::read_files(data.tokenizer_model))},
+                {"sources", std::move(sources)},
+                {"train_formats", formats_as_json(data.train_formats)},
+                {"eval_formats", formats_as_json(data.eval_formats)},
+                {"eval_in_train",
+                 {{"documents", overlap.documents},
+                  {"of_documents", overlap.of_documents},
+                  {"bytes", overlap.bytes},
+                  {"of_bytes", overlap.of_bytes}}}};
+  if (!data.eval_sources.empty()) index["eval_sources"] = data.eval_sources;
+  write_json(index_path(key), std::move(index));
 }
 
 }  // namespace lmtrain

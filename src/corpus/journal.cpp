@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 // Raised when the fields change, or what they mean; a journal of another version is as good as
 // none.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 

@@ -87,6 +87,7 @@ std::string index_key(const PreparationRequest& request) {
   } else {
     add_tokenizer_settings(hasher, request.tokenizer.train);
   }
+  if (request.has_eval_sets) hasher.add("eval sources");
   return hasher.digest().hex();
 }
 
@@ -106,11 +107,15 @@ PreparedData Preparation::run() {
   std::optional<PreparedData> data = cache_.find_shards(fingerprint);
   FileTally tally;
   if (data) {
-    tally = count_documents();
+    std::vector<HashedSource> held_out;
+    tally = count_documents(held_out);
+    if (request_.eval && request_.has_eval_sets) held_out = list_eval_documents();
+    data->eval_sources = sources_in_hash_order(held_out);
   } else {
     data = write_shards(tokenizer, fingerprint);
     tally = state_.tokens->files;
   }
+  if (!request_.has_eval_sets) data->eval_sources.clear();
   cache_.clean_shards(fingerprint);
   data->tokenizer_model = tokenizer_path;
   data->sources = tally.runs(request_.train.files, data->train_documents);
@@ -277,7 +282,7 @@ PreparedData Preparation::write_shards(const Tokenizer& tokenizer, const std::st
   return data;
 }
 
-FileTally Preparation::count_documents() const {
+FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) const {
   FileTally tally;
   int64_t documents = 0;
   Hasher content;
@@ -287,12 +292,28 @@ FileTally Preparation::count_documents() const {
     content.add(hash.low).add(hash.high);
     const int32_t source = request_.train.files[location.file].source;
     for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
-      if (part.held_out) continue;
-      tally.begin_document(location.file, documents++);
+      if (!part.held_out) {
+        tally.begin_document(location.file, documents++);
+      } else if (request_.has_eval_sets) {
+        held_out.push_back({text_hash(hash128(part.text)), source});
+      }
     }
   });
   if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
   return tally;
+}
+
+std::vector<HashedSource> Preparation::list_eval_documents() const {
+  std::vector<HashedSource> documents;
+  Hasher content;
+  ProgressBar progress("counting evaluation documents", request_.eval->total_bytes());
+  request_.eval->for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    documents.push_back({text_hash(hash), request_.eval->files[location.file].source});
+  });
+  if (content.digest() != state_.eval.content) fail_changed("/data/eval");
+  return documents;
 }
 
 void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
@@ -311,7 +332,7 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
         [&](const EncodedDocument& document) {
           if (progress.in_eval || document.held_out) {
             if (!shards.has_eval()) fail_changed(pointer);  // the scan saw nothing to hold out
-            shards.add_eval(document);
+            shards.add_eval(document, corpus.files[document.location.file].source);
           } else {
             progress.files.begin_document(document.location.file, shards.num_train_documents());
             shards.add_train(document);

@@ -26,7 +26,8 @@ struct PreparationRequest {
   std::filesystem::path given_tokenizer_path;
   Corpus train;
   std::optional<Corpus> eval;
-  double eval_fraction = 0;  // 0 when `eval` is given
+  double eval_fraction = 0;    // 0 when `eval` is given
+  bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
 };
 
 // Returns the key of the index for the request: a hash of its settings and of the path, size and
@@ -57,8 +58,11 @@ class Preparation {
   ShardPair open_shards(const std::filesystem::path& folder, const Tokenizer& tokenizer,
                         const std::string& fingerprint);
   void encode(const Tokenizer& tokenizer, ShardPair& shards);
-  // Counts the files' documents like encode(), for shards that are there already.
-  FileTally count_documents() const;
+  // Counts the files' documents, and notes the sources of those held out, like encode(), for shards
+  // that are there already.
+  FileTally count_documents(std::vector<HashedSource>& held_out) const;
+  // Notes the sources of all documents of data.eval.
+  std::vector<HashedSource> list_eval_documents() const;
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 
   const PreparationRequest& request_;

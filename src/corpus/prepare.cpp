@@ -9,6 +9,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/cache.h"
+#include "corpus/eval_sets.h"
 #include "corpus/preparation.h"
 #include "corpus/shards/encode.h"
 #include "corpus/sources/format.h"
@@ -51,6 +52,7 @@ PreparationRequest make_request(const Config& config) {
   } else {
     request.eval_fraction = config.data.eval_fraction;
   }
+  request.has_eval_sets = has_eval_sets(config.data);
   return request;
 }
 
@@ -128,6 +130,7 @@ PreparedData prepare_data(const Config& config, int num_threads, const PrepareOp
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);
+  require_full_sets(config.data, data);
   log_summary(data);
   warn_about_overlap(data.eval_in_train);
   warn_about_little_held_out(data);

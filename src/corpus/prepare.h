@@ -23,7 +23,10 @@ struct PreparedData {
   std::filesystem::path tokenizer_model;  // that of the config, or one in the cache
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
-      eval_shard;                  // documents in hash order; none: no held-out text
+      eval_shard;  // documents in hash order; none: no held-out text
+  // The source of each document of eval_shard, an entry of data.eval or else of data.train; empty
+  // where the held-out text is not divided (eval_sets.h).
+  std::vector<int32_t> eval_sources;
   std::string fingerprint;         // hexadecimal Hash128 of content, split, tokenizer, BOS and EOS
   std::vector<SourceRun> sources;  // ascending; the first run begins at document 0
   std::filesystem::path document_files;  // table of the file of each document (document_files.h)

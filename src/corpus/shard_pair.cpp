@@ -25,8 +25,8 @@ void ShardPair::add_train(const EncodedDocument& document) {
   train_bytes_ += static_cast<int64_t>(document.bytes);
 }
 
-void ShardPair::add_eval(const EncodedDocument& document) {
-  eval_->add_document(document);
+void ShardPair::add_eval(const EncodedDocument& document, int32_t source) {
+  eval_->add_document(document, source);
   eval_bytes_ += static_cast<int64_t>(document.bytes);
 }
 
@@ -48,7 +48,7 @@ void ShardPair::finish(PreparedData& data) {
   data.eval_documents = eval_->num_documents();
   data.eval_tokens = eval_->num_tokens();
   data.eval_bytes = eval_bytes_;
-  eval_->finish();
+  data.eval_sources = eval_->finish();
 }
 
 }  // namespace lmtrain

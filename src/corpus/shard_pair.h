@@ -23,13 +23,14 @@ class ShardPair {
             const TokensProgress& progress);
 
   void add_train(const EncodedDocument& document);
-  void add_eval(const EncodedDocument& document);  // requires has_eval()
+  void add_eval(const EncodedDocument& document, int32_t source);  // requires has_eval()
   bool has_eval() const { return eval_ != nullptr; }
   int64_t num_train_documents() const { return train_->num_documents(); }
   // Syncs both shards, and stores in `progress` how far they are: its fields train, eval and the
   // bytes of both.
   void sync(TokensProgress& progress);
-  // Publishes both shards by rename, and stores their paths and counts in `data`. Call it once.
+  // Publishes both shards by rename, and stores their paths and counts, and the sources of the
+  // documents of eval.bin, in `data`. Call it once.
   void finish(PreparedData& data);
 
  private:

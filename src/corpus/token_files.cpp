@@ -1,13 +1,13 @@
 #include "corpus/token_files.h"
 
-#include <algorithm>
 #include <ios>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "corpus/eval_sets.h"
+#include "corpus/shards/hash_ordered_shard.h"
 #include "corpus/shards/source_runs.h"
 #include "corpus/shards/token_parts.h"
 #include "corpus/sources/glob.h"
@@ -28,7 +28,8 @@ struct Request {
   std::vector<SourceFile> train;
   std::vector<SourceFile> eval;
   bool has_eval = false;
-  double eval_fraction = 0;  // 0 when `eval` is given
+  double eval_fraction = 0;    // 0 when `eval` is given
+  bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
 };
 
 std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
@@ -62,6 +63,7 @@ Request make_request(const Config& config) {
   } else {
     request.eval_fraction = config.data.eval_fraction;
   }
+  request.has_eval_sets = has_eval_sets(config.data);
   return request;
 }
 
@@ -88,6 +90,7 @@ std::string index_key(const Request& request) {
       if (is_there(index)) add_file(source_file(index, 1.0, 0));
     }
   }
+  if (request.has_eval_sets) hasher.add("eval sources");
   return hasher.digest().hex();
 }
 
@@ -110,21 +113,19 @@ Side write_side(const fs::path& path, const Tokenizer& tokenizer, const ScannedT
 // The documents to evaluate on.
 struct EvalSide {
   std::vector<ReferencedDocument> documents;
-  std::vector<uint64_t> hashes;
+  std::vector<HashedSource> hashes;
 
-  void add(const ReferencedDocument& document, uint64_t hash) {
+  // Adds a document of one of these files.
+  void add(const ReferencedDocument& document, uint64_t hash,
+           const std::vector<SourceFile>& files) {
     documents.push_back(document);
-    hashes.push_back(hash);
+    hashes.push_back({hash, files[document.file].source});
   }
   // Documents in the order of their hash, ties in the order of files, as those of text.
   std::vector<ReferencedDocument> in_hash_order() const {
-    std::vector<size_t> order(documents.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return hashes[a] < hashes[b]; });
     std::vector<ReferencedDocument> sorted;
-    sorted.reserve(order.size());
-    for (const size_t document : order) sorted.push_back(documents[document]);
+    sorted.reserve(documents.size());
+    for (const size_t document : hash_order(hashes)) sorted.push_back(documents[document]);
     return sorted;
   }
 };
@@ -162,13 +163,14 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   hold_out_tokens(train, request.train, *request.tokenizer, request.eval_fraction, hasher,
                   [&](const TokenPart& part) {
                     if (part.held_out) {
-                      held_out.add(part.range, part.hash);
+                      held_out.add(part.range, part.hash, request.train);
                     } else {
                       tally.begin_document(part.range.file, static_cast<int64_t>(kept.size()));
                       kept.push_back(part.range);
                     }
                   });
-  if (request.has_eval) held_out = {eval.documents, eval.hashes};
+  for (size_t i = 0; i < eval.documents.size(); ++i)
+    held_out.add(eval.documents[i], eval.hashes[i], request.eval);
 
   PreparedData data;
   data.fingerprint = hasher.digest().hex();
@@ -195,6 +197,7 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
     data.eval_documents = eval_side.documents;
     data.eval_tokens = eval_side.tokens;
     data.eval_bytes = eval_side.bytes;
+    if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(held_out.hashes);
   }
   cache.store_shards_info(data);
   return data;

@@ -72,8 +72,8 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
   compiled_->unit.define(std::nullopt, str(kLlamaLogitsSource, kLlamaTrainingSource),
                          names_of(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
-    for (const char* name :
-         {"logits", "next_logits", "states", "head", "loss", "embed", "whole_layer", "head_loss"}) {
+    for (const char* name : {"logits", "next_logits", "states", "head", "loss", "target_losses",
+                             "embed", "whole_layer", "head_loss"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -117,10 +117,13 @@ std::vector<c10::IValue> Llama::attention_arguments(const MicroBatch& micro) {
           micro.bounds};
 }
 
-at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
+c10::IValue Llama::run(const char* function, std::vector<c10::IValue> arguments) const {
   const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
-  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments))
-      .toTensor();
+  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments));
+}
+
+at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
+  return run(function, std::move(arguments)).toTensor();
 }
 
 at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
@@ -207,10 +210,15 @@ at::Tensor Llama::head(const at::Tensor& states) {
   return call("head", {states, weights_});
 }
 
-at::Tensor Llama::loss(const MicroBatch& micro) {
+TargetLosses Llama::target_losses(const MicroBatch& micro) {
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
-  return whole_loss(micro);
+  const std::vector<c10::IValue> attention = attention_arguments(micro);
+  const c10::IValue losses =
+      run("target_losses", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
+                            attention[1], attention[2]});
+  const auto& parts = losses.toTupleRef().elements();
+  return {parts[0].toTensor(), parts[1].toTensor().view_as(micro.targets)};
 }
 
 at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first) {

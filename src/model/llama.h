@@ -25,6 +25,12 @@
 
 namespace lmtrain {
 
+// Holds the loss of a micro-batch, and that of each of its targets.
+struct TargetLosses {
+  at::Tensor sum;   // scalar in fp32: scale x sum of nats
+  at::Tensor each;  // fp32 [B, T]: nats, 0 where nothing is predicted
+};
+
 class Llama {
  public:
   // `compile` is kEager or kScript; kGraph means kScript here. `z_loss` is the weight of the z-loss
@@ -47,11 +53,12 @@ class Llama {
   // after them. The cost is in proportion to the longest of the rows. Each row must have been
   // begun.
   at::Tensor extend_rows(const at::Tensor& ids, KeyValueCache& cache);
-  // Returns scale x sum of nats, a scalar in fp32. No gradient is recorded.
-  at::Tensor loss(const MicroBatch& micro);
-  // Returns the same loss and adds its gradient to `grad`, the flat fp32 buffer of the layout; if
-  // `first`, overwrites `grad` instead. The gaps of `grad` are left as they are. It does not wait
-  // for the device, and does the same work for all micro-batches of one shape.
+  // Returns the losses of a micro-batch. No gradient is recorded.
+  TargetLosses target_losses(const MicroBatch& micro);
+  // Returns scale x sum of nats, a scalar in fp32 with the bits of TargetLosses::sum, and adds its
+  // gradient to `grad`, the flat fp32 buffer of the layout; if `first`, overwrites `grad` instead.
+  // The gaps of `grad` are left as they are. It does not wait for the device, and does the same
+  // work for all micro-batches of one shape.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
 
   // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like
@@ -73,6 +80,7 @@ class Llama {
   struct Compiled;
   // Returns cos, sin and segments as the source takes them.
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
+  c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
   // Returns the same loss, and keeps only the input of each layer.

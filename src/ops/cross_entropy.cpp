@@ -9,6 +9,8 @@
 namespace lmtrain {
 namespace {
 
+constexpr int64_t kIgnored = -100;  // a label of at::cross_entropy_loss
+
 at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& scale,
                        const std::optional<at::Tensor>& grad_scale, double z_loss) {
   const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));
@@ -123,10 +125,14 @@ at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss) {
   return gradient;
 }
 
+at::Tensor cross_entropies_reference(const at::Tensor& logits, const at::Tensor& targets) {
+  const at::Tensor labels = targets.masked_fill(targets < 0, kIgnored);
+  return at::cross_entropy_loss(logits.to(at::kFloat), labels, {}, at::Reduction::None, kIgnored);
+}
+
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    const at::Tensor& scale, double z_loss) {
   const at::ScalarType accurate = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  constexpr int64_t kIgnored = -100;
   const at::Tensor wide = logits.to(accurate);
   const at::Tensor masked = targets < 0;
   const at::Tensor labels = targets.masked_fill(masked, kIgnored);

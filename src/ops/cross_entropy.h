@@ -28,6 +28,9 @@ void linear_cross_entropy_rows(const at::Tensor& x, const at::Tensor& weight,
 // taken in fp64 and in a fixed order.
 at::Tensor sum_row_losses(const at::Tensor& losses, const at::Tensor& scale);
 
+// Returns the losses that cross_entropy_reference sums up, losses_N in fp32.
+at::Tensor cross_entropies_reference(const at::Tensor& logits, const at::Tensor& targets);
+
 // Multiplies `gradient`, which is contiguous, in place by the fp32 scalar `d_loss` and returns it.
 at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss);
 

@@ -19,12 +19,12 @@ at::Tensor logits_like(const at::Tensor& x, int64_t rows, int64_t columns) {
   return at::empty({rows, stride}, x.options()).narrow(1, 0, columns);
 }
 
-// The sum of the losses, chunk by chunk; f(first position, x, logits) of each, where the logits are
-// their gradient if there is a `grad_scale`.
+// The losses of all positions, chunk by chunk; f(first position, x, logits) of each, where the
+// logits are their gradient if there is a `grad_scale`.
 template <class F>
 at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const at::Tensor& targets,
-                     const at::Tensor& scale, const std::optional<at::Tensor>& grad_scale,
-                     double z_loss, int64_t chunk, const F& f) {
+                     const std::optional<at::Tensor>& grad_scale, double z_loss, int64_t chunk,
+                     const F& f) {
   const int64_t positions = x_ND.size(0);
   const at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
   for (int64_t first = 0; first < positions; first += chunk) {
@@ -35,7 +35,14 @@ at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const 
                               losses.narrow(0, first, count), grad_scale, z_loss);
     f(first, x, logits);
   }
-  return sum_row_losses(losses, scale);
+  return losses;
+}
+
+// The same without a gradient.
+at::Tensor losses_alone(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
+                        int64_t chunk) {
+  return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), {}, 0.0, chunk,
+                   [](int64_t, const at::Tensor&, const at::Tensor&) {});
 }
 
 // The gradients are computed where the logits are, in the forward.
@@ -47,8 +54,8 @@ class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossE
     const at::Tensor x_ND = input.contiguous();
     const at::Tensor weight_VD = input_weight.contiguous();
     at::Tensor dx, dw, sum;
-    at::Tensor loss =
-        by_chunks(x_ND, weight_VD, targets.contiguous(), scale, scale, z_loss, chunk,
+    const at::Tensor losses =
+        by_chunks(x_ND, weight_VD, targets.contiguous(), scale, z_loss, chunk,
                   [&](int64_t first, const at::Tensor& x, const at::Tensor& d_logits) {
                     const at::Tensor chunk_dx = product(d_logits, weight_VD);
                     const at::Tensor chunk_dw = product(d_logits.t(), x);
@@ -67,7 +74,7 @@ class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossE
     if (sum.defined()) dw = sum.view_as(weight_VD).to(weight_VD.scalar_type());
     context->saved_data["dx"] = dx;
     context->saved_data["dw"] = dw;
-    return loss;
+    return sum_row_losses(losses, scale);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -106,8 +113,21 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
   if (at::GradMode::is_enabled() && (x.requires_grad() || weight.requires_grad())) {
     return LinearCrossEntropyFunction::apply(x, weight, targets, scale, z_loss, chunk);
   }
-  return by_chunks(x.contiguous(), weight.contiguous(), targets.contiguous(), scale, {}, 0.0, chunk,
-                   [](int64_t, const at::Tensor&, const at::Tensor&) {});
+  return sum_row_losses(losses_alone(x, weight, targets, chunk), scale);
+}
+
+std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
+                                                          const at::Tensor& weight,
+                                                          const at::Tensor& targets,
+                                                          const at::Tensor& scale) {
+  const at::NoGradGuard no_grad;
+  if (!has_kernel(x)) {
+    const at::Tensor logits = at::linear(x, weight);
+    return {cross_entropy(logits, targets, scale, 0.0), cross_entropies_reference(logits, targets)};
+  }
+  const at::Tensor losses = losses_alone(
+      x, weight, targets, linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
+  return {sum_row_losses(losses, scale), losses};
 }
 
 }  // namespace lmtrain

@@ -119,6 +119,12 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
+// Returns linear_cross_entropy, to the same bits, and the losses of all positions that it sums up:
+// losses_N in fp32, without `scale`, 0 where nothing is predicted. Neither has a gradient.
+std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
+                                                          const at::Tensor& weight,
+                                                          const at::Tensor& targets,
+                                                          const at::Tensor& scale);
 // Returns the chunk that is taken where none is given.
 int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,

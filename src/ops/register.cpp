@@ -19,6 +19,9 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, Tensor scale, float z_loss, "
       "int? chunk=None) -> Tensor");
+  library.def(
+      "linear_cross_entropies(Tensor x, Tensor weight, Tensor targets, Tensor scale) -> (Tensor, "
+      "Tensor)");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
 }
 
@@ -32,6 +35,7 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("swiglu_linear", &lmtrain::swiglu_linear);
   library.impl("swiglu_fp8_linear", &lmtrain::swiglu_fp8_linear);
   library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);
+  library.impl("linear_cross_entropies", &lmtrain::linear_cross_entropies);
   library.impl("embedding", &lmtrain::embedding);
 }
 

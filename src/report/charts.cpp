@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
 
 namespace lmtrain {
 namespace {
@@ -55,11 +58,26 @@ const std::vector<Chart>& charts_of_updates() {
   return charts;
 }
 
+// A bucket of document lengths, "eval_loss/length_N": N.
+constexpr std::string_view kLength = "length_";
+std::optional<double> length_of(const std::string& key) {
+  const size_t slash = key.find('/');
+  if (slash == std::string::npos || key.compare(slash + 1, kLength.size(), kLength) != 0) return {};
+  const std::string number = key.substr(slash + 1 + kLength.size());
+  const bool is_number =
+      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::optional(std::strtod(number.c_str(), nullptr)) : std::nullopt;
+}
+
 Chart chart_of_evaluations(const std::string& key) {
   Chart chart = {.key = key, .evaluation = true, .title = key, .unit = "at each evaluation"};
   const size_t slash = key.find('/');
   const std::string figure = key.substr(0, slash);
-  const std::string set = slash == std::string::npos ? "" : ": " + key.substr(slash + 1);
+  const std::string part = slash == std::string::npos ? "" : key.substr(slash + 1);
+  const std::optional<double> length = length_of(key);
+  const std::string set = part.empty() ? ""
+                          : length     ? ": documents of length " + part.substr(kLength.size())
+                                       : ": " + part;
   if (figure == "eval_loss") {
     chart.title = "Held-out loss" + set;
     chart.unit = "nats a target token, at each evaluation";
@@ -105,9 +123,14 @@ std::vector<Chart> charts_of(const std::vector<RunRecord>& runs) {
       if (std::find(keys.begin(), keys.end(), column.key) == keys.end()) keys.push_back(column.key);
     }
   }
-  // The loss of all held-out text before the sets and other figures.
-  std::stable_partition(keys.begin(), keys.end(),
-                        [](const std::string& key) { return key == "eval_loss"; });
+  // The loss of all held-out text, of its sets, other figures, and the loss by length.
+  const auto rank = [](const std::string& key) -> double {
+    if (key == "eval_loss") return 0;
+    if (const std::optional<double> length = length_of(key)) return 3 + *length;
+    return key.starts_with("eval_loss/") ? 1 : 2;
+  };
+  std::stable_sort(keys.begin(), keys.end(),
+                   [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
   for (const std::string& key : keys) charts.push_back(chart_of_evaluations(key));
   for (size_t i = 1; i < charts_of_updates().size(); ++i) add_updates(charts_of_updates()[i]);
   // Two narrow ones stand side by side; none stands alone.

@@ -33,7 +33,7 @@ EvalData eval_data_of(const ModelLocation& location, int num_threads) {
   }
   require_same_data(location.folder, data.fingerprint);
   resolve_eval_tokens(config, data);
-  return {*data.eval_shard, *config.eval.tokens};
+  return {*data.eval_shard, eval_sets_of(config.data, data), *config.eval.tokens};
 }
 
 DataConfig text_reading_of(const ModelLocation& location) {
@@ -45,7 +45,8 @@ DataConfig text_reading_of(const ModelLocation& location) {
 
 EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro) {
   const int64_t length = config.sequence.max_length;
-  EvalOptions options{length, length * micro_rows(config, micro, length), *config.eval.tokens};
+  EvalOptions options{length, length * micro_rows(config, micro, length), *config.eval.tokens,
+                      config.sequence.min_length};
   if (device_of(config).is_cpu())
     options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
   return options;

@@ -7,6 +7,7 @@
 
 #include "checkpoint/model_location.h"
 #include "config/config.h"
+#include "corpus/eval_sets.h"
 #include "train/evaluate.h"
 #include "train/micro_batch_limits.h"
 
@@ -14,6 +15,7 @@ namespace lmtrain {
 
 struct EvalData {
   std::filesystem::path shard;
+  EvalSets sets;       // of the shard's documents
   int64_t tokens = 0;  // token_budget of an evaluation (EvalOptions)
 };
 

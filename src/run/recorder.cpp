@@ -181,13 +181,11 @@ double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead)
                                time_left_.seconds({.saves = 1}));
 }
 
-void Recorder::evaluated(const TrainingState& state, const EvalResult& result,
+void Recorder::evaluated(const TrainingState& state, const Evaluation& evaluation,
                          const std::vector<TaskResult>& tasks) {
   time_left_.add_evaluation(lap());
-  log_->evaluation(state.step, state.tokens, result, tasks);
-  log_note(str("step ", state.step, "  held-out loss ", printed("%.4f", result.loss()),
-               "  perplexity ", printed("%.2f", result.perplexity()), "  bits per byte ",
-               printed("%.4f", result.bits_per_byte())));
+  log_->evaluation(state.step, state.tokens, evaluation, tasks);
+  log_note(evaluation_note(state.step, evaluation));
   if (!tasks.empty()) log_note("tasks      " + task_line(tasks));
   running(state);
 }

@@ -97,7 +97,7 @@ class Recorder {
                       bool keep_line);
   // Writes the metrics of an evaluation, a note and status.json. `state` is that after it, `tasks`
   // are the results of eval.tasks.
-  virtual void evaluated(const TrainingState& state, const EvalResult& result,
+  virtual void evaluated(const TrainingState& state, const Evaluation& evaluation,
                          const std::vector<TaskResult>& tasks = {});
   // Writes an event and a note of each sample.
   virtual void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
@@ -191,7 +191,7 @@ class SilentRecorder final : public Recorder {
   void begin_lap() override {}
   void add_wait(double) override {}
   void update(const TrainingState&, const AppliedStep&, const RunAhead&, bool) override {}
-  void evaluated(const TrainingState&, const EvalResult&, const std::vector<TaskResult>&) override {
+  void evaluated(const TrainingState&, const Evaluation&, const std::vector<TaskResult>&) override {
   }
   void sampled(const TrainingState&, const std::vector<SampledText>&) override {}
   void add_save() override {}

@@ -35,6 +35,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       step_sum_(processes_, config_.parallel),
       agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
+  eval_sets_ = eval_sets_of(config_.data, data_);
   restore();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
@@ -87,7 +88,7 @@ Due Trainer::due_since(const RunClock& before) const {
 
 std::optional<int64_t> Trainer::eval_targets() const {
   if (!eval_shard_) return std::nullopt;
-  return evaluation_targets(*eval_shard_, *config_.eval.tokens);
+  return evaluation_targets(*eval_shard_, *config_.eval.tokens, eval_sets_);
 }
 
 RunOutcome Trainer::run() {
@@ -327,20 +328,20 @@ void Trainer::evaluate_now() {
     return recorder_->begin_lap();
   }
   const auto result = evaluate(
-      engine_.evaluation_model(), *eval_shard_, evaluation_options(config_, state_.micro),
-      [] { return stop_signal() == 0; }, processes_);
+      engine_.evaluation_model(), *eval_shard_, eval_sets_,
+      evaluation_options(config_, state_.micro), [] { return stop_signal() == 0; }, processes_);
   const auto tasks = result ? ask_tasks() : std::nullopt;
   agreement_.refresh();
   state_.eval_pending = !tasks;
   if (!tasks) return;
   state_.eval_step = state_.step;
-  state_.eval_loss = result->loss();
+  state_.eval_loss = result->all.loss();
   const bool saved = saved_step_ == state_.step;
-  note_evaluation(state_.evaluations, {state_.step, result->loss()}, config_.eval, saved);
+  note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
   const std::vector<SampledText> samples = write_samples();
   recorder_->evaluated(state_, *result, *tasks);
   recorder_->sampled(state_, samples);
-  if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
+  if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->all.loss(),
                                  has_all_steps(stop())))
     recorder_->eval_loss_not_finite(state_);
   if (config_.checkpoint.keep_best == 0) return;

@@ -143,6 +143,7 @@ class Trainer {
 
   TokenShard train_shard_;
   std::optional<TokenShard> eval_shard_;
+  EvalSets eval_sets_;  // of eval_shard_
   std::unique_ptr<BatchOrder> order_;
   OptimizerShards shards_;
   Engine engine_;

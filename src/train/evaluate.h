@@ -3,12 +3,20 @@
 //
 // Every token of a document but its first is a target. A document with more than max_length targets
 // is read in consecutive windows that share one token, so every target counts once.
+//
+// The same pass gives the sums of each set of documents (corpus/eval_sets.h) and of each bucket of
+// document lengths. A bucket N, a power of two, holds the documents of more than N/2 and at most N
+// targets; the first one, of min_length, holds all shorter ones too, and the last one, of
+// max_length, all longer ones.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "corpus/eval_sets.h"
 #include "device/device.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
@@ -29,12 +37,28 @@ struct EvalResult {
   double bits_per_byte() const;
 };
 
+// Holds the sums of one set, or of one bucket of document lengths, which is called "length_N".
+struct EvalPart {
+  std::string name;
+  EvalResult result;
+};
+
+// Holds the sums of all documents, and those of the parts that have a target. The nats of the parts
+// add up to those of all but for rounding.
+struct Evaluation {
+  EvalResult all;
+  std::vector<EvalPart> sets{};     // in the order of EvalSets::names
+  std::vector<EvalPart> lengths{};  // ascending
+};
+
 struct EvalOptions {
   // A window has at most so many targets: from 1 to the model's max_length().
   int64_t max_length = 1024;
   int64_t batch_tokens = 8192;  // rows x length of a batch, padding included; one row at least
-  // Whole documents are taken in the shard's order until they hold `token_budget` targets or more.
+  // Whole documents are taken in the shard's order until they hold `token_budget` targets or more
+  // (choose_documents of corpus/eval_sets.h).
   int64_t token_budget = 0;  // 0: all documents
+  int64_t min_length = 64;   // the least bucket of document lengths
 };
 
 // Returns the precision of evaluations of a run that trains in `training`: fp32 on a CPU. On a GPU,
@@ -42,16 +66,18 @@ struct EvalOptions {
 // fp32.
 Precision evaluation_precision(const Precision& training, const at::Device& device);
 
-// Returns how many targets evaluate() counts with this token_budget.
-int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget);
+// Returns how many targets evaluate() counts with this token_budget and these sets.
+int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget,
+                           const EvalSets& sets = {});
 
-// Evaluates `model`, in its own precision, on the documents that `options` takes, and shows its
-// progress on a terminal. Sums of products are in fp32 (Fp32Sums of ops/matmul.h). `keep_going` is
-// called before each batch; when it returns false, the evaluation stops and nothing is returned.
-// Several processes call this together and compute the batches in turn; each gets the bits that one
-// process alone would get, and nothing when `keep_going` is false in any of them. Throws the errors
-// of TokenShard::read_tokens and require_unchanged, of `processes` and of `keep_going`.
-std::optional<EvalResult> evaluate(Llama& model, const TokenShard& shard,
+// Evaluates `model`, in its own precision, on the documents that `options` takes, whose sets are
+// `sets`, and shows its progress on a terminal. Sums of products are in fp32 (Fp32Sums of
+// ops/matmul.h). `keep_going` is called before each batch; when it returns false, the evaluation
+// stops and nothing is returned. Several processes call this together and compute the batches in
+// turn; each gets the bits that one process alone would get, and nothing when `keep_going` is false
+// in any of them. Throws the errors of TokenShard::read_tokens and require_unchanged, of
+// `processes` and of `keep_going`.
+std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const EvalSets& sets,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going,
                                    Processes& processes = only_process());

@@ -270,6 +270,30 @@ TEST(BrokenConfigs, TrialsNeedHeldOutText) {
   EXPECT_TRUE(problems_of(text, {"data.eval=[\"held-out\"]"}).empty());
 }
 
+TEST(BrokenConfigs, NamedSetsOfEvaluationText) {
+  const auto problem_of = [](const std::string& eval) {
+    const std::vector<std::string> problems =
+        problems_of("{\"data\": {\"train\": [\"x\"],\n\"eval\": " + eval + "}}");
+    EXPECT_EQ(problems.size(), 1U) << join(problems, "\n");
+    return problems.empty() ? "" : problems[0];
+  };
+  for (const char* name : {"", "a b", "a/b", "\u00e9", "length_256"}) {
+    const std::string problem = problem_of(str(R"({"good": "a", ")", name, "\":\n\"b\"}"));
+    EXPECT_TRUE(problem.starts_with("run.json:2: /data/eval/")) << problem;
+    EXPECT_NE(problem.find("cannot name a set"), std::string::npos) << problem;
+  }
+  EXPECT_TRUE(problem_of(R"({"a/b": "c"})").starts_with("run.json:2: /data/eval/a~1b: "));
+  EXPECT_TRUE(problem_of("{\"a\": \"b\",\n\"a\": \"c\"}")
+                  .starts_with("run.json:3: /data/eval/a: key stands twice"));
+  EXPECT_TRUE(problem_of("{}").starts_with("run.json:2: /data/eval: {} names no data"));
+  EXPECT_TRUE(problem_of(R"({"a": []})").starts_with("run.json:2: /data/eval/a: [] names no data"));
+  EXPECT_TRUE(problem_of(R"({"a": ["b", 5]})").starts_with("run.json:2: /data/eval/a/1: 5 is"));
+  EXPECT_TRUE(problem_of(R"({"a": {"b": "c"}})").starts_with("run.json:2: /data/eval/a"));
+  // data.train has no sets.
+  const std::vector<std::string> problems = problems_of(R"({"data": {"train": {"a": "b"}}})");
+  EXPECT_FALSE(problems.empty());
+}
+
 TEST(BrokenConfigs, ARuleIsLeftOutWhereAKeyInItIsWrongItself) {
   EXPECT_EQ(
       problems_of(config_text(R"("sequence": {"max_length": "x", "min_length": 4096})")).size(),

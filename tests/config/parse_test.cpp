@@ -91,6 +91,19 @@ TEST(Parse, SourcesAreStringsOrObjects) {
   EXPECT_EQ(*config.data.eval, (std::vector<DataSourceConfig>{{"c", 1.0}}));
 }
 
+TEST(Parse, EvaluationTextMayBeNamedSets) {
+  const Config config = parse_config(
+      R"({"data": {"train": ["a"], "eval": {"py-3.x": "b/*.py", "Prose_1": ["c", {"path": "d"}]}}})",
+      "r.json", {"data.eval.more=[\"e\"]"});
+  EXPECT_EQ(*config.data.eval, (std::vector<DataSourceConfig>{{"b/*.py", 1.0, "py-3.x"},
+                                                              {"c", 1.0, "Prose_1"},
+                                                              {"d", 1.0, "Prose_1"},
+                                                              {"e", 1.0, "more"}}));
+  // One source, no set.
+  EXPECT_EQ(*parsed("", {R"(data.eval={"path": "c", "weight": 2})"}).data.eval,
+            (std::vector<DataSourceConfig>{{"c", 2.0}}));
+}
+
 TEST(Parse, VariablesInPathsAreExpanded) {
   ::setenv("LMTRAIN_TEST_DIR", "/some where", 1);
   const Config config = parse_config(R"({"data": {"train": ["${LMTRAIN_TEST_DIR}/*.txt"],

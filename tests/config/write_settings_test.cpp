@@ -211,6 +211,20 @@ TEST(ShowConfig, SaysWhereAValueWasGiven) {
   has("\"tensorboard\": true\n");
 }
 
+TEST(ConfigToJson, NamedSetsComeBackAsTheyWere) {
+  Config config = parsed("", {R"(data.eval={"python": "a/*.py", "all": ["b", {"path": "/c"}]})"});
+  const nlohmann::ordered_json eval = config_to_json(config)["data"]["eval"];
+  EXPECT_EQ(eval.dump(), R"({"python":[{"path":"a/*.py","weight":1.0}],)"
+                         R"("all":[{"path":"b","weight":1.0},{"path":"/c","weight":1.0}]})");
+  EXPECT_EQ(parsed("", {"data.eval=" + eval.dump()}).data.eval, config.data.eval);
+  EXPECT_NE(show_config(config).find(R"("eval": {"python":[{"path":)"), std::string::npos);
+  make_paths_absolute(config);
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(*config.data.eval,
+            (std::vector<DataSourceConfig>{
+                {here + "/a/*.py", 1.0, "python"}, {here + "/b", 1.0, "all"}, {"/c", 1.0, "all"}}));
+}
+
 TEST(MakePathsAbsolute, GlobsToo) {
   const std::string here = std::filesystem::current_path().string();
   Config config =

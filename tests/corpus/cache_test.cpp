@@ -39,6 +39,7 @@ class CacheTest : public ::testing::Test {
     data_.eval_bytes = 27;
     data_.sources = {{0, 0}, {7, 1}, {9, 0}};
     data_.eval_in_train = {1, 3, 9, 27};
+    data_.eval_sources = {1, 0, 1};
     cache_.store_shards_info(data_);
     cache_.store_index(kKey, {{0, "/a"}, {7, "/b"}, {9, "/c"}}, data_);
   }
@@ -59,6 +60,7 @@ class CacheTest : public ::testing::Test {
     EXPECT_EQ(found.eval_in_train.of_documents, data_.eval_in_train.of_documents);
     EXPECT_EQ(found.eval_in_train.bytes, data_.eval_in_train.bytes);
     EXPECT_EQ(found.eval_in_train.of_bytes, data_.eval_in_train.of_bytes);
+    EXPECT_EQ(found.eval_sources, data_.eval_sources);
     ASSERT_EQ(found.sources.size(), data_.sources.size());
     for (size_t i = 0; i < found.sources.size(); ++i) {
       EXPECT_EQ(found.sources[i].first_document, data_.sources[i].first_document);

@@ -103,6 +103,7 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(read_file(*data.eval_shard), read_file(*other.eval_shard));
     EXPECT_EQ(data.train_bytes, other.train_bytes);
     EXPECT_EQ(data.eval_bytes, other.eval_bytes);
+    EXPECT_EQ(data.eval_sources, other.eval_sources);
   }
   // Killed when at least this many documents are in the shards.
   void interrupt_at(int64_t documents) {
@@ -123,8 +124,11 @@ class Resume : public ::testing::Test {
 
 TEST_F(Resume, KilledAgainAndAgainItGivesTheSameBytes) {
   for (const bool with_eval_text : {false, true}) {
-    if (with_eval_text) config_.data.eval = {{folder_.str(name(1)), 1.0}};
+    config_.data.train = {{folder_.str(name(0)), 1.0}, {folder_.str("corpus"), 1.0}};
+    if (with_eval_text)
+      config_.data.eval = {{folder_.str(name(1)), 1.0, "b"}, {folder_.str(name(3)), 1.0, "a"}};
     const PreparedData expected = prepare_in(str("expected", with_eval_text));
+    ASSERT_FALSE(expected.eval_sources.empty());
     const std::string cache = str("killed", with_eval_text);
     config_.data.cache_dir = folder_.str(cache);
     std::mt19937_64 random(1);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/text.h"
 #include "corpus/folder.h"
 #include "corpus/shards/token_scan.h"
@@ -155,6 +158,32 @@ TEST_F(TokenFiles, GivenEvaluationFilesAndSources) {
   EXPECT_EQ(data.sources[0].source, 1);
   EXPECT_EQ(data.sources[1].first_document, 100);
   EXPECT_EQ(data.sources[1].source, 0);
+}
+
+TEST_F(TokenFiles, SourcesOfHeldOutDocuments) {
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  for (std::string& text : texts_) text += "!";
+  folder_.write("b.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  config_.data.train = {{folder_.str("b.bin"), 1.0}, {folder_.str("a.bin"), 1.0}};
+  const auto expect_sources = [&](bool held_out) {
+    const PreparedData data = prepare_data(config_, 1);
+    const std::vector<Ids> documents = documents_of(*data.eval_shard);
+    ASSERT_EQ(data.eval_sources.size(), documents.size());
+    std::set<int32_t> seen;
+    for (size_t i = 0; i < documents.size(); ++i) {
+      const bool is_first = std::find(documents[i].begin(), documents[i].end(),
+                                      encoded("!", false, false).back()) != documents[i].end();
+      EXPECT_EQ(data.eval_sources[i], is_first ? 0 : 1) << i;
+      seen.insert(data.eval_sources[i]);
+    }
+    EXPECT_EQ(seen.size(), 2U);
+    EXPECT_EQ(prepare_data(config_, 1).eval_sources, data.eval_sources);
+    EXPECT_EQ(data.train_documents, held_out ? 200 - data.eval_documents : 200);
+  };
+  config_.data.eval_fraction = 0.5;
+  expect_sources(true);
+  config_.data.eval = {{folder_.str("b.bin"), 1.0, "one"}, {folder_.str("a.bin"), 1.0, "two"}};
+  expect_sources(false);
 }
 
 TEST_F(TokenFiles, TheCacheNoticesOtherFiles) {

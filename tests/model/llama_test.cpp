@@ -53,7 +53,8 @@ TEST_P(LlamaParityTest, LossAndEveryGradientAreThoseOfTransformers) {
   }
   testing::record_difference("difference", largest);
   // Without a gradient the loss is the same number.
-  EXPECT_EQ(llama_.loss(micro_batch(ids, labels, golden_.mean_scale())).item<double>(), loss);
+  EXPECT_EQ(llama_.target_losses(micro_batch(ids, labels, golden_.mean_scale())).sum.item<double>(),
+            loss);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -253,6 +254,24 @@ TEST(Llama, RefusesARowLongerThanItsTables) {
   EXPECT_NE(message.find("9 positions in a model of 8"), std::string::npos) << message;
 }
 
+TEST(Llama, LossesOfTargetsAddUpToTheLoss) {
+  for (const CompileMode mode : {CompileMode::kEager, CompileMode::kScript}) {
+    LlamaCase golden("gqa_untied", at::kFloat);
+    Llama llama(golden.config, golden.parameters, golden.max_length, mode);
+    const at::Tensor ids = golden.tensor("input_ids");
+    const at::Tensor targets = golden.tensor("labels").clone();
+    targets[0][1].fill_(-100);
+    const TargetLosses losses = llama.target_losses(micro_batch(ids, targets, 0.5));
+    ASSERT_EQ(losses.each.sizes(), targets.sizes());
+    EXPECT_EQ(losses.each[0][1].item<float>(), 0.0F);
+    const at::Tensor log_probabilities = at::log_softmax(llama.logits(ids), -1);
+    const at::Tensor expected =
+        -log_probabilities.gather(-1, targets.clamp_min(0).unsqueeze(-1)).squeeze(-1);
+    EXPECT_TRUE(at::allclose(losses.each, expected.masked_fill(targets < 0, 0), 1e-5, 1e-5));
+    EXPECT_FLOAT_EQ(losses.sum.item<float>(), 0.5F * losses.each.sum().item<float>());
+  }
+}
+
 // cuDNN prepares every new length for about a second: worth it for the few of a training alone.
 TEST(Llama, CudnnsAttentionIsNotTakenWhereNoGradientIsWanted) {
   ModelConfig config;
@@ -273,7 +292,7 @@ TEST(Llama, CudnnsAttentionIsNotTakenWhereNoGradientIsWanted) {
     return allowed;
   };
   const std::vector<bool> no(2, false), yes(2, true);
-  EXPECT_EQ(taken([&] { llama.loss(micro); }), no);
+  EXPECT_EQ(taken([&] { llama.target_losses(micro); }), no);
   EXPECT_EQ(taken([&] { llama.logits(ids); }), no);
   const at::Tensor grad = at::zeros_like(parameters.master());
   EXPECT_EQ(taken([&] { llama.loss_and_gradient(micro, grad, true); }), yes);

@@ -133,6 +133,28 @@ TEST(LinearCrossEntropy, RefusesATargetBeyondTheVocabulary) {
                c10::IndexError);
 }
 
+TEST(LinearCrossEntropy, TellsTheLossesThatItSumsUp) {
+  const at::Tensor targets = masked_targets(90, 67, 15);
+  const at::Tensor scale = number(0.25);
+  const std::vector<at::Tensor> in = inputs(90, 8, 67, 16);
+  // fp16 has no kernel on a CPU.
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = in[0].to(dtype), weight = in[1].to(dtype);
+    const auto [sum, each] = linear_cross_entropies(x, weight, targets, scale);
+    EXPECT_EQ(sum.item<float>(),
+              linear_cross_entropy(x, weight, targets, scale, 0.0).item<float>());
+    ASSERT_EQ(each.scalar_type(), at::kFloat);
+    EXPECT_TRUE((each.masked_select(targets < 0) == 0).all().item<bool>());
+    const at::Tensor logits = at::linear(x.to(at::kDouble), weight.to(at::kDouble));
+    const at::Tensor expected = -at::log_softmax(logits, -1)
+                                     .gather(1, targets.clamp_min(0).unsqueeze(1))
+                                     .squeeze(1)
+                                     .masked_fill(targets < 0, 0);
+    const double tolerance = dtype == at::kFloat ? 1e-5 : 3e-2;  // of logits in low precision
+    EXPECT_TRUE(at::allclose(each.to(at::kDouble), expected, tolerance, tolerance)) << dtype;
+  }
+}
+
 TEST(LinearCrossEntropy, HasTheGradientOfItsValue) {
   const at::Tensor targets = masked_targets(5, 7, 13);
   check_gradient(of(by_reference, targets, 0.3), inputs(5, 4, 7, 14));

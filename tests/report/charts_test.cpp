@@ -32,6 +32,21 @@ TEST(Charts, OneForEachFigureThatSomeRunHas) {
                                       "Gradient norm", "Throughput", "Sequence length"}));
 }
 
+TEST(Charts, SetsFollowTheLossAndLengthsComeLast) {
+  RunRecord run = testing::finished_run("a", nlohmann::json::object(), 3.0);
+  for (const char* key : {"eval_bits_per_byte", "eval_bits_per_byte/prose", "eval_loss/length_128",
+                          "eval_loss/length_64", "eval_loss/length_of_it", "eval_loss/prose"})
+    run.evaluations.push_back({key, {20}, {2000}, {10}, {2.0}});
+  const std::vector<std::string> all = titles({run});
+  ASSERT_GE(all.size(), 8U);
+  EXPECT_EQ(
+      std::vector<std::string>(all.begin() + 1, all.begin() + 8),
+      (std::vector<std::string>{
+          "Held-out loss", "Held-out loss: length_of_it", "Held-out loss: prose",
+          "Held-out bits per byte", "Held-out bits per byte: prose",
+          "Held-out loss: documents of length 64", "Held-out loss: documents of length 128"}));
+}
+
 TEST(Charts, NarrowOnesStandInPairs) {
   RunRecord run = testing::finished_run("a", nlohmann::json::object(), 3.0);
   const auto num_narrow = [&] {

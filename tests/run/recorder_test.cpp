@@ -32,7 +32,8 @@ class RecorderTest : public ::testing::Test {
   void evaluation(double loss) {
     state.eval_loss = loss;
     state.eval_step = state.step;
-    recorder.evaluated(state, {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2});
+    recorder.evaluated(state,
+                       {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}});
   }
   // What `action` prints.
   template <class Action>

@@ -58,6 +58,31 @@ TEST(Trainer, ARunHasItsStepsEvaluationsAndCheckpoints) {
   EXPECT_EQ(tiny.state(40).loss, state.loss);
 }
 
+// Sets divide the figures of an evaluation, and change none of the run.
+TEST(Trainer, EvaluationsHaveTheFiguresOfSetsAndLengths) {
+  const std::string source = LMTRAIN_SOURCE_DIR;
+  const TinyRun plain;
+  plain.trainer().run();
+  const Json sets = {{"lines", source + "/data/sample.jsonl"}};
+  const TinyRun tiny(Json{{"data", {{"eval", sets}}}});
+  Trainer trainer = tiny.trainer();
+  EXPECT_EQ(trainer.run().exit_code, 0);
+  EXPECT_TRUE(tiny.bytes(40) == plain.bytes(40));
+  const std::vector<Json> expected = plain.lines(plain.run.metrics());
+  const std::vector<Json> lines = tiny.lines(tiny.run.metrics());
+  ASSERT_EQ(lines.size(), expected.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].contains("eval_loss")) continue;
+    for (const auto& [key, value] : expected[i].items()) EXPECT_EQ(lines[i].at(key), value) << key;
+    for (const char* figure : {"eval_loss", "eval_perplexity", "eval_bits_per_byte"}) {
+      EXPECT_NEAR(lines[i].at(std::string(figure) + "/lines").get<double>(),
+                  lines[i].at(figure).get<double>(), 1e-5 * lines[i].at(figure).get<double>());
+    }
+    EXPECT_TRUE(lines[i].contains("eval_loss/length_64")) << lines[i];
+    EXPECT_FALSE(lines[i].contains("eval_loss/length_128")) << lines[i];
+  }
+}
+
 TEST(Trainer, AResumeEndsLikeTheStraightRun) {
   const TinyRun tiny;
   tiny.trainer().run();

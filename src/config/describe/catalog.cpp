@@ -18,6 +18,7 @@ SettingsCatalog::SettingsCatalog()
 const SettingTable* SettingsCatalog::inside(const Setting& setting) const {
   switch (setting.kind) {
     case SettingKind::kSources:
+    case SettingKind::kNamedSources:
       return &source_table_;
     case SettingKind::kGroups:
       return &group_table_;

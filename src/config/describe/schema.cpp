@@ -5,6 +5,7 @@
 
 #include "config/describe/catalog.h"
 #include "config/describe/describe.h"
+#include "config/set_name.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -144,6 +145,8 @@ class SchemaWriter {
         return list_of(duration(setting));
       case SettingKind::kSources:
         return sources(*catalog_.inside(setting));
+      case SettingKind::kNamedSources:
+        return named_sources(*catalog_.inside(setting));
       case SettingKind::kGroups:
         return list_of(item(*catalog_.inside(setting)));
       case SettingKind::kTexts:
@@ -171,6 +174,15 @@ class SchemaWriter {
     Json list = list_of(any_of(one));
     list["minItems"] = 1;
     return any_of({list, one[0], one[1]});
+  }
+
+  Json named_sources(const SettingTable& table) {
+    const Json list = sources(table);
+    const Json sets = {{"type", "object"},
+                       {"patternProperties", {{kSetNamePattern, list}}},
+                       {"additionalProperties", false},
+                       {"minProperties", 1}};
+    return any_of({list, sets});
   }
 
   static Json fixed(const Setting& setting) {

@@ -14,17 +14,33 @@ std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix
   return path;
 }
 
-std::vector<uint64_t> read_hashes(const std::filesystem::path& path) {
-  std::vector<uint64_t> hashes;
-  read_pieces(path, [&](std::string_view piece) {  // a whole number of hashes
+std::vector<HashedSource> read_hashes(const std::filesystem::path& path) {
+  std::vector<HashedSource> hashes;
+  read_pieces(path, [&](std::string_view piece) {  // a whole number of records
     const size_t begin = hashes.size();
-    hashes.resize(begin + piece.size() / sizeof(uint64_t));
+    hashes.resize(begin + piece.size() / sizeof(HashedSource));
     std::memcpy(hashes.data() + begin, piece.data(), piece.size());
   });
   return hashes;
 }
 
 }  // namespace
+
+std::vector<size_t> hash_order(const std::vector<HashedSource>& added) {
+  std::vector<size_t> order(added.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return added[a].hash < added[b].hash; });
+  return order;
+}
+
+std::vector<int32_t> sources_in_hash_order(const std::vector<HashedSource>& added) {
+  std::vector<int32_t> sources;
+  sources.reserve(added.size());
+  for (const size_t document : hash_order(added))
+    sources.push_back(static_cast<int32_t>(added[document].source));
+  return sources;
+}
 
 HashOrderedShardWriter::HashOrderedShardWriter(const std::filesystem::path& path,
                                                int64_t vocab_size)
@@ -59,30 +75,29 @@ HashOrderedProgress HashOrderedShardWriter::sync() {
   return {unordered_.sync(), hashes_.sync()};
 }
 
-void HashOrderedShardWriter::add_document(const EncodedDocument& document) {
+void HashOrderedShardWriter::add_document(const EncodedDocument& document, int32_t source) {
   unordered_.add_document(document.ids, document.bytes);
-  const uint64_t hash = text_hash(document.hash);
-  hashes_.write({reinterpret_cast<const char*>(&hash), sizeof hash});
+  const HashedSource record{text_hash(document.hash), source};
+  hashes_.write({reinterpret_cast<const char*>(&record), sizeof record});
 }
 
-void HashOrderedShardWriter::finish() {
+std::vector<int32_t> HashOrderedShardWriter::finish() {
   unordered_.finish();
   hashes_.finish();
-  const std::vector<uint64_t> hashes = read_hashes(hashes_path_);
-  std::vector<int64_t> order(hashes.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return hashes[static_cast<size_t>(a)] < hashes[static_cast<size_t>(b)];
-  });
+  const std::vector<HashedSource> added = read_hashes(hashes_path_);
   const TokenShard unordered(unordered_path_, false);
   TokenShardWriter ordered(path_, vocab_size_);
   std::vector<int32_t> ids;
-  for (const int64_t document : order) {
+  std::vector<int32_t> sources;
+  for (const size_t index : hash_order(added)) {
+    const auto document = static_cast<int64_t>(index);
     ids.resize(static_cast<size_t>(unordered.document_size(document)));
     unordered.read_tokens(unordered.document_begin(document), ids);
     ordered.add_document(ids, unordered.raw_bytes(document));
+    sources.push_back(static_cast<int32_t>(added[index].source));
   }
   ordered.finish();
+  return sources;
 }
 
 }  // namespace lmtrain

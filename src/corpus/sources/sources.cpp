@@ -51,7 +51,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
   std::vector<SourceClaims> claims(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
-    const std::string prefix = pointer.empty() ? "" : str(pointer, "/", i, ": ");
+    const std::string prefix = pointer.empty() ? "" : str(entry_pointer(pointer, sources, i), ": ");
     const std::string path = expand_variables(sources[i].path, prefix);
     std::vector<fs::path> found = find_files(path);
     // A file that is named is taken, whatever lies beside it.
@@ -74,6 +74,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     }
   }
   if (pointer == kTrainPointer) report_claims(sources, claims, pointer);
+  if (!sources.empty() && !sources.front().set.empty()) report_set_claims(sources, claims, pointer);
   std::vector<SourceFile> files;
   files.reserve(taken.size());
   for (const auto& [path, source] : taken)

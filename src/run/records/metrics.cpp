@@ -22,6 +22,29 @@ std::string dump_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// A figure of an evaluation: its key in metrics.jsonl, and its tag in TensorBoard.
+struct EvalFigure {
+  std::string key, tag;
+  double value = 0;
+};
+
+std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
+  std::vector<EvalFigure> figures;
+  const auto add = [&](const char* name, const std::string& part, double value) {
+    figures.push_back({str("eval_", name, part), str("eval/", name, part), value});
+  };
+  const auto add_all = [&](const std::string& part, const EvalResult& result) {
+    add("loss", part, result.loss());
+    add("perplexity", part, result.perplexity());
+    add("bits_per_byte", part, result.bits_per_byte());
+  };
+  add_all("", evaluation.all);
+  for (const EvalPart& set : evaluation.sets) add_all("/" + set.name, set.result);
+  for (const EvalPart& length : evaluation.lengths)
+    add("loss", "/" + length.name, length.result.loss());
+  return figures;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
@@ -94,17 +117,17 @@ void RunLog::update(const UpdateMetrics& metrics) {
   write_scalars(scalars, metrics.step);
 }
 
-void RunLog::evaluation(int64_t step, int64_t tokens, const EvalResult& result,
+void RunLog::evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation,
                         const std::vector<TaskResult>& tasks) {
-  Json line = {{"step", step},
-               {"tokens", tokens},
-               {"eval_loss", finite_or_null(result.loss())},
-               {"eval_perplexity", finite_or_null(result.perplexity())},
-               {"eval_bits_per_byte", finite_or_null(result.bits_per_byte())}};
-  std::vector<Scalar> scalars = {{"eval/loss", result.loss()},
-                                 {"eval/bits_per_byte", result.bits_per_byte()}};
-  const std::vector<std::pair<std::string, double>> figures = task_figures(tasks);
-  for (const auto& [key, value] : figures) {
+  const std::vector<EvalFigure> figures = figures_of(evaluation);
+  const std::vector<std::pair<std::string, double>> results = task_figures(tasks);
+  Json line = {{"step", step}, {"tokens", tokens}};
+  std::vector<Scalar> scalars;  // refer to the names above
+  for (const EvalFigure& figure : figures) {
+    line[figure.key] = finite_or_null(figure.value);
+    scalars.push_back({figure.tag, figure.value});
+  }
+  for (const auto& [key, value] : results) {
     line[key] = finite_or_null(value);
     scalars.push_back({key, value});
   }

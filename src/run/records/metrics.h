@@ -46,7 +46,7 @@ class RunLog {
 
   void update(const UpdateMetrics& metrics);
   // `tasks` are the results of eval.tasks.
-  void evaluation(int64_t step, int64_t tokens, const EvalResult& result,
+  void evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation,
                   const std::vector<TaskResult>& tasks = {});
   // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
   void sync();

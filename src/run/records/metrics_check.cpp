@@ -36,6 +36,14 @@ bool is_count(const nlohmann::json& line, const char* key) {
   return found != line.end() && found->is_number_integer() && found->get<int64_t>() >= 0;
 }
 
+// All figures of an evaluation, those of its sets and lengths too.
+bool has_whole_figures(const nlohmann::json& line) {
+  for (const auto& [key, value] : line.items()) {
+    if (key.starts_with("eval_") && !value.is_number() && !value.is_null()) return false;
+  }
+  return true;
+}
+
 // A line of metrics.cpp, or one that a later version adds, which has a step at least.
 Line read_line(std::string_view text) {
   nlohmann::json line;
@@ -47,7 +55,7 @@ Line read_line(std::string_view text) {
   if (!line.is_object() || !is_count(line, "step")) return {};
   const auto step = line["step"].get<int64_t>();
   if (line.contains("eval_loss")) {
-    const bool whole = is_count(line, "tokens") && is_number_or_null(line, "eval_loss");
+    const bool whole = is_count(line, "tokens") && has_whole_figures(line);
     return {whole ? LineKind::kEvaluation : LineKind::kNone, step};
   }
   if (!line.contains("grad_norm") && !line.contains("loss")) return {LineKind::kOther, step};

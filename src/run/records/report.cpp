@@ -14,6 +14,12 @@
 namespace lmtrain {
 namespace {
 
+std::string figures_of(const EvalResult& result) {
+  return str("loss ", printed("%.4f", result.loss()), "  perplexity ",
+             printed("%.2f", result.perplexity()), "  bits per byte ",
+             printed("%.4f", result.bits_per_byte()));
+}
+
 std::string twice(const TrainConfig& train) {
   if (train.steps) return str("train.steps=", 2 * *train.steps);
   if (train.epochs) return str("train.epochs=", 2 * *train.epochs);
@@ -73,6 +79,20 @@ std::vector<LinePart> step_line(const StepReport& report) {
           {str(format_count(report.tokens_per_second), " tokens/s"), 3},
           {str(format_duration(report.elapsed), " elapsed"), 6},
           {str(format_duration(report.left), " left"), 0}};
+}
+
+std::string evaluation_note(int64_t step, const Evaluation& evaluation) {
+  std::string note = str("step ", step, "  held-out ", figures_of(evaluation.all));
+  const std::vector<EvalPart>& sets = evaluation.sets;
+  const size_t shown = std::min(sets.size(), kMostSetsShown);
+  size_t width = 0;
+  for (size_t i = 0; i < shown; ++i) width = std::max(width, sets[i].name.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const std::string gap(width - sets[i].name.size(), ' ');
+    note += str("\n  ", sets[i].name, gap, "  ", figures_of(sets[i].result));
+  }
+  if (shown < sets.size()) note += str("\n  and ", sets.size() - shown, " more, in metrics.jsonl");
+  return note;
 }
 
 std::string end_summary(const EndReport& report) {

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "corpus/prepare.h"
 #include "tasks/task_result.h"
+#include "train/evaluate.h"
 
 namespace lmtrain {
 
@@ -37,6 +38,11 @@ struct StepReport {
 // 31.8K tokens/s  43s elapsed  14m05s left". On a narrow terminal parts are left out in this order:
 // elapsed, length, lr, tokens/s, share, loss.
 std::vector<LinePart> step_line(const StepReport& report);
+
+// Returns the figures of an evaluation after `step`: a line for all held-out text, and a line for
+// each of the first kMostSetsShown sets.
+std::string evaluation_note(int64_t step, const Evaluation& evaluation);
+inline constexpr size_t kMostSetsShown = 12;
 
 struct Evaluated {
   int64_t step = 0;

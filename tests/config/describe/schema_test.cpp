@@ -53,8 +53,17 @@ bool matches(const Json& schema, const Json& value) {
     return false;
   }
   if (value.is_array() && schema.contains("items")) {
+    if (value.size() < schema.value("minItems", size_t{0})) return false;
     for (const Json& item : value) {
       if (!matches(schema["items"], item)) return false;
+    }
+  }
+  if (value.is_object() && schema.contains("patternProperties")) {
+    const auto inner = schema["patternProperties"].begin();
+    const std::regex pattern(inner.key());
+    if (value.size() < schema["minProperties"].get<size_t>()) return false;
+    for (const auto& [key, item] : value.items()) {
+      if (!std::regex_search(key, pattern) || !matches(inner.value(), item)) return false;
     }
   }
   if (value.is_object() && schema.contains("properties")) {
@@ -105,6 +114,25 @@ TEST(Schema, AgreesWithTheParser) {
     EXPECT_EQ(problems_of(config_text(members)).empty(), good) << members;
   }
   EXPECT_FALSE(matches("{}")) << "data.train is required";
+  const std::pair<bool, const char*> kEvaluationText[] = {
+      {true, R"("a")"},
+      {true, R"(["a", {"path": "b"}])"},
+      {true, R"({"path": "b", "weight": 2.0})"},
+      {true, R"({"python-3": "a", "prose.x_1": ["b", {"path": "c"}]})"},
+      {true, R"({"length_of_it": "a"})"},
+      {false, R"({})"},
+      {false, R"({"a/b": "c"})"},
+      {false, R"({"length_64": "c"})"},
+      {false, R"({"path": ["c"]})"},
+      {false, R"({"path": "c", "python": "d"})"},
+      {false, R"({"a": []})"},
+      {false, R"({"a": {"b": "c"}})"},
+  };
+  for (const auto& [good, eval] : kEvaluationText) {
+    const std::string text = std::string(R"({"data": {"train": ["x"], "eval": )") + eval + "}}";
+    EXPECT_EQ(matches(text), good) << eval;
+    EXPECT_EQ(problems_of(text).empty(), good) << eval;
+  }
 }
 
 TEST(Schema, DescribesEverySetting) {

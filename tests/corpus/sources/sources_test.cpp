@@ -26,6 +26,38 @@ TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   EXPECT_GT(files[3].mtime_ns, 0);
 }
 
+TEST(ListSourceFiles, AFileOfTwoNamedSetsBelongsToTheFirst) {
+  const Folder folder;
+  for (const char* name : {"a.txt", "b.txt", "c.md"}) folder.write(name, name);
+  const std::vector<DataSourceConfig> sources = {{folder.str("c.md"), 1.0, "md"},
+                                                 {folder.str("b.txt"), 1.0, "txt"},
+                                                 {folder.str("*.txt"), 1.0, "txt"},
+                                                 {folder.str(), 1.0, "all"}};
+  ::testing::internal::CaptureStderr();
+  const auto files = list_source_files({sources.begin(), sources.begin() + 3}, "/data/eval");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "one set may name a file twice";
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files[0].source, 2);
+  EXPECT_EQ(files[1].source, 1);
+  EXPECT_EQ(files[2].source, 0);
+  expect_contains(error_of(ErrorKind::kConfig, [&] { list_source_files(sources, "/data/eval"); }),
+                  "/data/eval/all has no file of its own: all its files belong to sets before it");
+  folder.write("d.py", "d");
+  ::testing::internal::CaptureStderr();
+  list_source_files(sources, "/data/eval");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  expect_contains(said, "warning: 1 of the 4 files of /data/eval/all/0 (\"" + folder.str() +
+                            "\") belong to the set md, which names them first");
+  expect_contains(error_of(ErrorKind::kUsage,
+                           [&] {
+                             list_source_files({{folder.str("a.txt"), 1.0, "x"},
+                                                {folder.str("b.txt"), 1.0, "y"},
+                                                {folder.str("none"), 1.0, "y"}},
+                                               "/data/eval");
+                           }),
+                  "/data/eval/y/1: ");
+}
+
 // All its files are another's: its weight would count for nothing.
 TEST(ListSourceFiles, AnEntryOfDataTrainWithoutAFileOfItsOwnIsRefused) {
   const Folder folder;

@@ -128,6 +128,43 @@ TEST(Evaluate, OfARunWithHeldOutTextAndPrecisionAuto) {
                  {"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 450}}}}}}));
 }
 
+// The figures of sets are those of the run's last evaluation, and of eval on each set's files.
+void expect_eval_of_sets(const Reference& of, const std::vector<std::string>& names) {
+  const Json last = of.run.metrics().back();
+  const Json result = evaluate({of.run.path()});
+  ASSERT_EQ(result.at("sets").size(), names.size());
+  int64_t tokens = 0;
+  for (const std::string& name : names) {
+    const Json& set = result.at("sets").at(name);
+    EXPECT_NEAR(set.at("loss"), last.at("eval_loss/" + name).get<double>(), 1e-5) << name;
+    EXPECT_NEAR(set.at("perplexity"), last.at("eval_perplexity/" + name).get<double>(), 1e-2);
+    EXPECT_NEAR(set.at("bits_per_byte"), last.at("eval_bits_per_byte/" + name).get<double>(), 1e-5);
+    tokens += set.at("tokens").get<int64_t>();
+  }
+  EXPECT_EQ(result.at("tokens"), tokens);
+  const ProcessResult text = lmtrain({"eval", of.run.path()});
+  for (const std::string& name : names)
+    EXPECT_NE(text.out.find("set            " + name + "  loss "), std::string::npos) << text;
+}
+
+TEST(Evaluate, OfARunWithNamedSets) {
+  const Json sets = {{"lines", "data/sample.jsonl"}, {"files", {"data/sample"}}};
+  const Reference& of = reference({{"data", {{"eval", sets}}}});
+  expect_eval_of_sets(of, {"lines", "files"});
+  const Json result = evaluate({of.run.path()});
+  const Json alone = evaluate({of.run.newest_checkpoint().string(), "--data", "data/sample.jsonl"});
+  EXPECT_FALSE(alone.contains("sets"));
+  EXPECT_EQ(result.at("sets").at("lines").at("tokens"), alone.at("tokens"));
+  EXPECT_NEAR(result.at("sets").at("lines").at("loss"), alone.at("loss").get<double>(), 1e-5);
+}
+
+TEST(Evaluate, OfARunOnSeveralSources) {
+  const Json data = {{"train", {"data/sample/*.py", "data/sample.jsonl"}},
+                     {"eval", nullptr},
+                     {"eval_fraction", 0.3}};
+  expect_eval_of_sets(reference({{"data", data}}), {"sample", "sample.jsonl"});
+}
+
 // Optimizer and state are not needed to evaluate.
 TEST(Evaluate, NeedsNoTrainingState) {
   const RunDir run = reference().run.copy(reference().fresh("no state"));

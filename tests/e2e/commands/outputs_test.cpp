@@ -20,7 +20,8 @@ TEST(Outputs, Metrics) {
   for (const Json& line : reference().run.metrics()) {
     if (line.contains("eval_loss")) {
       EXPECT_EQ(field_names(line),
-                (Names{"step", "tokens", "eval_loss", "eval_perplexity", "eval_bits_per_byte"}));
+                (Names{"step", "tokens", "eval_loss", "eval_perplexity", "eval_bits_per_byte",
+                       "eval_loss/length_16", "eval_loss/length_64"}));
       EXPECT_EQ(line.at("step"), step);
       EXPECT_EQ(line.at("tokens"), tokens);
       EXPECT_TRUE(evaluated.insert(step).second) << "evaluated twice at " << step;

@@ -30,9 +30,11 @@ std::vector<Case> cases() {
   const Json pack = {{"sequence", {{"batching", "pack"}, {"schedule", {{"type", "linear"}}}}},
                      {"optimizer", {{"type", "muon"}}},
                      {"clip", {{"max", 0.2}}}};
+  const Json sets = {{"lines", "data/sample.jsonl"}, {"files", "data/sample"}};
   const Json concat = {{"sequence", {{"batching", "concat"}, {"schedule", {{"type", "constant"}}}}},
                        {"precision", "auto"},
                        {"optimizer", {{"type", "soap"}}},
+                       {"data", {{"eval", sets}}},
                        {"train", {{"steps", nullptr}, {"epochs", 0.3}}}};
   // Spikes are found, and the run goes back.
   const Json guard = {{"sequence", {{"batching", "pad"}, {"schedule", {{"type", "natural"}}}}},

@@ -96,6 +96,20 @@ TEST_F(MetricsCheck, TakesOutWhatIsNoLine) {
   }
 }
 
+TEST_F(MetricsCheck, EvaluationsMayHaveSetsWhoseFiguresAreNumbers) {
+  const auto with = [](const std::string& set) {
+    std::string line = evaluation(5);
+    return line.insert(line.size() - 2, R"(,"eval_loss/prose":)" + set);
+  };
+  const std::string before = lines(1, 4) + update(5);
+  for (const char* whole : {"2.5", "null"}) {
+    EXPECT_FALSE(mend(before + with(whole) + lines(6, 8), state_at(8, 5)).any()) << whole;
+    EXPECT_EQ(kept(), before + with(whole) + lines(6, 8));
+  }
+  EXPECT_EQ(mend(before + with(R"("2.5")") + lines(6, 8), state_at(8, 5)).dropped_lines, 1);
+  EXPECT_EQ(kept(), before + lines(6, 8));
+}
+
 TEST_F(MetricsCheck, AWrongStepCostsItsLineAlone) {
   for (const char* wrong : {"\"step\":2,", "\"step\":7,", "\"step\":9,", "\"step\":400,"}) {
     std::string text = lines(1, 12);

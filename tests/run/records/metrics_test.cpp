@@ -96,7 +96,7 @@ TEST_F(Metrics, NumbersThatAreNotFiniteAreNull) {
   lost.loss = NAN;
   lost.grad_norm = lost.tokens_per_second = HUGE_VAL;
   log.update(lost);
-  log.evaluation(5, 640, {.nats = NAN, .tokens = 10, .bytes = 20, .documents = 1});
+  log.evaluation(5, 640, {.all = {.nats = NAN, .tokens = 10, .bytes = 20, .documents = 1}});
   const std::vector<Json> written = lines(run_.metrics());
   ASSERT_EQ(written.size(), 2U);
   for (const char* key : {"loss", "grad_norm", "tokens_per_second", "mfu"})
@@ -108,7 +108,7 @@ TEST_F(Metrics, NumbersThatAreNotFiniteAreNull) {
 TEST_F(Metrics, AnEvaluationIsALineOfItsOwn) {
   RunLog log(run_, state_, /*tensorboard=*/false);
   const EvalResult result{.nats = 20, .tokens = 10, .bytes = 40, .documents = 1};
-  log.evaluation(5, 640, result);
+  log.evaluation(5, 640, {.all = result});
   const Json line = lines(run_.metrics()).at(0);
   EXPECT_EQ(keys(line), (std::vector<std::string>{"step", "tokens", "eval_loss", "eval_perplexity",
                                                   "eval_bits_per_byte"}));
@@ -117,6 +117,40 @@ TEST_F(Metrics, AnEvaluationIsALineOfItsOwn) {
   EXPECT_EQ(line.at("eval_loss"), 2);
   EXPECT_DOUBLE_EQ(line.at("eval_perplexity").get<double>(), std::exp(2.0));
   EXPECT_DOUBLE_EQ(line.at("eval_bits_per_byte").get<double>(), 0.5 / std::log(2.0));
+}
+
+TEST_F(Metrics, SetsHaveAllFiguresAndLengthsTheirLoss) {
+  RunLog log(run_, state_, /*tensorboard=*/true);
+  const auto of = [](double nats) {
+    return EvalResult{.nats = nats, .tokens = 10, .bytes = 40, .documents = 1};
+  };
+  log.evaluation(5, 640,
+                 {.all = of(20),
+                  .sets = {{"python", of(10)}, {"prose", of(NAN)}},
+                  .lengths = {{"length_64", of(5)}, {"length_128", of(15)}}});
+  const Json line = lines(run_.metrics()).at(0);
+  const std::vector<std::string> figures = {
+      "eval_loss",           "eval_perplexity",        "eval_bits_per_byte",
+      "eval_loss/python",    "eval_perplexity/python", "eval_bits_per_byte/python",
+      "eval_loss/prose",     "eval_perplexity/prose",  "eval_bits_per_byte/prose",
+      "eval_loss/length_64", "eval_loss/length_128"};
+  std::vector<std::string> expected = {"step", "tokens"};
+  expected.insert(expected.end(), figures.begin(), figures.end());
+  EXPECT_EQ(keys(line), expected);
+  EXPECT_EQ(line.at("eval_loss"), 2);
+  EXPECT_EQ(line.at("eval_loss/python"), 1);
+  EXPECT_DOUBLE_EQ(line.at("eval_perplexity/python").get<double>(), std::exp(1.0));
+  EXPECT_DOUBLE_EQ(line.at("eval_bits_per_byte/python").get<double>(), 0.25 / std::log(2.0));
+  EXPECT_TRUE(line.at("eval_loss/prose").is_null());
+  EXPECT_EQ(line.at("eval_loss/length_64"), 0.5);
+  EXPECT_EQ(line.at("eval_loss/length_128"), 1.5);
+  std::string events;
+  for (const auto& entry : fs::directory_iterator(run_.tensorboard()))
+    events += read_file(entry.path());
+  for (const std::string& figure : figures) {
+    const std::string tag = "eval/" + figure.substr(std::string("eval_").size());
+    EXPECT_NE(events.find(tag), std::string::npos) << tag;
+  }
 }
 
 TEST_F(Metrics, AnEventSaysWhenWhatAndWhere) {

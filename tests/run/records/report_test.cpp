@@ -57,6 +57,24 @@ TEST(Report, EndOfARun) {
   EXPECT_NE(end_summary(report).find("held-out 3.2500 at step 2400 (best"), std::string::npos);
 }
 
+TEST(Report, AnEvaluationHasALineForEachSet) {
+  const auto of = [](double nats) {
+    return EvalResult{.nats = nats, .tokens = 100, .bytes = 300, .documents = 2};
+  };
+  Evaluation evaluation{.all = of(300)};
+  evaluation.lengths = {{"length_64", of(10)}};
+  const std::string whole = "step 20  held-out loss 3.0000  perplexity 20.09  bits per byte 1.4427";
+  EXPECT_EQ(evaluation_note(20, evaluation), whole);
+  evaluation.sets = {{"python", of(200)}, {"all", of(400)}};
+  EXPECT_EQ(evaluation_note(20, evaluation),
+            whole + "\n  python  loss 2.0000  perplexity 7.39  bits per byte 0.9618" +
+                "\n  all     loss 4.0000  perplexity 54.60  bits per byte 1.9236");
+  evaluation.sets.assign(14, {"x", of(200)});
+  const std::string note = evaluation_note(20, evaluation);
+  EXPECT_EQ(std::count(note.begin(), note.end(), '\n'), 13);
+  EXPECT_TRUE(note.ends_with("\n  and 2 more, in metrics.jsonl")) << note;
+}
+
 TEST(Report, NextCommandsAreWhatAShellTakes) {
   Config config;
   config.lr_schedule.type = LrScheduleType::kConstant;
