@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Passes a run of lmtrain on to MLflow, while it trains or afterwards.
 
-    scripts/follow_mlflow.py RUN_DIR                          until the run is done or has diverged, to MLFLOW_TRACKING_URI
-    scripts/follow_mlflow.py RUN_DIR --once                   what is there, such as all of a finished run
-    scripts/follow_mlflow.py RUN_DIR --store file:mlruns      a folder instead of a server; or sqlite:///mlflow.db
+    scripts/follow_mlflow.py RUN_DIR                               until the run is done or has diverged, to MLFLOW_TRACKING_URI
+    scripts/follow_mlflow.py RUN_DIR --once                        what is there, such as all of a finished run
+    scripts/follow_mlflow.py RUN_DIR --store sqlite:///mlflow.db   a file instead of a server
+    scripts/follow_mlflow.py RUN_DIR --store file:mlruns           a folder; MLflow 3.17 wants MLFLOW_ALLOW_FILE_STORE=true for it
 
-Needs the package mlflow or mlflow-skinny in an environment of your own. Names of curves are those of TensorBoard; parameters are the
-settings of the run's config.json, and config.json and events.jsonl are artifacts. Steps that were trained again with another loss,
-after a rollback or a resume with other settings, have both values in MLflow, the newer one with the later time. A script that is
-started again goes on in the same run of MLflow, and sends nothing twice.
+Needs the package mlflow in an environment of your own; mlflow-skinny does for servers and folders. Names of curves are those of
+TensorBoard; parameters are the settings of the run's config.json, and config.json and events.jsonl are artifacts. Steps that were
+trained again with another loss, after a rollback or a resume with other settings, have both values in MLflow, the newer one with the
+later time. A script that is started again goes on in the same run of MLflow, and sends nothing twice.
 """
 
 import collections
@@ -79,7 +80,7 @@ def open_run(mlflow, client, options, follower):
         client.update_run(known[0].info.run_id, status="RUNNING")
         return known[0].info.run_id
     config = follower.config()
-    run_id = client.create_run(experiment_id, run_name=options.name or config["name"], tags={RUN_TAG: follower.identity()}).info.run_id
+    run_id = client.create_run(experiment_id, run_name=options.name or follower.name(), tags={RUN_TAG: follower.identity()}).info.run_id
     params = [mlflow.entities.Param(key, str(value)[:LONGEST_VALUE]) for key, value in flat(config).items()]
     for i in range(0, len(params), AT_ONCE["params"]):
         client.log_batch(run_id, params=params[i : i + AT_ONCE["params"]])
@@ -93,18 +94,23 @@ def main():
     try:
         import mlflow
         import mlflow.entities
+        import mlflow.exceptions
     except ImportError:
         missing("mlflow", "scripts/follow_mlflow.py")
     follower = run_there(options)
-    client = mlflow.MlflowClient(tracking_uri=options.store)
-    sender = Sender(mlflow, client, open_run(mlflow, client, options, follower), follower)
-    state = None
     try:
-        state = follow(follower, sender.send, options.once, options.seconds)
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        sender.finish(options.run_dir, state or follower.status().get("state"))
+        client = mlflow.MlflowClient(tracking_uri=options.store)
+        sender = Sender(mlflow, client, open_run(mlflow, client, options, follower), follower)
+        state = None
+        try:
+            state = follow(follower, sender.send, options.once, options.seconds)
+        except KeyboardInterrupt:
+            return 130
+        finally:
+            sender.finish(options.run_dir, state or follower.status().get("state"))
+    except mlflow.exceptions.MlflowException as error:
+        print(f"MLflow refuses: {error}", file=sys.stderr)
+        return 5
     return 0
 
 

@@ -87,8 +87,13 @@ class Follower:
         """Which run this is, also after the folder was moved."""
         return (self.config().get("identity") or {}).get("run") or os.path.abspath(self.folder)
 
+    def name(self):
+        """Name of the folder; of a sweep's run (POINT/seed_N) with the point."""
+        path, last = os.path.split(os.path.abspath(self.folder))
+        return f"{os.path.basename(path)}/{last}" if last == "run" or last.startswith("seed_") else last
+
     def records(self):
-        """Those that are new since the last call, updates and evaluations in the order of the file, then events."""
+        """Records that are new since the last call, updates and evaluations in the order of the file, then events."""
         for line in self.metrics.objects():
             record = self.metric(line)
             if record:
@@ -176,7 +181,7 @@ def parser(description):
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("run_dir", metavar="RUN_DIR", help="a run folder; one that is not there yet is waited for")
     result.add_argument("--once", action="store_true", help="pass on what is there, and end")
-    result.add_argument("--name", help="of the run in the tracker (default: its config's name)")
+    result.add_argument("--name", help="of the run in the tracker (default: that of its folder)")
     result.add_argument("--project", default="lmtrain", help="project or experiment (default lmtrain)")
     result.add_argument("--seconds", type=float, default=5.0, help="between two looks at the folder (default 5)")
     return result

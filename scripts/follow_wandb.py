@@ -54,9 +54,8 @@ def main():
     except ImportError:
         missing("wandb", "scripts/follow_wandb.py")
     follower = run_there(options)
-    config = follower.config()
-    run = wandb.init(project=options.project, name=options.name or config["name"], id=follower.identity(), resume="allow",
-                     mode=options.mode, dir=options.dir, config=flat(config))
+    run = wandb.init(project=options.project, name=options.name or follower.name(), id=follower.identity(), resume="allow",
+                     mode=options.mode, dir=options.dir, config=flat(follower.config()))
     sender = Sender(wandb, run)
     state = None
     try:

@@ -12,7 +12,7 @@ import sys
 import time
 
 from sweep.devices import num_processors, read_devices, slots, visible_gpus
-from sweep.halving import Halving, one_length
+from sweep.halving import Halving, by_seed, one_length
 from sweep.messages import DIVERGED, SweepError, counted, say, warn
 from sweep.points import config_overrides, edge_warning, make_points, settings_of
 from sweep.pool import Pool, Task
@@ -89,7 +89,6 @@ class Sweep:
         self.program = os.environ["LMTRAIN"]
         self.points, self.ranges = make_points(options.points, options.vary, options.draw, options.draws or 10, options.draw_seed)
         self.by_name = {point.name: point for point in self.points}
-        # Seeds outermost: every point has one run before any has two.
         self.runs = [(point, seed, run_of(options.out, point, seed)) for seed in options.seeds for point in self.points]
         self.failed = []  # exit codes of runs that neither finished nor diverged
         self.halving = None
@@ -129,7 +128,7 @@ class Sweep:
         return Pool(slots(options.parallel, options.devices, wanted, gpus, processors), deadline)
 
     def tasks(self):
-        """Those of all runs, finished or not, by point."""
+        """{point name: [Task of each seed]}, of finished runs too."""
         tasks = {point.name: [] for point in self.points}
         for i, (point, seed, run) in enumerate(self.runs):
             settings = self.settings(point, seed) + (self.halving.trunk_settings if self.halving else ())
@@ -155,11 +154,8 @@ class Sweep:
             pool = self.make_pool([config["device"] for config in configs])
             tasks = self.tasks()
             if self.halving:
-                left = self.halving.run(tasks, lambda these: self.work_through_rung(pool, these))
-            else:
-                order = {run.folder: i for i, (_, _, run) in enumerate(self.runs)}
-                left = sorted((task for ours in tasks.values() for task in ours), key=lambda task: order[task.run.folder])
-            pool.run([task for task in left if not task.run.finished()], self.ended)
+                tasks = self.halving.run(tasks, lambda these: self.work_through_rung(pool, these))
+            pool.run([task for task in by_seed(tasks) if not task.run.finished()], self.ended)
 
     def work_through_rung(self, pool, tasks):
         pool.run(tasks, self.ended)

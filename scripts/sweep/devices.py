@@ -21,7 +21,7 @@ class Slot:
 
 
 def num_processors():
-    """Those that this process may use: OMP_NUM_THREADS, else the affinity mask within the CPU quota of the control groups."""
+    """Processors that this process may use: OMP_NUM_THREADS, else the affinity mask within the CPU quota of the control groups."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) > 0:
         return int(threads)

@@ -121,6 +121,11 @@ def one_length(configs):
     return configs[0]
 
 
+def by_seed(tasks):
+    """The tasks of {point name: [Task of each seed]}, seeds outermost: every point has one run before any has two."""
+    return [task for of_one_seed in zip(*tasks.values()) for task in of_one_seed]
+
+
 class Halving:
     """The rungs of a sweep, worked through with a pool."""
 
@@ -171,21 +176,20 @@ class Halving:
         return f"rung {rung.number} of {len(self.rungs)} ({rung.at} {self.length.unit})"
 
     def run(self, tasks, work):
-        """Works through the rungs; returns the tasks of the points that are left, to be trained to the end.
+        """Works through the rungs; returns those of the tasks, {point name: [Task of each seed]}, that are left to be trained to the end.
 
-        tasks: {point name: [Task of each seed]}. work(tasks): trains them; throws SweepError where one fails.
+        work(tasks): trains them; throws SweepError where one fails.
         """
         for rung in self.rungs:
-            flat = [task for ours in tasks.values() for task in ours]
-            work([trunk for task in flat if (trunk := self.trunk_task(task, rung))])
-            work([branch for task in flat if (branch := self.branch_task(task, rung))])
+            work([trunk for task in by_seed(tasks) if (trunk := self.trunk_task(task, rung))])
+            work([branch for task in by_seed(tasks) if (branch := self.branch_task(task, rung))])
             losses = {name: [self.branch(task.run, rung).loss() for task in ours] for name, ours in tasks.items()}
             if all(None in one for one in losses.values()):
                 raise SweepError(f"at {self.place(rung)} no point has a loss: all diverged, or there is no held-out text", DIVERGED)
             left = chosen(losses, survivors(len(tasks), 1))
             say(f"{self.place(rung)}: {', '.join(left)} of {len(tasks)} points go on")
             tasks = {name: tasks[name] for name in left}
-        return [task for ours in tasks.values() for task in ours]
+        return tasks
 
     def table(self, runs):
         """Text: the mean loss of each point's branches at each rung; - where it did not come so far."""

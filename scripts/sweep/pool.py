@@ -35,7 +35,7 @@ class Task:
 class Working:
     task: Task
     process: subprocess.Popen
-    had_enough: bool = False
+    told: bool = False  # to stop
 
 
 class Pool:
@@ -59,7 +59,7 @@ class Pool:
         try:
             while waiting or self.working:
                 if self.signals or self.time_is_over():
-                    self.cut_short = True
+                    self.cut_short = self.cut_short or bool(waiting)
                     waiting.clear()
                     self.stop_all()
                 for place in range(len(self.slots)):
@@ -79,19 +79,13 @@ class Pool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def stop_all(self):
-        """Passes each signal on once; at the deadline SIGTERM."""
-        if not self.signals:
-            self.signal_all(signal.SIGTERM, lambda one: not one.had_enough)
+        """Passes each signal on once, the first one not to processes that were told to stop before; at the deadline SIGTERM."""
+        for number in self.signals[self.passed_on :] if self.signals else [signal.SIGTERM]:
             for one in self.working.values():
-                one.had_enough = True
-        while self.passed_on < len(self.signals):
-            self.signal_all(self.signals[self.passed_on], lambda one: True)
-            self.passed_on += 1
-
-    def signal_all(self, number, chosen):
-        for one in self.working.values():
-            if chosen(one):
-                kill_group(one.process, number)
+                if self.passed_on > 0 or not one.told:
+                    kill_group(one.process, number)
+                one.told = True
+        self.passed_on = len(self.signals)
 
     def start_one(self, place, waiting):
         """Starts the first task whose run no process of an earlier sweep still works on."""
@@ -116,12 +110,13 @@ class Pool:
         for place, one in list(self.working.items()):
             code = one.process.poll()
             if code is None:
-                if not one.had_enough and one.task.enough():
-                    one.had_enough = True
+                if not one.told and one.task.enough():
+                    one.told = True
                     kill_group(one.process, signal.SIGTERM)
                 continue
             del self.working[place]
-            ended(one.task, 128 - code if code < 0 else code, one.had_enough or bool(self.signals))
+            self.cut_short = self.cut_short or (code != 0 and self.time_is_over())
+            ended(one.task, 128 - code if code < 0 else code, one.told)
 
 
 def kill_group(process, number):

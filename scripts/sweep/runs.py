@@ -25,7 +25,7 @@ class Run:
         return read_object(os.path.join(self.folder, "status.json"))
 
     def state(self):
-        """That of status.json; "killed" where it says running and nobody trains; "refused" where no run began."""
+        """The state in status.json; "killed" where it says running and nobody trains; "refused" where no run began."""
         state = self.status().get("state", "refused")
         return "killed" if state == "running" and not self.locked() else state
 

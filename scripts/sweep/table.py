@@ -61,10 +61,10 @@ def shown(number, form):
 
 
 def cells_of(row, base, target):
-    other = " ".join(sorted(state for state in row["states"].values() if state != "done"))
+    others = collections.Counter(state for state in row["states"].values() if state != "done")
     cells = [
         row["point"],
-        f"{row['done']} of {row['runs']}" + (f" {other}" if other else ""),
+        ", ".join([f"{row['done']} of {row['runs']}"] + [f"{number} {state}" for state, number in sorted(others.items())]),
         shown(row["eval_loss"], "{:.4f}"),
         shown(row["standard_error"], "{:.4f}"),
     ]

@@ -194,7 +194,7 @@ class Table(Case):
         text = table.table_text(rows, "a", None).splitlines()
         self.assertRegex(text[1], r"^b +2 of 2 +4\.3500 +0\.4500 +-0\.1500 +0\.0500 +1K +5\.0 +500\.0 +-$")
         self.assertRegex(text[2], r"^a +2 of 2 +4\.5000 +0\.5000 +base +1K")
-        self.assertRegex(text[3], r"^c +0 of 2 diverged killed +- ")
+        self.assertRegex(text[3], r"^c +0 of 2, 1 diverged, 1 killed +- ")
 
     def test_the_target_counts_the_runs_that_reach_it(self):
         runs = [self.run_folder("a", 1, 4.0, curve=[(0, 6.0), (1000, 4.0)]), self.run_folder("a", 2, 5.0, curve=[(0, 6.0), (1000, 5.0)])]
