@@ -40,7 +40,7 @@ class Sender:
         self.run.summary["state"] = state
         self.run.log({"events": self.wandb.Table(columns=EVENT_COLUMNS, data=self.events)})
         if self.kept:
-            print(f"{self.kept} lines were written again with other values, of which W&B keeps the first", file=sys.stderr)
+            print(f"lines that came again with other values, where W&B keeps the first ones: {self.kept}", file=sys.stderr)
         self.run.finish(exit_code=1 if state in ("diverged", "failed") else 0)
 
 

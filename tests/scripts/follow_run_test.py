@@ -167,7 +167,7 @@ class Wandb(Case):
         self.assertEqual([step for step, _ in sender.run.logged], [2, 3, None])
         self.assertEqual(sender.run.logged[-1][1], {"events": [["t", "skip", 1, "spike"]]})
         self.assertEqual(sender.run.summary, {"events/skip": 1, "state": "diverged"})
-        self.assertIn("1 lines were written again", err.getvalue())
+        self.assertIn("keeps the first ones: 1", err.getvalue())
         self.assertEqual(sender.run.code, 1)
 
 
