@@ -66,7 +66,7 @@ TEST_F(Metrics, TasksStandInTheLineOfTheirEvaluation) {
   task.accuracy_norm.value = 0.25;
   task.centred.value = -0.125;
   task.bits_per_byte.value = std::nan("");
-  log.evaluation(7, 900, EvalResult{.nats = 2, .tokens = 1, .bytes = 1}, {task});
+  log.evaluation(7, 900, {.all = {.nats = 2, .tokens = 1, .bytes = 1}}, {task});
   const Json line = lines(run_.metrics()).at(0);
   EXPECT_EQ(keys(line),
             (std::vector<std::string>{"step", "tokens", "eval_loss", "eval_perplexity",
@@ -192,7 +192,7 @@ TEST_F(Metrics, TensorboardIsWrittenWhereItIsAskedFor) {
   EXPECT_FALSE(fs::exists(run_.tensorboard()));
   RunLog with(run_, state_, /*tensorboard=*/true);
   with.update(UpdateMetrics());
-  with.evaluation(1, 64, {.nats = 20, .tokens = 10, .bytes = 40, .documents = 1});
+  with.evaluation(1, 64, {.all = {.nats = 20, .tokens = 10, .bytes = 40, .documents = 1}});
   std::string bytes;
   for (const auto& file : fs::directory_iterator(run_.tensorboard())) bytes += read_file(file);
   for (const char* tag : {"train/loss", "train/lr", "eval/loss", "eval/bits_per_byte"})
