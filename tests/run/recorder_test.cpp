@@ -172,7 +172,7 @@ TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
   keeps_best.begin(state);
   for (const double loss : {3.5, 3.0, 2.5, 4.0}) {
     ++state.step;
-    keeps_best.evaluated(state, EvalResult{.nats = loss, .tokens = 1, .bytes = 1});
+    keeps_best.evaluated(state, Evaluation{.all = {.nats = loss, .tokens = 1, .bytes = 1}});
   }
   const auto summary = [&] { return said([&] { keeps_best.summarize(state, 4, Stop::kNone); }); };
   EXPECT_FALSE(contains(summary(), "best  ")) << summary();
