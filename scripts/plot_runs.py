@@ -9,30 +9,18 @@ all of them have). Time is `elapsed` of metrics.jsonl: training alone, without e
 
 import argparse
 import html
-import json
 import math
-import os
 import sys
+
+from run_files import evaluations
 
 COLOURS = ["#3b6fb6", "#d1622b", "#3c8d53", "#9b4fa5", "#a8812a", "#4aa3a8", "#b6405c", "#6b6b6b"]
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 460, 320, 60, 40, 50, 40
 
 
-def evaluations(folder):
-    """[(tokens, seconds of training, held-out loss)] of one run, the untrained model left out."""
-    points, seconds = [], 0.0
-    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-        for line in file:
-            row = json.loads(line)
-            seconds = row.get("elapsed", seconds)
-            if row.get("eval_loss") is not None and row["tokens"] > 0:
-                points.append((row["tokens"], seconds, row["eval_loss"]))
-    return points
-
-
 def curve(folders, column):
     """[(x, mean, lowest, highest)] over the seeds of one thing; x is their mean too, for seeds stop at steps of their own."""
-    runs = [evaluations(folder) for folder in folders]
+    runs = [[point for point in evaluations(folder) if point[0] > 0] for folder in folders]  # without the untrained model
     length = min(len(run) for run in runs)
     result = []
     for i in range(length):

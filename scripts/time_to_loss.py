@@ -26,6 +26,8 @@ import subprocess
 import sys
 import time
 
+from run_files import crossing, evaluations
+
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LENGTH = 1024
 SHARD_HEADER = 64
@@ -149,27 +151,6 @@ def peer(arguments, work, config, data, lr):
     return read_json(result)
 
 
-def our_curve(folder):
-    """[(tokens, seconds, held-out loss)]"""
-    points, seconds = [], 0.0
-    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-        for row in map(json.loads, file):
-            seconds = row.get("elapsed", seconds)
-            if "eval_loss" in row:
-                points.append((row["tokens"], seconds, row["eval_loss"]))
-    return points
-
-
-def crossing(curve, loss):
-    """(tokens, seconds) at which the curve first reaches the loss, between two evaluations by straight lines; or None."""
-    for before, after in zip(curve, curve[1:]):
-        if after[2] <= loss:
-            part = (before[2] - loss) / (before[2] - after[2]) if before[2] > after[2] else 1.0
-            part = min(max(part, 0.0), 1.0)
-            return tuple(before[i] + part * (after[i] - before[i]) for i in (0, 1))
-    return None
-
-
 def main():
     if len(sys.argv) == 4 and sys.argv[1] == "--peer":
         return train_peer(sys.argv[2], sys.argv[3])
@@ -210,7 +191,7 @@ def main():
     }
     peers = [peer(arguments, work, config, data, float(lr)) for lr in arguments.lrs.split(",")]
     best = min(peers, key=lambda entry: entry["loss"])
-    curve = our_curve(folder)
+    curve = evaluations(folder)
     reached = crossing(curve, best["loss"])
     result = {
         "date": time.strftime("%Y-%m-%d"), "processor": platform.processor() or platform.machine(), "threads": arguments.threads,
