@@ -212,9 +212,3 @@ def edge_warning(tried, point):
 def config_overrides(settings):
     """KEY=VALUE of each as options of lmtrain."""
     return [word for setting in settings for word in ("--set", setting)]
-
-
-def settings_text(settings):
-    return " ".join(shlex.quote(setting) for setting in settings)
-
-

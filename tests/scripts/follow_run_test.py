@@ -134,7 +134,8 @@ class Following(Case):
 
     def test_a_missing_package_is_said_with_the_cure(self):
         for name, package in (("follow_wandb", "wandb"), ("follow_mlflow", "mlflow")):
-            blocked = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['x', '.']; sys.path.insert(0, {SCRIPTS!r}); import {name}; {name}.main()"
+            blocked = (f"import sys; sys.modules[{package!r}] = None; sys.argv = ['x', '.']; sys.path.insert(0, {SCRIPTS!r}); "
+                       f"import {name}; {name}.main()")
             done = subprocess.run([sys.executable, "-B", "-c", blocked], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"needs the Python package {package}", done.stderr)

@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
@@ -230,6 +231,17 @@ class Devices(Case):
             devices.slots(2, None, ["auto", "cpu"], ["0"], 8)
         with self.refused("'gpu' is no device"):
             devices.read_devices("cuda:0,gpu")
+
+    def test_gpus_are_those_that_are_visible_else_those_that_nvidia_smi_lists(self):
+        path = self.write("bin/nvidia-smi", "#!/bin/sh\nprintf 'GPU 0: a (UUID: x)\\n  MIG 1g\\nGPU 1: a (UUID: y)\\n'\n")
+        os.chmod(path, 0o755)
+        with mock.patch.dict(os.environ, {"PATH": os.path.dirname(path) + os.pathsep + os.environ["PATH"]}):
+            os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+            self.assertEqual(devices.visible_gpus(), ["0", "1"])
+            os.environ["CUDA_VISIBLE_DEVICES"] = "3,GPU-x"
+            self.assertEqual(devices.visible_gpus(), ["3", "GPU-x"])
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+            self.assertEqual(devices.visible_gpus(), [])
 
     def test_the_quota_of_every_group_around_counts(self):
         self.write("mount/a/b/cpu.max", "max 100000\n")
