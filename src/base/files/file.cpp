@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/files/examine.h"
 #include "base/files/lost_pages.h"
 #include "base/files/open_file.h"
 #include "base/files/retry.h"
@@ -22,12 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 void write_all(int fd, const fs::path& path, const char* data, size_t size) {
   constexpr size_t kLargestWrite = size_t{1} << 30;
+  Retry retry;
   while (size > 0) {
     const ssize_t written = ::write(fd, data, std::min(size, kLargestWrite));
     if (written < 0) {
-      if (errno == EINTR) continue;
+      if (retry.interrupted(errno)) continue;
       fail_on_file(str("write ", format_bytes(size), " to"), path, errno);
     }
     data += written;
@@ -36,15 +43,40 @@ void write_all(int fd, const fs::path& path, const char* data, size_t size) {
 }
 
 void overwrite_all(int fd, const fs::path& path, uint64_t offset, std::string_view bytes) {
+  Retry retry;
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0) {
-      if (errno == EINTR) continue;
+      if (retry.interrupted(errno)) continue;
       fail_on_file(str("write ", format_bytes(bytes.size()), " to"), path, errno);
     }
     bytes.remove_prefix(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
   }
+}
+
+// `call` returns 0, or -1 with errno: so does this.
+template <class Call>
+int uninterrupted(const Call& call) {
+  Retry retry;
+  for (;;) {
+    const int result = call();
+    if (result == 0 || !retry.interrupted(errno)) return result;
+  }
+}
+
+int sync_descriptor(int fd) {
+  return uninterrupted([&] { return ::fsync(fd); });
+}
+
+// True when the lock was taken, false when another process has it.
+bool take_lock(int fd, const fs::path& path) {
+  Retry retry;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (!retry.again(errno)) fail_on_file("lock", path, errno);
+  }
+  return true;
 }
 
 }  // namespace
@@ -55,7 +87,8 @@ FileWriter::FileWriter(const fs::path& path)
 FileWriter::FileWriter(const fs::path& path, const FileSum& kept)
     : path_(path), fd_(open_file(path, O_WRONLY, "open")), size_(kept.size), crc_(kept.crc) {
   const auto size = static_cast<off_t>(kept.size);
-  if (::ftruncate(fd_, size) != 0 || ::lseek(fd_, size, SEEK_SET) != size) {
+  const int cut = uninterrupted([&] { return ::ftruncate(fd_, size); });
+  if (cut != 0 || ::lseek(fd_, size, SEEK_SET) != size) {
     const int error = errno;
     ::close(fd_);
     fail_on_file("truncate", path, error);
@@ -80,7 +113,7 @@ void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
 }
 
 void FileWriter::sync() {
-  if (::fsync(fd_) != 0) fail_on_file("sync", path_, errno);
+  if (sync_descriptor(fd_) != 0) fail_on_file("sync", path_, errno);
 }
 
 void FileWriter::finish() {
@@ -92,11 +125,13 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   const Descriptor fd(open_file(path, O_RDONLY, "open"));
   size_ = size_of(fd.get(), path);
   if (size_ == 0) return;
-  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (data_ == MAP_FAILED) {
-    data_ = nullptr;
-    fail_on_file("map", path, errno);
+  void* mapped = MAP_FAILED;
+  for (Retry retry;;) {
+    mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (mapped != MAP_FAILED) break;
+    if (!retry.again(errno)) fail_on_file("map", path, errno);
   }
+  data_ = mapped;
   note_mapping(data_, size_, path);
 }
 
@@ -136,10 +171,7 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 bool FileLock::try_acquire(const fs::path& path) {
   release();
   Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return false;
-    fail_on_file("lock", path, errno);
-  }
+  if (!take_lock(fd.get(), path)) return false;
   fd_ = fd.release();
   return true;
 }
@@ -176,7 +208,9 @@ void append_file(const fs::path& path, std::string_view bytes, bool sync) {
     [[maybe_unused]] const int result = ::ftruncate(fd.get(), before);
     throw;
   }
-  if (sync && ::fsync(fd.get()) != 0) fail_on_file("sync", path, errno);
+  if (!sync) return;
+  if (sync_descriptor(fd.get()) != 0) fail_on_file("sync", path, errno);
+  sync_directory(folder_of(path));  // the file may be new
 }
 
 void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
@@ -185,30 +219,35 @@ void overwrite_file(const fs::path& path, uint64_t offset, std::string_view byte
 }
 
 void truncate_file(const fs::path& path, uint64_t size) {
-  if (::truncate(path.c_str(), static_cast<off_t>(size)) != 0)
-    fail_on_file("truncate", path, errno);
+  const auto cut = [&] { return ::truncate(path.c_str(), static_cast<off_t>(size)); };
+  if (uninterrupted(cut) != 0) fail_on_file("truncate", path, errno);
 }
 
 void publish_rename(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
+  if (uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
     fail_on_file(str("rename ", from.string(), " to"), to, errno);
-  sync_directory(to.has_parent_path() ? to.parent_path() : fs::path("."));
+  sync_directory(folder_of(to));
 }
 
 void sync_directory(const fs::path& path) {
   const Descriptor fd(open_any(path, O_RDONLY | O_DIRECTORY, "open the folder"));
   // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
   // from them.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_on_file("sync the folder", path, errno);
+  if (sync_descriptor(fd.get()) != 0 && errno != EINVAL)
+    fail_on_file("sync the folder", path, errno);
 }
 
 void create_directories(const fs::path& path) {
+  std::vector<fs::path> missing;  // the innermost first
+  for (fs::path folder = path; !folder.empty() && !is_there(folder); folder = folder.parent_path())
+    missing.push_back(folder);
   std::error_code error;
   Retry retry;
   do {
     fs::create_directories(path, error);
   } while (error && retry.again(error.value()));
   if (error) fail_on_file("create the folder", path, error.value());
+  for (const fs::path& folder : missing) sync_directory(folder_of(folder));
 }
 
 void remove_tree(const fs::path& path) {
@@ -222,7 +261,10 @@ void remove_tree(const fs::path& path) {
 
 void require_free_space(const fs::path& path, uint64_t bytes, std::string_view purpose) {
   struct statvfs info {};
-  if (::statvfs(path.c_str(), &info) != 0) fail_on_file("examine the file system of", path, errno);
+  Retry retry;
+  while (::statvfs(path.c_str(), &info) != 0) {
+    if (!retry.again(errno)) fail_on_file("examine the file system of", path, errno);
+  }
   const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   if (available < bytes) {
     throw Error(ErrorKind::kIo,

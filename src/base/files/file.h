@@ -113,8 +113,8 @@ FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Appends to the file, which it creates if missing, in one write; fsyncs if `sync`. Where the
-// system refuses a part of the bytes, none of them stay.
+// Appends to the file, which it creates if missing, in one write; with `sync` they are on disk
+// then, and so is its name. Where the system refuses a part of the bytes, none of them stay.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
 // Writes `bytes` at `offset` of a file that must be there; the file grows where they go beyond its
 // end. No fsync.
@@ -126,7 +126,7 @@ void truncate_file(const std::filesystem::path& path, uint64_t size);
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
 // fsyncs a folder, so that the names in it last. Does nothing where the file system cannot.
 void sync_directory(const std::filesystem::path& path);
-// Creates a folder and its parents; one that is there is fine. No fsync.
+// Creates a folder and its parents, so that they last; one that is there is fine.
 void create_directories(const std::filesystem::path& path);
 // Removes a file or folder tree; missing is fine. Of a symbolic link, at `path` or below, only the
 // link is removed.

@@ -19,14 +19,20 @@ class Retry {
   // come too often. Except for EINTR it waits before it returns, 0.3 s over all tries. errno still
   // holds `error` afterwards.
   bool again(int error) {
-    constexpr int kMostInterruptions = 1000;
     constexpr int kMostWaits = 5;
-    if (error == EINTR) return ++interruptions_ <= kMostInterruptions;
+    if (error == EINTR) return interrupted(error);
     if (error != ESTALE && error != EIO && error != EMFILE && error != ENFILE) return false;
     if (++waits_ > kMostWaits) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5 << waits_));
     errno = error;
     return true;
+  }
+
+  // The same for a call that changes files, which is tried again only after a signal: refused for
+  // another reason, it may have done a part of its work.
+  bool interrupted(int error) {
+    constexpr int kMostInterruptions = 1000;
+    return error == EINTR && ++interruptions_ <= kMostInterruptions;
   }
 
  private:
