@@ -288,10 +288,13 @@ TEST(BrokenConfigs, NamedSetsOfEvaluationText) {
   EXPECT_TRUE(problem_of("{}").starts_with("run.json:2: /data/eval: {} names no data"));
   EXPECT_TRUE(problem_of(R"({"a": []})").starts_with("run.json:2: /data/eval/a: [] names no data"));
   EXPECT_TRUE(problem_of(R"({"a": ["b", 5]})").starts_with("run.json:2: /data/eval/a/1: 5 is"));
-  EXPECT_TRUE(problem_of(R"({"a": {"b": "c"}})").starts_with("run.json:2: /data/eval/a"));
-  // data.train has no sets.
-  const std::vector<std::string> problems = problems_of(R"({"data": {"train": {"a": "b"}}})");
-  EXPECT_FALSE(problems.empty());
+  // Sets have no sets, and data.train has none.
+  for (const char* data :
+       {R"({"train": "x", "eval": {"a": {"b": "c"}}})", R"({"train": {"b": "c"}})"}) {
+    const std::vector<std::string> problems = problems_of(str(R"({"data": )", data, "}"));
+    ASSERT_EQ(problems.size(), 2U) << data;
+    EXPECT_NE(problems[0].find("/b: unknown key"), std::string::npos) << problems[0];
+  }
 }
 
 TEST(BrokenConfigs, ARuleIsLeftOutWhereAKeyInItIsWrongItself) {

@@ -38,7 +38,7 @@ class EvalSetsTest : public Prepare {
  protected:
   EvalSetsTest() {
     for (int i = 60; i < 80; ++i) write_document(i);
-    config_.data.train = {{folder_.str("corpus/[0-5]"), 1.0}};
+    config_.data.train = {{folder_.str("corpus/[0-5]/*"), 1.0}};
   }
 
   void name_sets() {
@@ -79,7 +79,7 @@ TEST_F(EvalSetsTest, AreFoundAnewForShardsThatAreThere) {
   EXPECT_EQ(again.eval_sources, data.eval_sources);
 
   config_.data.eval.reset();
-  config_.data.train = {{folder_.str("corpus/[0-3]"), 1.0}, {folder_.str("corpus/[4-7]"), 1.0}};
+  config_.data.train = {{folder_.str("corpus/[0-3]/*"), 1.0}, {folder_.str("corpus/[4-7]/*"), 1.0}};
   for (const bool in_pieces : {false, true}) {  // large enough to hold out whole documents, or not
     config_.data.eval_fraction = in_pieces ? 0.1 : 0.9;
     const PreparedData held_out = prepare();

@@ -63,7 +63,7 @@ class JournalTest : public ::testing::Test {
 };
 
 TEST_F(JournalTest, IsWrittenFieldByField) {
-  const Json expected = Json::parse(R"({"version":3,
+  const Json expected = Json::parse(R"({"version":4,
     "train":{"next_file":3,"content":[11,12],"documents":40,"bytes":4000,"empty_documents":1,
              "invalid_documents":2,"nul_documents":3,"blank_lines":4,"nulls":5,
              "formats":{"jsonl":[2,30],"text":[1,10]}},

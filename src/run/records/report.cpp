@@ -14,7 +14,7 @@
 namespace lmtrain {
 namespace {
 
-std::string figures_of(const EvalResult& result) {
+std::string figures_text(const EvalResult& result) {
   return str("loss ", printed("%.4f", result.loss()), "  perplexity ",
              printed("%.2f", result.perplexity()), "  bits per byte ",
              printed("%.4f", result.bits_per_byte()));
@@ -82,14 +82,14 @@ std::vector<LinePart> step_line(const StepReport& report) {
 }
 
 std::string evaluation_note(int64_t step, const Evaluation& evaluation) {
-  std::string note = str("step ", step, "  held-out ", figures_of(evaluation.all));
+  std::string note = str("step ", step, "  held-out ", figures_text(evaluation.all));
   const std::vector<EvalPart>& sets = evaluation.sets;
   const size_t shown = std::min(sets.size(), kMostSetsShown);
   size_t width = 0;
   for (size_t i = 0; i < shown; ++i) width = std::max(width, sets[i].name.size());
   for (size_t i = 0; i < shown; ++i) {
     const std::string gap(width - sets[i].name.size(), ' ');
-    note += str("\n  ", sets[i].name, gap, "  ", figures_of(sets[i].result));
+    note += str("\n  ", sets[i].name, gap, "  ", figures_text(sets[i].result));
   }
   if (shown < sets.size()) note += str("\n  and ", sets.size() - shown, " more, in metrics.jsonl");
   return note;
