@@ -55,6 +55,7 @@ Trainer::~Trainer() = default;
 
 void Trainer::restore() {
   state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
+  saved_ = checkpoint_ ? std::optional(state_) : std::nullopt;
   BatchOrderSpec spec = order_spec(config_, data_, train_shard_, state_);
   spec.poll = [this] { poll_planning(); };
   order_ = std::make_unique<BatchOrder>(spec);
@@ -116,7 +117,8 @@ RunOutcome Trainer::run() {
     failed_status_ = recorder_->failed(state_, failure);
     throw;
   }
-  if (!trial) recorder_->summarize(state_, saved_step_, why == Stop::kFinished);
+  const auto saved_step = saved_ ? std::optional(saved_->step) : std::nullopt;
+  if (!trial) recorder_->summarize(state_, saved_step, why == Stop::kFinished);
   const bool done = has_all_steps(why) && state_.eval_step == state_.step;
   const int signal = agreement_.signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
@@ -170,7 +172,7 @@ Stop Trainer::train() {
     const Due due = due_since(before);
     if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
     if (due.evaluate) evaluate_now();
-    state_.kept = due.keep;
+    state_.kept = due.keep || (state_.kept && !step);
     if (due.save) save_checkpoint();
     if (saver_) saver_->poll();
     recorder_->refresh_status(state_);
@@ -194,7 +196,6 @@ Stop Trainer::train() {
 
 void Trainer::begin_from_state() {
   recorder_->begin(state_);
-  saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1,
@@ -348,52 +349,6 @@ void Trainer::evaluate_now() {
   if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->loss(),
                                  has_all_steps(stop())))
     recorder_->eval_loss_not_finite(state_);
-}
-
-void Trainer::save_checkpoint() {
-  // Only the first process learns that a save has failed, and all are needed for another one.
-  if (shards_.as_the_first_says(saved_step_ == state_.step)) return;
-  shards_.gather_masters(engine_.parameters());
-  require_finite_weights(config_, engine_.parameters(), state_.step);
-  recorder_->begin_lap();
-  std::vector<OptimizerBuffer> buffers = shards_.collect(engine_.optimizer());
-  saved_step_ = state_.step;
-  try {
-    recorder_->sync();
-  } catch (const Error&) {
-    return save_failed(state_, std::current_exception());
-  }
-  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), std::move(buffers)));
-  recorder_->add_save();
-  recorder_->running(state_);
-}
-
-void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
-  try {
-    save_checkpoint();
-    if (saver_) saver_->wait();
-    processes_.barrier();  // the first process has saved
-  } catch (const std::exception& failure) {
-    log_warning(
-        str("the steps since the last checkpoint are lost: ", describe_failure(failure).message));
-    if (!error) throw;
-  }
-  if (error) std::rethrow_exception(error);
-  processes_.barrier();  // throws, since the process that has the error ends
-  throw Error(ErrorKind::kInternal, "a process that could not read its rows goes on");
-}
-
-void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    // Without its last checkpoint a run has not ended well, whatever was asked for.
-    const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
-                      (ending_ && lost.step == state_.step);
-    recorder_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
-    if (ends) throw;
-    if (saved_step_ == lost.step) saved_step_.reset();
-  }
 }
 
 }  // namespace lmtrain

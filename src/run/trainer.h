@@ -139,8 +139,8 @@ class Trainer {
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;
-  std::optional<int64_t> saved_step_;
-  bool ending_ = false;  // no step follows
+  std::optional<TrainingState> saved_;  // the state of the newest checkpoint of this run
+  bool ending_ = false;                 // no step follows
 };
 
 }  // namespace lmtrain

@@ -30,11 +30,9 @@ bool is_time(const std::string& field) {
   return field == "elapsed" || field == "tokens_per_second" || field == "mfu";
 }
 
-// What decides how a run goes on: not which run it is. An evaluation of the last step that was
-// interrupted and made after a resume is in metrics.jsonl and status.json alone.
+// What decides how a run goes on: not which run it is.
 Json deciding(Json state) {
-  for (const char* field : {"run", "elapsed", "eval_loss", "eval_step", "eval_pending"})
-    state.erase(field);
+  for (const char* field : {"run", "elapsed"}) state.erase(field);
   return state;
 }
 
