@@ -303,7 +303,7 @@ std::string Recorder::ended(const TrainingState& state, const RunEnd& end) {
          {"waited_seconds", seconds_waited_},
          {"peak_memory", peak_memory(device_of(config_))}});
   log_->sync();
-  if (!end.done && !end.trial) {
+  if (!end.done && !end.part) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
   }

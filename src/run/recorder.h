@@ -52,7 +52,8 @@ struct RunEnd {
   bool done = false;
   std::string reason;  // "done", "signal 15", "max_time"
   int exit_code = 0;
-  bool trial = false;  // it was a trial of random restart; the whole run says how to go on
+  bool part = false;  // it was a trial of random restart, or another part of a run, which says how
+                      // to go on itself
 };
 
 class Recorder {

@@ -41,13 +41,6 @@ void require_writable(const fs::path& folder) {
                   "; check its permissions, or give another folder with --run-dir"));
 }
 
-uint64_t checkpoint_bytes(const Config& config) {
-  const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
-  constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
-  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer +
-                                                         kBytesOfPiece * *config.model.vocab_size);
-}
-
 }  // namespace
 
 void require_new_run(const RunFolder& run) {
@@ -71,6 +64,13 @@ void require_text_for_trials(const Config& config, const PreparedData& data) {
   throw Error(ErrorKind::kConfig, str("restart.seeds ", config.restart.seeds,
                                       " ranks trials by held-out loss, and there is no held-out "
                                       "text; set data.eval or data.eval_fraction"));
+}
+
+uint64_t checkpoint_bytes(const Config& config) {
+  const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
+  constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
+  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer +
+                                                         kBytesOfPiece * *config.model.vocab_size);
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {

@@ -20,7 +20,10 @@ void require_new_run(const RunFolder& run);
 // Throws Error(kConfig) when trials of random restart have to be ranked and there is no held-out
 // text.
 void require_text_for_trials(const Config& config, const PreparedData& data);
-// Throws Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
+// Returns the bytes that a checkpoint takes, or a little more. `config` is resolved, here and
+// below.
+uint64_t checkpoint_bytes(const Config& config);
+// Throws Error(kIo) when there is no room for one checkpoint.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 // The same for a run that goes on from the checkpoint of this step. Removes the checkpoints that
 // checkpoint.keep does not keep first: it may have been lowered since they were written.

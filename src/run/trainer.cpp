@@ -75,11 +75,12 @@ RunClock Trainer::clock() const {
 }
 
 Due Trainer::due_since(const RunClock& before) const {
+  const bool at_last = last_step && state_.step >= *last_step;
   return due_after(rules_, before,
                    {.clock = clock(),
                     .next_batch = state_.batch,
                     .seconds = agreement_.seconds(),
-                    .signalled = agreement_.signal() != 0});
+                    .signalled = at_last || agreement_.signal() != 0});
 }
 
 std::optional<int64_t> Trainer::eval_targets() const {
@@ -118,12 +119,13 @@ RunOutcome Trainer::run() {
     throw;
   }
   const auto saved_step = saved_ ? std::optional(saved_->step) : std::nullopt;
-  if (!trial) recorder_->summarize(state_, saved_step, why == Stop::kFinished);
+  const bool part = trial || last_step;
+  if (!part) recorder_->summarize(state_, saved_step, why == Stop::kFinished);
   const bool done = has_all_steps(why) && state_.eval_step == state_.step;
   const int signal = agreement_.signal();
   const int code = done ? 0 : signal != 0 ? 128 + signal : kExitMaxTime;
   const std::string reason = done ? "done" : signal != 0 ? str("signal ", signal) : "max_time";
-  return {code, recorder_->ended(state_, {done, reason, code, trial})};
+  return {code, recorder_->ended(state_, {done, reason, code, part})};
 }
 
 std::optional<RunOutcome> Trainer::already_done() {

@@ -69,6 +69,10 @@ class Trainer {
   // checkpoint/changed_settings.h.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
+  // No step follows this one: the run saves there, and ends as at train.max_time. It serves a run
+  // that is a part of another (run/verify_resume.h), so nothing says how to go on with it.
+  std::optional<int64_t> last_step;
+
   // Tests of the guard set this. It is called with a batch, its loss and its gradient between
   // backward and clipping, and may change the two.
   std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;

@@ -173,7 +173,7 @@ TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
                        "stopped by max_time after step 1; go on with: lmtrain resume"));
   EXPECT_EQ(tiny.status().at("state"), "stopped");
   EXPECT_EQ(tiny.status().at("exit_code"), 75);
-  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75, .trial = true}), "");
+  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75, .part = true}), "");
   EXPECT_EQ(ended({.done = true, .reason = "done"}), "");
   EXPECT_EQ(tiny.status().at("state"), "done");
   const std::vector<Json> ends = tiny.events("end");
