@@ -1,6 +1,7 @@
 // Checkpoints as files: what is restored, what is kept, and which may be gone on from.
 #include "checkpoint/checkpoint.h"
 
+#include <random>
 #include <set>
 
 #include "base/killed_at_call.h"
@@ -136,6 +137,48 @@ TEST_F(CheckpointTest, WhileAnOlderOneIsRemovedAValidOneIsThereAtAnyMoment) {
     seen.insert(*valid);
   }
   EXPECT_EQ(seen, (std::set<int64_t>{5, 10}));
+}
+
+// Any mixture of damaged, valid and kept ones, on both sides of the step that is saved or resumed.
+TEST_F(CheckpointTest, RetentionNeverRemovesTheLastValidOne) {
+  std::mt19937_64 random(20261125);
+  const auto chance = [&](int one_in) { return random() % one_in == 0; };
+  for (int round = 0; round < 60; ++round) {
+    fs::remove_all(run.checkpoints());
+    fs::create_directories(run.checkpoints());
+    for (int64_t step = 1; step <= 6; ++step) {
+      write(run, step, /*keep=*/100, /*kept=*/chance(4));
+      if (chance(2)) damage(step);
+    }
+    const auto keep = static_cast<int64_t>(1 + random() % 4);
+    std::optional<int64_t> valid;
+    try {
+      valid = newest();
+    } catch (const Error&) {
+      // All are damaged.
+    }
+    // A resume makes room before it goes on.
+    if (valid) remove_old_checkpoints(run, *valid, keep);
+    if (valid) {
+      ASSERT_EQ(newest(), valid) << "round " << round;
+    }
+    const int64_t next = valid.value_or(0) + 1 + static_cast<int64_t>(random() % 3);
+    write(run, next, keep);
+    ASSERT_NO_THROW(verify_checkpoint(run, next, /*skip_training_state=*/false));
+    ASSERT_GE(newest(), next) << "round " << round;
+  }
+}
+
+TEST_F(CheckpointTest, ASaveThatDoesNotFitIsToldBeforeAByteIsWritten) {
+  CheckpointSnapshot snapshot = this->snapshot(5);
+  // More than any disk has: a tensor that claims its size without having it.
+  snapshot.master = at::empty({1}).expand({int64_t{1} << 50});
+  const std::string message = error_of(ErrorKind::kIo, [&] {
+    write_checkpoint(run, texts, model.parameters.layout(), snapshot, /*keep=*/1);
+  });
+  EXPECT_NE(message.find("a checkpoint needs 4096.0 TiB"), std::string::npos) << message;
+  EXPECT_NE(message.find("free some space"), std::string::npos) << message;
+  EXPECT_TRUE(fs::is_empty(run.checkpoints()));
 }
 
 TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
