@@ -4,6 +4,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/activities.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 
@@ -58,6 +59,7 @@ void CheckpointSaver::wait() {
 }
 
 void CheckpointSaver::report() {
+  const Activity waiting("waiting for the checkpoint", step_name(state_.step));
   double seconds = 0;
   std::exception_ptr failure;
   try {

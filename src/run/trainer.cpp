@@ -1,5 +1,6 @@
 #include "run/trainer.h"
 
+#include "base/activities.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/signal.h"
@@ -155,6 +156,8 @@ Stop Trainer::train() {
         });
   }
   recorder_->started(state_, resumed, left_behind, changed_settings);
+  stall_watch_ = std::make_unique<StallWatch>(processes_.is_first() ? std::optional(run_.events())
+                                                                    : std::nullopt);
   agreement_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
   // A run without the time for a step leaves this to the process that goes on with it.
@@ -164,6 +167,7 @@ Stop Trainer::train() {
   recorder_->begin_lap();
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
+    stall_watch_->run_is_at(state_.step, state_.batch);
     if (state_.guard.excludes(state_.batch)) {
       next_batch();
       ++state_.batch;
@@ -217,6 +221,7 @@ void Trainer::fit_micro_batches() {
 double Trainer::forward_and_backward(const Batch& batch) {
   const MicroBatchLimits limits = state_.micro;
   const std::vector<double> losses = compute_share(batch);
+  const Activity exchanging("exchanging with the other processes");
   const double loss = StepSum::loss_of(
       agreement_.exchange(losses, state_.micro != limits ? News::kLimits : News::kNone));
   if (agreement_.news() == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
@@ -227,6 +232,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
 }
 
 std::vector<double> Trainer::compute_share(const Batch& batch) {
+  const Activity computing("computing forward and backward");
   for (;;) {
     try {
       return step_sum_.compute(engine_, batch, micro_rows(config_, state_.micro, batch.length),
@@ -242,6 +248,7 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
 }
 
 Batch Trainer::next_batch() {
+  const Activity waiting("waiting for data");
   try {
     return loader_->next();
   } catch (const Error&) {
@@ -278,6 +285,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
   const double lr = lr_schedule_->at(before.done());
   const UpdateStep update{state_.step + 1, lr, grad_scale,
                           before.after(1, static_cast<double>(batch.num_targets))};
+  const Activity updating("updating the weights");
   engine_.update(update);
   agreement_.communicate([&] { shards_.gather_working(engine_.parameters()); });
 
@@ -339,9 +347,13 @@ void Trainer::evaluate_now() {
   }
   if (state_.eval_step == state_.step) return;
   recorder_->begin_lap();
-  const auto result = evaluate(
-      engine_.evaluation_model(), *eval_shard_, evaluation_options(config_, state_.micro),
-      [] { return stop_signal() == 0; }, processes_);
+  Activity evaluating("evaluating");
+  const auto keep_going = [&] {
+    evaluating.get_further();
+    return stop_signal() == 0;
+  };
+  const auto result = evaluate(engine_.evaluation_model(), *eval_shard_,
+                               evaluation_options(config_, state_.micro), keep_going, processes_);
   agreement_.refresh();
   state_.eval_pending = !result;
   if (!result) return;

@@ -22,6 +22,7 @@
 #include "formats/token_shard.h"
 #include "run/anomaly_policy.h"
 #include "run/recorder.h"
+#include "run/records/stall_watch.h"
 #include "run/shared/agreement.h"
 #include "run/shared/optimizer_shards.h"
 #include "run/shared/step_sum.h"
@@ -140,6 +141,7 @@ class Trainer {
   Agreement agreement_;
   std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
+  std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;

@@ -1,5 +1,6 @@
 // The part of the trainer that saves: a checkpoint, what becomes of one that could not be written,
 // and the last one of a run whose rows cannot be read.
+#include "base/activities.h"
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -14,6 +15,7 @@ namespace lmtrain {
 void Trainer::save_checkpoint() {
   // Only the first process learns that a save has failed, and all are needed for another one.
   if (shards_.as_the_first_says(saved_ && !must_save_again(*saved_, state_))) return;
+  const Activity saving("copying weights and optimizer for the checkpoint");
   shards_.gather_masters(engine_.parameters());
   require_finite_weights(config_, engine_.parameters(), state_.step);
   recorder_->begin_lap();
