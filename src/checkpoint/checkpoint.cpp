@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/files/replace_folder.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/remove_checkpoint.h"
@@ -131,7 +132,6 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const CheckpointConfig& config) {
   const int64_t step = snapshot.state.step;
   const fs::path unfinished = run.unfinished_checkpoint(step);
-  const fs::path published = run.checkpoint(step);
   run.require_there();
   remove_tree(unfinished);
   lmtrain::create_directories(unfinished);
@@ -143,17 +143,21 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
     throw;
   }
 
-  // Only a damaged checkpoint, or one of a future that a resume from an older one has left, can be
-  // in the way.
-  remove_checkpoint(run, step);
-  publish_rename(unfinished, published);
+  // A checkpoint can be there already: a damaged one, one of a future that a resume from an older
+  // one has left, or one of this step that is published again (must_save_again).
+  replace_folder(unfinished, run.checkpoint(step));
   remove_old_checkpoints(run, snapshot.state, config);
 }
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {
-  TrainingState state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+  TrainingState state = read_state(folder);
   load_weights(TensorFiles(folder), parameters);
   return state;
+}
+
+TrainingState read_state(const fs::path& folder) {
+  const fs::path file = folder / kStateFile;
+  return parse_state(read_file(file), file.string());
 }
 
 ReadBuffer optimizer_reader(const fs::path& folder) {

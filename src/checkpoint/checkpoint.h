@@ -2,8 +2,9 @@
 // holds all a resume needs.
 //
 // It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N,
-// the manifest last; the folder is synced and then renamed to checkpoints/step_N. A kill at any
-// instant leaves either the whole checkpoint or none.
+// the manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with
+// the one that is there (base/files/replace_folder.h). A kill at any instant leaves either the
+// whole checkpoint, the one that was there, or none where none was.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,6 +65,9 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
 // Error(kCheckpoint) when state.json is malformed; Error(kData) when a weight does not fit, or a
 // tensor is missing.
 TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters);
+
+// Returns the state of a checkpoint. Throws Error(kCheckpoint) when state.json is malformed.
+TrainingState read_state(const std::filesystem::path& folder);
 
 // Returns the stored values of an optimizer buffer, fp32 in host memory, by its name and shape.
 // Throws Error(kCheckpoint) when the stored tensor has another shape or dtype; Error(kData) when

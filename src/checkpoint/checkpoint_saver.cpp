@@ -4,6 +4,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/activities.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "train/failure.h"
@@ -67,6 +68,7 @@ void CheckpointSaver::wait_or_warn() {
 }
 
 void CheckpointSaver::report() {
+  const Activity waiting("waiting for the checkpoint", step_name(state_.step));
   double seconds = 0;
   std::exception_ptr failure;
   try {

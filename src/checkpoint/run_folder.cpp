@@ -63,6 +63,7 @@ RunLock RunFolder::lock() const {
                 str("the run in ", path_.string(),
                     " is locked by another lmtrain process; wait for it to end or stop it first"));
   }
+  put_back_replaced();
   return lock;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/files/examine.h"
+#include "base/files/replace_folder.h"
 #include "checkpoint/run_identity.h"
 #include "checkpoint/run_lock.h"
 
@@ -54,8 +55,11 @@ class RunFolder {
   // Removes the unfinished checkpoints that a killed process left. The lock must be held. Throws
   // Error(kIo).
   void remove_unfinished() const;
-  // Creates the folder if need be and takes its lock. Throws Error(kUsage) when another process
-  // holds it.
+  // Puts back a checkpoint that a killed process had moved aside (base/files/replace_folder.h). The
+  // lock must be held.
+  void put_back_replaced() const { lmtrain::put_back_replaced(checkpoints()); }
+  // Creates the folder if need be, takes its lock, and calls put_back_replaced(). Throws
+  // Error(kUsage) when another process holds the lock.
   RunLock lock() const;
 
  private:

@@ -81,6 +81,13 @@ static void list_fields(Fields& json, TrainingState& state) {
   json.field("micro", state.micro);
 }
 
+bool must_save_again(const TrainingState& saved, const TrainingState& now) {
+  // An evaluation that is due after the last update is made by a resume in any case.
+  return saved.step != now.step || saved.batch != now.batch || saved.guard != now.guard ||
+         saved.loss_scale != now.loss_scale || saved.micro != now.micro ||
+         (saved.eval_pending && !now.eval_pending);
+}
+
 std::string state_to_text(const TrainingState& state) {
   Json json = Json::object();
   json["version"] = kStateVersion;

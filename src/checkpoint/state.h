@@ -37,6 +37,12 @@ struct TrainingState {
   MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
+// Returns whether the checkpoint of the state `saved` has to be published again for `now`: a resume
+// from it would go on otherwise, although no update may have come in between. Batches that the
+// guard has left out at its step would be met again, or an evaluation that is made would be made
+// again.
+bool must_save_again(const TrainingState& saved, const TrainingState& now);
+
 // Returns the JSON text of state.json.
 std::string state_to_text(const TrainingState& state);
 // Throws Error(kCheckpoint) that names `origin` when the text is no state, or one of another

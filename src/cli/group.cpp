@@ -31,7 +31,9 @@ void follow_attempt(const AttemptOrder& order, const Config& run_config, const P
   std::optional<TrainingDuration> trial;
   if (order.is_trial) trial = config.restart.tokens;
   try {
-    Trainer(config, data, RunFolder(*config.run_dir), order.checkpoint, trial, processes).run();
+    Trainer trainer(config, data, RunFolder(*config.run_dir), order.checkpoint, trial, processes);
+    trainer.last_step = order.last_step;
+    trainer.run();
   } catch (const Error& error) {
     // Every process has diverged; the first one decides what becomes of the run.
     if (error.kind() != ErrorKind::kNumeric) throw;

@@ -1,12 +1,20 @@
+#include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "checkpoint/changed_settings.h"
+#include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/group.h"
 #include "cli/run_argument.h"
 #include "cli/run_setup.h"
 #include "cli/words/validators.h"
+#include "run/verify_resume.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -16,11 +24,49 @@ struct ResumeArguments {
   std::vector<std::string> overrides;
   std::optional<int64_t> from;
   std::string branch_dir;
+  std::optional<int64_t> verify;
   bool json = false;
 };
 
+CLI::Validator at_least_two() {
+  return allowed(str("an integer of at least 2, at most ", INT64_MAX),
+                 [](const std::string& text) { return is_integer(text) && number_of(text) >= 2; });
+}
+
+void print(const ResumeCheck& check, bool json) {
+  if (json) {
+    std::cout << nlohmann::ordered_json{{"equal", check.differences.empty()},
+                                        {"from", check.from},
+                                        {"steps", check.steps},
+                                        {"interrupted_after", check.interrupted_after},
+                                        {"differences", check.differences},
+                                        {"seconds", check.seconds}}
+              << std::endl;
+    return;
+  }
+  std::cout << (check.differences.empty() ? "equal" : "different") << ": " << check.steps
+            << " steps after step " << check.from << ", straight on and with a resume after "
+            << check.interrupted_after << ", in " << printed("%.1f s", check.seconds) << std::endl;
+  for (const std::string& difference : check.differences) std::cout << difference << std::endl;
+}
+
+// Reads the run and leaves it as it is.
+int verify(const RunFolder& folder, const ResumeArguments& options) {
+  const RunConfig own = read_run_config(folder);
+  const RunFolder run(folder.path(), own.identity);
+  Config config = config_of_check(changed_config(run, own.config, options.overrides));
+  config.run_dir = run.path().string();
+  const PreparedData data = resolve_and_prepare(config);
+  if (device_of(config).is_cuda() && !config.deterministic)
+    log_note("bits are promised on a GPU with deterministic alone");
+  const ResumeCheck check = verify_resume(config, data, run, *options.verify, joined_processes());
+  print(check, options.json);
+  return check.differences.empty() ? 0 : exit_code(ErrorKind::kNumeric);
+}
+
 int resume(const ResumeArguments& options) {
   const RunFolder run = run_of_argument(options.run_dir, "resume");
+  if (options.verify) return verify(run, options);
   if (!options.branch_dir.empty()) {
     return branch_run(
         run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},
@@ -52,8 +98,15 @@ void add_resume_command(CLI::App& app, Action& action) {
       ->check(integer_from_zero());
   command->add_option("--run-dir", options->branch_dir,
                       "A folder for a new run that begins from a checkpoint of this one");
+  command
+      ->add_option("--verify", options->verify,
+                   "Leave the run as it is, and show that a resume is exact: train so many steps "
+                   "straight on and with a resume in the middle, and compare all bits")
+      ->check(at_least_two())
+      ->excludes("--from", "--run-dir");
   command->add_flag("--json", options->json,
-                    "Print the final status as a line of JSON on a terminal too");
+                    "Print the final status as a line of JSON on a terminal too; with --verify "
+                    "what was found");
   command->callback([options, &action] {
     action = [options] { return in_processes([&] { return resume(*options); }); };
   });

@@ -161,6 +161,16 @@ int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return parse_state(read_file(file), file.string()).seed;
 }
 
+// A run's config.json, which is UTF-8, holds the path of its folder.
+void require_utf8(const std::filesystem::path& run) {
+  if (is_utf8(run.string())) return;
+  throw Error(ErrorKind::kUsage,
+              str("the path of the run, ", run.string(),
+                  ", is not UTF-8, and config.json cannot hold it; rename the folder"));
+}
+
+}  // namespace
+
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
   check_processes(processes, config.parallel);
@@ -178,16 +188,6 @@ PreparedData resolve_and_prepare(Config& config) {
   prepare_memory(config, processes.count());
   return data;
 }
-
-// A run's config.json, which is UTF-8, holds the path of its folder.
-void require_utf8(const std::filesystem::path& run) {
-  if (is_utf8(run.string())) return;
-  throw Error(ErrorKind::kUsage,
-              str("the path of the run, ", run.string(),
-                  ", is not UTF-8, and config.json cannot hold it; rename the folder"));
-}
-
-}  // namespace
 
 PreparedData prepare_as_told(Config& config) {
   Processes& processes = joined_processes();

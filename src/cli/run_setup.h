@@ -25,7 +25,11 @@ RestartableRun make_run(Config& config, const RunFolder& run);
 // them.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
-// Does the part of the two functions above that falls to the other processes, where there are
+// Does the part of these two functions that they share: resolves `config`, tells it to the other
+// processes, prepares the data.
+PreparedData resolve_and_prepare(Config& config);
+
+// Does the part of the functions above that falls to the other processes, where there are
 // several. `config` is the one that the first has told them; what depends on the process is
 // resolved in it, and the data are prepared, or found where another process of this machine has
 // done so.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/files/replace_folder.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -66,8 +67,7 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
   write_manifest(copy, manifest);
   // The metrics that belong to the checkpoint are on disk before it.
   if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
-  remove_tree(to.checkpoint(step));
-  publish_rename(copy, to.checkpoint(step));
+  replace_folder(copy, to.checkpoint(step));
 }
 
 void finish_branch(const RunFolder& run) {

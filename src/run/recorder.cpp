@@ -326,13 +326,13 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
   if (ends_run(why)) log_note(next_after(why));
 }
 
-std::string Recorder::ended(const TrainingState& state, const RunEnd& end, bool is_trial) {
+std::string Recorder::ended(const TrainingState& state, const RunEnd& end, bool is_part) {
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
          {"waited_seconds", seconds_waited_},
          {"peak_memory", peak_memory(device_of(config_))}});
   log_->sync();
-  if (!end.done && !is_trial) {
+  if (!end.done && !is_part) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
   }

@@ -27,9 +27,9 @@
 #include "run/probes/samples.h"
 #include "run/records/metrics.h"
 #include "run/records/time_left.h"
-#include "run/run_end.h"
 #include "run/shared/agreement.h"
 #include "schedule/due.h"
+#include "schedule/run_end.h"
 #include "tasks/task_result.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
@@ -139,8 +139,9 @@ class Recorder {
   virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                          Stop why) const;
   // Writes the event `end` and the last status.json, whose line is returned. Logs how to go on with
-  // a run that is not done; a trial's whole run says it.
-  virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_trial);
+  // a run that is not done, unless `is_part`: a trial of random restart, or another part of a run,
+  // which says that itself.
+  virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part);
   // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
   // "failed". Never throws Error, since the disk may be what failed, and needs no begin(). Returns
   // an empty text where status.json could not be written.

@@ -38,11 +38,6 @@ std::optional<double> first_eval_loss(const RunFolder& folder) {
   return loss;
 }
 
-TrainingState state_of(const fs::path& checkpoint) {
-  const fs::path file = checkpoint / kStateFile;
-  return parse_state(read_file(file), file.string());
-}
-
 // Where the run stands on disk, for the record of a failure: at its newest checkpoint. Where the
 // state of that cannot be read, only its step is known; step 0 when there is none.
 TrainingState newest_state(const RunFolder& run) {
@@ -51,7 +46,7 @@ TrainingState newest_state(const RunFolder& run) {
     const std::vector<int64_t> steps = run.checkpoint_steps();
     if (steps.empty()) return reached;
     reached.step = steps.front();
-    return state_of(run.checkpoint(steps.front()));
+    return read_state(run.checkpoint(steps.front()));
   } catch (const Error&) {
     return reached;
   }
@@ -227,15 +222,15 @@ void RestartableRun::prepare_trainer() {
   next_trial_.reset();
   if (!given_up_.empty()) return;
   // A folder that holds no run may hold anything else.
-  const auto newest = [&](const RunFolder& folder) {
-    return !is_new_ && run_.holds_run()
-               ? newest_valid_checkpoint(folder, /*skip_training_state=*/false)
-               : std::nullopt;
+  const auto newest = [&](const RunFolder& folder) -> std::optional<int64_t> {
+    if (is_new_ || !run_.holds_run()) return std::nullopt;
+    folder.put_back_replaced();
+    return newest_valid_checkpoint(folder, /*skip_training_state=*/false);
   };
   const std::optional<int64_t> checkpoint = newest(run_);
   if (checkpoint || !has_trials()) {
     // The checkpoint's seed decides: on_divergence may have been changed since.
-    const int64_t seed = checkpoint ? state_of(run_.checkpoint(*checkpoint)).seed : config_.seed;
+    const int64_t seed = checkpoint ? read_state(run_.checkpoint(*checkpoint)).seed : config_.seed;
     trainer_ = make_trainer(seed, run_, checkpoint, std::nullopt);
     return;
   }

@@ -44,13 +44,6 @@ void require_writable(const fs::path& folder) {
                   "; check its permissions, or give another folder with --run-dir"));
 }
 
-uint64_t checkpoint_bytes(const Config& config) {
-  const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
-  constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
-  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer +
-                                                         kBytesOfPiece * *config.model.vocab_size);
-}
-
 }  // namespace
 
 void require_new_run(const RunFolder& run) {
@@ -87,6 +80,13 @@ void require_probes(const Config& config, const PreparedData& data) {
   const Tokenizer tokenizer = Tokenizer::load(data.tokenizer_model);
   if (config.log.samples) SampleWriter(config, tokenizer);
   if (config.eval.tasks) TaskProbe(config, tokenizer);
+}
+
+uint64_t checkpoint_bytes(const Config& config) {
+  const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
+  constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
+  return kSmallFilesOfCheckpoint + static_cast<uint64_t>(plan.weights + plan.optimizer +
+                                                         kBytesOfPiece * *config.model.vocab_size);
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {

@@ -24,7 +24,10 @@ void require_held_out_text(const Config& config, const PreparedData& data);
 // Throws what is wrong with the prompts of log.samples and the tasks of eval.tasks: the errors of
 // SampleWriter and TaskProbe.
 void require_probes(const Config& config, const PreparedData& data);
-// Throws Error(kIo) when there is no room for one checkpoint. `config` is resolved, here and below.
+// Returns the bytes that a checkpoint takes, or a little more. `config` is resolved, here and
+// below.
+uint64_t checkpoint_bytes(const Config& config);
+// Throws Error(kIo) when there is no room for one checkpoint.
 void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 // The same for a run that goes on from the checkpoint of this state. Removes the checkpoints that
 // `config` does not keep first (checkpoint/retention.h): it may have been changed since they were

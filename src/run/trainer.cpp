@@ -1,5 +1,6 @@
 #include "run/trainer.h"
 
+#include "base/activities.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/signal.h"
@@ -63,6 +64,7 @@ Trainer::~Trainer() = default;
 
 void Trainer::restore() {
   state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
+  saved_ = checkpoint_ ? std::optional(state_) : std::nullopt;
   BatchOrderSpec spec = order_spec(config_, data_, train_shard_, state_);
   spec.poll = [this] { poll_planning(); };
   order_ = std::make_unique<BatchOrder>(spec);
@@ -77,12 +79,13 @@ void Trainer::poll_planning() const {
 }
 
 Due Trainer::due_since(const RunClock& before) const {
+  const bool at_last = last_step && state_.step >= *last_step;
   return due_after(
       rules_, before,
       {.clock = clock(),
        .next_batch = state_.batch,
        .seconds = agreement_.seconds(),
-       .signalled = agreement_.signal() != 0,
+       .signalled = at_last || agreement_.signal() != 0,
        .without_gain = state_.eval_step == state_.step ? state_.evaluations.without_gain : 0});
 }
 
@@ -109,9 +112,11 @@ RunOutcome Trainer::run() {
     failed_status_ = recorder_->failed(state_, failure);
     throw;
   }
-  if (!trial) recorder_->summarize(state_, saved_step_, why);
+  const bool is_part = trial || last_step;
+  if (!is_part)
+    recorder_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
   const RunEnd end = run_end(why, state_.eval_step == state_.step, agreement_.signal());
-  return {end.exit_code, recorder_->ended(state_, end, trial)};
+  return {end.exit_code, recorder_->ended(state_, end, is_part)};
 }
 
 std::optional<RunOutcome> Trainer::already_done(Stop why) {
@@ -141,6 +146,8 @@ Stop Trainer::train() {
         });
   }
   recorder_->started(state_, resumed, left_behind, changed_settings);
+  stall_watch_ = std::make_unique<StallWatch>(processes_.is_first() ? std::optional(run_.events())
+                                                                    : std::nullopt);
   agreement_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
   // A run without the time for a step leaves this to the process that goes on with it.
@@ -150,6 +157,7 @@ Stop Trainer::train() {
   recorder_->begin_lap();
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
+    stall_watch_->run_is_at(state_.step, state_.batch);
     if (state_.guard.excludes(state_.batch)) {
       next_batch();
       ++state_.batch;
@@ -159,7 +167,7 @@ Stop Trainer::train() {
     const std::optional<AppliedStep> step = train_batch();
     const Due due = due_since(before);
     if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
-    state_.kept = due.keep;
+    state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
     if (saver_) saver_->poll();
@@ -184,7 +192,6 @@ Stop Trainer::train() {
 
 void Trainer::begin_from_state() {
   recorder_->begin(state_);
-  saved_step_ = checkpoint_ ? std::optional(state_.step) : std::nullopt;
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1,
@@ -204,6 +211,7 @@ void Trainer::fit_micro_batches() {
 double Trainer::forward_and_backward(const Batch& batch) {
   const MicroBatchLimits limits = state_.micro;
   const std::vector<double> losses = compute_share(batch);
+  const Activity exchanging("exchanging with the other processes");
   const double loss = StepSum::loss_of(
       agreement_.exchange(losses, state_.micro != limits ? News::kLimits : News::kNone));
   if (agreement_.news() == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
@@ -214,6 +222,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
 }
 
 std::vector<double> Trainer::compute_share(const Batch& batch) {
+  const Activity computing("computing forward and backward");
   for (;;) {
     try {
       return step_sum_.compute(engine_, batch, micro_rows(config_, state_.micro, batch.length),
@@ -229,6 +238,7 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
 }
 
 Batch Trainer::next_batch() {
+  const Activity waiting("waiting for data");
   try {
     return loader_->next();
   } catch (const Error&) {
@@ -265,6 +275,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
   const double lr = lr_schedule_->at(before.done());
   const UpdateStep update{state_.step + 1, lr, grad_scale,
                           before.after(1, static_cast<double>(batch.num_targets))};
+  const Activity updating("updating the weights");
   engine_.update(update);
   agreement_.communicate([&] { shards_.gather_working(engine_.parameters()); });
 
@@ -327,16 +338,20 @@ void Trainer::evaluate_now() {
     recorder_->sampled(state_, write_samples());
     return recorder_->begin_lap();
   }
-  const auto result = evaluate(
-      engine_.evaluation_model(), *eval_shard_, eval_sets_,
-      evaluation_options(config_, state_.micro), [] { return stop_signal() == 0; }, processes_);
+  Activity evaluating("evaluating");
+  const auto keep_going = [&] {
+    evaluating.get_further();
+    return stop_signal() == 0;
+  };
+  const auto result = evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
+                               evaluation_options(config_, state_.micro), keep_going, processes_);
   const auto tasks = result ? ask_tasks() : std::nullopt;
   agreement_.refresh();
   state_.eval_pending = !tasks;
   if (!tasks) return;
   state_.eval_step = state_.step;
   state_.eval_loss = result->all.loss();
-  const bool saved = saved_step_ == state_.step;
+  const bool saved = saved_ && saved_->step == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
   const std::vector<SampledText> samples = write_samples();
   recorder_->evaluated(state_, *result, *tasks);
@@ -347,52 +362,6 @@ void Trainer::evaluate_now() {
   if (config_.checkpoint.keep_best == 0) return;
   if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
   if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
-}
-
-void Trainer::save_checkpoint() {
-  // Only the first process learns that a save has failed, and all are needed for another one.
-  if (shards_.as_the_first_says(saved_step_ == state_.step)) return;
-  shards_.gather_masters(engine_.parameters());
-  require_finite_weights(config_, engine_.parameters(), state_.step);
-  recorder_->begin_lap();
-  std::vector<OptimizerBuffer> buffers = shards_.collect(engine_.optimizer());
-  saved_step_ = state_.step;
-  try {
-    recorder_->sync();
-  } catch (const Error&) {
-    return save_failed(state_, std::current_exception());
-  }
-  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), std::move(buffers)));
-  recorder_->add_save();
-  recorder_->running(state_);
-}
-
-void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
-  try {
-    save_checkpoint();
-    if (saver_) saver_->wait();
-    processes_.barrier();  // the first process has saved
-  } catch (const std::exception& failure) {
-    log_warning(
-        str("the steps since the last checkpoint are lost: ", describe_failure(failure).message));
-    if (!error) throw;
-  }
-  if (error) std::rethrow_exception(error);
-  processes_.barrier();  // throws, since the process that has the error ends
-  throw Error(ErrorKind::kInternal, "a process that could not read its rows goes on");
-}
-
-void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    // Without its last checkpoint a run has not ended well, whatever was asked for.
-    const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
-                      (ending_ && lost.step == state_.step);
-    recorder_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
-    if (ends) throw;
-    if (saved_step_ == lost.step) saved_step_.reset();
-  }
 }
 
 }  // namespace lmtrain

@@ -25,6 +25,7 @@
 #include "run/probes/task_probe.h"
 #include "run/recorder.h"
 #include "run/records/report.h"
+#include "run/records/stall_watch.h"
 #include "run/run_warnings.h"
 #include "run/shared/agreement.h"
 #include "run/shared/optimizer_shards.h"
@@ -77,6 +78,10 @@ class Trainer {
   // The event `resume` names these settings that this process has changed: changes_json of
   // checkpoint/changed_settings.h.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
+
+  // No step follows this one: the run saves there, and ends as at train.max_time. It serves a run
+  // that is a part of another (run/verify_resume.h), so nothing says how to go on with it.
+  std::optional<int64_t> last_step;
 
   // Tests of the guard set this. It is called with a batch, its loss and its gradient between
   // backward and clipping, and may change the two.
@@ -158,11 +163,12 @@ class Trainer {
   CheckpointTexts texts_;
   std::optional<SampleWriter> samples_;  // none where there are none to write
   std::optional<TaskProbe> tasks_;
+  std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
   std::unique_ptr<CheckpointSaver> saver_;
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;
-  std::optional<int64_t> saved_step_;
-  bool ending_ = false;  // no step follows
+  std::optional<TrainingState> saved_;  // the state of the newest checkpoint of this run
+  bool ending_ = false;                 // no step follows
 };
 
 }  // namespace lmtrain

@@ -1,6 +1,10 @@
 // Checkpoints as files: what is restored, what is kept, and which may be gone on from.
 #include "checkpoint/checkpoint.h"
 
+#include <random>
+#include <set>
+
+#include "base/killed_at_call.h"
 #include "base/support.h"
 #include "train/tiny_model.h"
 
@@ -84,6 +88,97 @@ TEST_F(CheckpointTest, TheNewestAreKeptAndThoseThatAreKeptForGood) {
   // Those of a future that a resume has left do not count among the newest.
   write(run, 12);
   EXPECT_EQ(run.checkpoint_steps(), (std::vector<int64_t>{20, 15, 12, 5}));
+}
+
+// The only checkpoint of a run, published again: killed before or after any system call of it, the
+// run has a valid checkpoint of this step, the one before or the one after.
+TEST_F(CheckpointTest, OneThatIsPublishedAgainIsValidAtAnyMoment) {
+  using testing::ChildEnd;
+  const auto batch_there = [&] {
+    const fs::path file = run.checkpoint(5) / "state.json";
+    return parse_state(read_file(file), file.string()).batch;
+  };
+  write(run, 5);
+  CheckpointSnapshot again = snapshot(5);
+  again.state.batch = 7;
+  bool seen_old = false, seen_new = false;
+  ChildEnd end = ChildEnd::kKilled;
+  for (int moment = 0; end == ChildEnd::kKilled; ++moment) {
+    end = testing::killed_at_call(moment, [&] {
+      write_checkpoint(run, texts, model.parameters.layout(), again, {.keep = 1});
+    });
+    if (end == ChildEnd::kUntraceable) GTEST_SKIP() << "no process may be traced here";
+    ASSERT_NE(end, ChildEnd::kFailed);
+    ASSERT_EQ(newest(), 5) << "moment " << moment;
+    const bool is_new = batch_there() == 7;
+    (is_new ? seen_new : seen_old) = true;
+    run.put_back_replaced();
+    run.remove_unfinished();
+    if (is_new) write(run, 5);
+  }
+  EXPECT_TRUE(seen_old);
+  EXPECT_TRUE(seen_new);
+}
+
+// The next one, before or after the one before it is removed.
+TEST_F(CheckpointTest, WhileAnOlderOneIsRemovedAValidOneIsThereAtAnyMoment) {
+  using testing::ChildEnd;
+  ChildEnd end = ChildEnd::kKilled;
+  std::set<int64_t> seen;
+  for (int moment = 0; end == ChildEnd::kKilled; ++moment) {
+    fs::remove_all(run.checkpoints());
+    fs::create_directories(run.checkpoints());
+    write(run, 5);
+    end = testing::killed_at_call(moment, [&] { write(run, 10, /*keep=*/1); });
+    if (end == ChildEnd::kUntraceable) GTEST_SKIP() << "no process may be traced here";
+    ASSERT_NE(end, ChildEnd::kFailed);
+    const std::optional<int64_t> valid = newest();
+    ASSERT_TRUE(valid.has_value()) << "moment " << moment;
+    seen.insert(*valid);
+  }
+  EXPECT_EQ(seen, (std::set<int64_t>{5, 10}));
+}
+
+// Any mixture of damaged, valid and kept ones, on both sides of the step that is saved or resumed.
+TEST_F(CheckpointTest, RetentionNeverRemovesTheLastValidOne) {
+  std::mt19937_64 random(20261125);
+  const auto chance = [&](int one_in) { return random() % one_in == 0; };
+  for (int round = 0; round < 60; ++round) {
+    fs::remove_all(run.checkpoints());
+    fs::create_directories(run.checkpoints());
+    for (int64_t step = 1; step <= 6; ++step) {
+      write(run, step, /*keep=*/100, /*kept=*/chance(4));
+      if (chance(2)) damage(step);
+    }
+    const auto keep = static_cast<int64_t>(1 + random() % 4);
+    std::optional<int64_t> valid;
+    try {
+      valid = newest();
+    } catch (const Error&) {
+      // All are damaged.
+    }
+    // A resume makes room before it goes on.
+    if (valid) remove_old_checkpoints(run, snapshot(*valid).state, {.keep = keep});
+    if (valid) {
+      ASSERT_EQ(newest(), valid) << "round " << round;
+    }
+    const int64_t next = valid.value_or(0) + 1 + static_cast<int64_t>(random() % 3);
+    write(run, next, keep);
+    ASSERT_NO_THROW(verify_checkpoint(run, next, /*skip_training_state=*/false));
+    ASSERT_GE(newest(), next) << "round " << round;
+  }
+}
+
+TEST_F(CheckpointTest, ASaveThatDoesNotFitIsToldBeforeAByteIsWritten) {
+  CheckpointSnapshot snapshot = this->snapshot(5);
+  // More than any disk has: a tensor that claims its size without having it.
+  snapshot.master = at::empty({1}).expand({int64_t{1} << 50});
+  const std::string message = error_of(ErrorKind::kIo, [&] {
+    write_checkpoint(run, texts, model.parameters.layout(), snapshot, {.keep = 1});
+  });
+  EXPECT_NE(message.find("a checkpoint needs 4096.0 TiB"), std::string::npos) << message;
+  EXPECT_NE(message.find("free some space"), std::string::npos) << message;
+  EXPECT_TRUE(fs::is_empty(run.checkpoints()));
 }
 
 TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {

@@ -1,6 +1,7 @@
 #include "checkpoint/state.h"
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/support.h"
@@ -153,6 +154,26 @@ TEST(State, ANewerVersionSaysSo) {
       error_of(ErrorKind::kCheckpoint, [&] { parse_state(json.dump(), "state.json"); });
   EXPECT_NE(message.find("99"), std::string::npos) << message;
   EXPECT_NE(message.find("resume with the lmtrain that wrote it"), std::string::npos) << message;
+}
+
+TEST(State, IsSavedAgainWhereAResumeWouldGoOnOtherwise) {
+  const TrainingState saved = full_state();
+  EXPECT_FALSE(must_save_again(saved, saved));
+  const auto after = [&](const std::function<void(TrainingState&)>& change) {
+    TrainingState now = saved;
+    change(now);
+    return must_save_again(saved, now);
+  };
+  EXPECT_TRUE(after([](TrainingState& now) { ++now.step; }));
+  EXPECT_TRUE(after([](TrainingState& now) { ++now.batch; }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.guard.excluded_batches.push_back(13); }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.loss_scale->on_overflow(); }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.micro.rows[256] = 8; }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.eval_pending = false; }));
+  EXPECT_FALSE(after([](TrainingState& now) { now.elapsed += 1; }));
+  TrainingState evaluated = saved, due = saved;
+  evaluated.eval_pending = false;
+  EXPECT_FALSE(must_save_again(evaluated, due)) << "a resume makes the last evaluation anyway";
 }
 
 }  // namespace

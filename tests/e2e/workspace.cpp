@@ -34,9 +34,7 @@ bool is_time(const std::string& field) {
 // interrupted and made after a resume is in metrics.jsonl and status.json alone, and the history of
 // evaluations lacks it.
 Json deciding(Json state) {
-  for (const char* field :
-       {"run", "elapsed", "eval_loss", "eval_step", "eval_pending", "evaluations"})
-    state.erase(field);
+  for (const char* field : {"run", "elapsed", "evaluations"}) state.erase(field);
   return state;
 }
 

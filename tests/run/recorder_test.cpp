@@ -204,14 +204,14 @@ TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
   recorder.begin(state);
   step(5);
   recorder.add_wait(0.125);
-  const auto ended = [&](const RunEnd& end, bool is_trial = false) {
-    return said([&] { recorder.ended(state, end, is_trial); });
+  const auto ended = [&](const RunEnd& end, bool is_part = false) {
+    return said([&] { recorder.ended(state, end, is_part); });
   };
   EXPECT_TRUE(contains(ended({.reason = "max_time", .exit_code = 75}),
                        "stopped by max_time after step 1; go on with: lmtrain resume"));
   EXPECT_EQ(tiny.status().at("state"), "stopped");
   EXPECT_EQ(tiny.status().at("exit_code"), 75);
-  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75}, /*is_trial=*/true), "");
+  EXPECT_EQ(ended({.reason = "max_time", .exit_code = 75}, /*is_part=*/true), "");
   EXPECT_EQ(ended({.done = true, .reason = "done"}), "");
   EXPECT_EQ(tiny.status().at("state"), "done");
   const std::vector<Json> ends = tiny.events("end");

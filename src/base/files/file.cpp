@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/activities.h"
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/lost_pages.h"
@@ -100,6 +102,9 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(const void* data, size_t size) {
+  constexpr size_t kLong = size_t{1} << 20;
+  std::optional<Activity> writing;
+  if (size >= kLong) writing.emplace("writing", path_.native());
   write_all(fd_, path_, static_cast<const char*>(data), size);
   crc_ = crc32c(crc_, data, size);
   size_ += size;
@@ -113,6 +118,7 @@ void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
 }
 
 void FileWriter::sync() {
+  const Activity syncing("syncing", path_.native());
   if (sync_descriptor(fd_) != 0) fail_on_file("sync", path_, errno);
 }
 
@@ -230,6 +236,7 @@ void publish_rename(const fs::path& from, const fs::path& to) {
 }
 
 void sync_directory(const fs::path& path) {
+  const Activity syncing("syncing the folder", path.native());
   const Descriptor fd(open_any(path, O_RDONLY | O_DIRECTORY, "open the folder"));
   // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
   // from them.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/activities.h"
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/retry.h"
@@ -34,10 +35,15 @@ struct stat status_of(int fd, const fs::path& path) {
 
 // -1 with errno.
 int try_open(const fs::path& path, int flags) {
-  int fd = -1;
-  Retry retry;
-  while ((fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644)) < 0 && retry.again(errno)) {
+  int fd = -1, error = 0;
+  {
+    const Activity opening("opening", path.native());
+    Retry retry;
+    while ((fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644)) < 0 && retry.again(errno)) {
+    }
+    error = errno;
   }
+  errno = error;
   return fd;
 }
 

@@ -160,13 +160,18 @@ void RunLog::sync() {
 
 void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
                    const Json& fields) {
+  events_.append(event_line(name, state, reason, fields));
+}
+
+std::string event_line(const std::string& name, const TrainingState& state,
+                       const std::string& reason, const Json& fields) {
   Json line = {{"time", utc_timestamp()},
                {"event", name},
                {"step", state.step},
                {"batch", state.batch},
                {"reason", reason}};
   line.update(fields);
-  events_.append(dump_line(line));
+  return dump_line(line);
 }
 
 std::string write_status(const RunFolder& run, const std::string& state,

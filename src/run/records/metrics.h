@@ -67,6 +67,10 @@ class RunLog {
   std::optional<TensorboardWriter> tensorboard_;
 };
 
+// Returns the line of such an event, without its newline character.
+std::string event_line(const std::string& name, const TrainingState& state,
+                       const std::string& reason, const nlohmann::ordered_json& fields);
+
 // Rewrites status.json atomically and returns its one line. `state` is running, done, stopped,
 // diverged or failed. The checkpoint it names is the newest one up to training.step. A missing
 // exit_code becomes null.

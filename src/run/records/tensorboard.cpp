@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -81,18 +83,32 @@ void put_record(std::string& out, std::string_view data) {
   put_fixed(out, masked_crc(data));
 }
 
-// TensorBoard reads the files of a folder in the order of their names: time first, and a number
-// where one second sees several.
+constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
+
+// The seconds in the name of the last file of the folder; -1 where there is none.
+int64_t last_seconds(const std::filesystem::path& folder) {
+  int64_t last = -1;
+  for (const std::string& name : list_folder(folder)) {
+    if (!name.starts_with(kEventFilePrefix)) continue;
+    int64_t seconds = -1;
+    const char* const begin = name.data() + kEventFilePrefix.size();
+    std::from_chars(begin, name.data() + name.size(), seconds);
+    last = std::max(last, seconds);
+  }
+  return last;
+}
+
+// TensorBoard reads the files of a folder in the order of their names, which is that of their
+// seconds. A new file comes after the others, also where the clock was set back.
 std::filesystem::path new_event_file(const std::filesystem::path& folder) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  for (int number = 0;; ++number) {
-    auto path = folder / str("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid(),
-                             ".", number);
-    if (!is_there(path)) return path;
-  }
+  const int64_t seconds = std::max<int64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(now).count(), last_seconds(folder) + 1);
+  std::string digits = std::to_string(seconds);
+  if (digits.size() < 10) digits.insert(0, 10 - digits.size(), '0');
+  return folder / str(kEventFilePrefix, digits, ".", host.data(), ".", ::getpid(), ".0");
 }
 
 }  // namespace

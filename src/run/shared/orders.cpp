@@ -26,7 +26,8 @@ Json json_of(const AttemptOrder& order) {
   return {{"seed", order.seed},
           {"checkpoint", value_or_null(order.checkpoint)},
           {"is_trial", order.is_trial},
-          {"max_time", value_or_null(order.max_time)}};
+          {"max_time", value_or_null(order.max_time)},
+          {"last_step", value_or_null(order.last_step)}};
 }
 Json json_of(const EndOrder& order) { return {{"exit_code", order.exit_code}}; }
 
@@ -45,7 +46,8 @@ Order listen(Processes& processes) {
   }
   if (json.contains("exit_code")) return EndOrder{json["exit_code"].get<int>()};
   return AttemptOrder{json.at("seed").get<int64_t>(), value_if_any<int64_t>(json.at("checkpoint")),
-                      json.at("is_trial").get<bool>(), value_if_any<double>(json.at("max_time"))};
+                      json.at("is_trial").get<bool>(), value_if_any<double>(json.at("max_time")),
+                      value_if_any<int64_t>(json.at("last_step"))};
 }
 
 }  // namespace lmtrain

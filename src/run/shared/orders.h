@@ -18,13 +18,14 @@ struct RunOrder {
   Config config;
 };
 // Tells to make a Trainer (run/trainer.h) and run it: with this seed, from the checkpoint of this
-// step, if any, as a trial of restart.tokens if `is_trial`, and with `max_time` seconds left of
-// train.max_time.
+// step, if any, as a trial of restart.tokens if `is_trial`, with `max_time` seconds left of
+// train.max_time, and up to `last_step` (Trainer::last_step).
 struct AttemptOrder {
   int64_t seed = 0;
   std::optional<int64_t> checkpoint;
   bool is_trial = false;
   std::optional<double> max_time;
+  std::optional<int64_t> last_step = {};
 };
 // Tells to end, with the exit code of all.
 struct EndOrder {

@@ -158,6 +158,17 @@ TEST(Tensorboard, EveryWriterHasItsOwnFile) {
   EXPECT_LT(first.path().filename(), second.path().filename());
 }
 
+// The clock was ahead when the run began, or ran from 1970 on.
+TEST(Tensorboard, ANewFileComesAfterTheOthersWhateverTheClockSays) {
+  for (const char* earlier :
+       {"events.out.tfevents.4102444800.host.1.0", "events.out.tfevents.0000000037.host.1.0"}) {
+    const TemporaryFolder folder;
+    testing::replace_file(folder / earlier, "");
+    const TensorboardWriter writer(folder.path());
+    EXPECT_GT(writer.path().filename(), fs::path(earlier));
+  }
+}
+
 TEST(Tensorboard, UnwritableFolderIsIo) {
   testing::error_of(ErrorKind::kIo, [] { TensorboardWriter("/dev/null/folder"); });
 }

@@ -1,5 +1,5 @@
 // How a run ends without an error.
-#include "run/run_end.h"
+#include "schedule/run_end.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "run/run_end.h"
+#include "schedule/run_end.h"
 
 #include "base/error.h"
 #include "base/text.h"

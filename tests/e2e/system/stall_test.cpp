@@ -1,0 +1,55 @@
+// A disk that does not answer: the run says which file it waits for, and goes on when it answers.
+#include <gtest/gtest.h>
+
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+ProcessOptions slow_disk() {
+  ProcessOptions options;
+  options.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
+                 {"LMTRAIN_DELAY_PATH", "step_00000003/optimizer.safetensors"},
+                 {"LMTRAIN_DELAY_SECONDS", "3"},
+                 {"LMTRAIN_STALL_SECONDS", "1"}};
+  return options;
+}
+
+TEST(Stall, NamesTheFileThatIsWaitedForAndGoesOn) {
+  const RunDir run(reference().fresh("slow disk"));
+  const ProcessResult result =
+      lmtrain({"train", reference().config, "--run-dir", run.path()}, slow_disk());
+  ASSERT_EQ(result.exit_code, 0) << result;
+  const std::string file = "syncing " + run.path() + "/checkpoints/.tmp-step_00000003/optimizer";
+  EXPECT_NE(result.err.find("warning: the run makes no progress: it has been " + file),
+            std::string::npos)
+      << result;
+  EXPECT_NE(result.err.find("the run goes on: " + file), std::string::npos) << result;
+  // The loop waits for it as soon as the next checkpoint is due.
+  EXPECT_NE(result.err.find("waiting for the checkpoint step_00000003"), std::string::npos)
+      << result;
+  std::vector<Json> stalls = run.events("stall");
+  std::erase_if(stalls, [&](const Json& stall) {  // a busy machine may have had others
+    return !stall.at("reason").get<std::string>().starts_with(file);
+  });
+  ASSERT_EQ(stalls.size(), 2U);
+  EXPECT_GE(stalls[0].at("seconds"), 1);
+  EXPECT_GE(stalls[0].at("step"), 3);
+  EXPECT_FALSE(stalls[0].at("over"));
+  EXPECT_TRUE(stalls[1].at("over"));
+  EXPECT_EQ(difference(run, reference().run), "");
+}
+
+TEST(Stall, ARunThatGoesOnSaysNothing) { EXPECT_TRUE(reference().run.events("stall").empty()); }
+
+TEST(Stall, AVariableThatIsNoNumberIsRefused) {
+  ProcessOptions options;
+  options.env = {{"LMTRAIN_STALL_SECONDS", "soon"}};
+  const ProcessResult result = lmtrain(
+      {"train", reference().config, "--run-dir", reference().fresh("soon").string()}, options);
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_NE(result.err.find("LMTRAIN_STALL_SECONDS"), std::string::npos) << result;
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
