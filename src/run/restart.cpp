@@ -12,7 +12,6 @@
 #include "checkpoint/remove_checkpoint.h"
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
-#include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/shared/orders.h"
 #include "run/start_checks.h"
@@ -20,8 +19,6 @@
 
 namespace lmtrain {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Seeds are not negative.
 int64_t seed_after(int64_t seed, int64_t steps) {
