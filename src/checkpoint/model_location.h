@@ -1,4 +1,5 @@
-// A user may point eval, generate and export at a run folder, a checkpoint, or a HF Llama folder.
+// A user may point eval, generate, export and average at a run folder, a checkpoint, or a HF Llama
+// folder.
 #pragma once
 
 #include <exception>

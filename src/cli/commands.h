@@ -15,6 +15,7 @@ void add_resume_command(CLI::App& app, Action& action);
 void add_eval_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
+void add_average_command(CLI::App& app, Action& action);
 void add_prepare_command(CLI::App& app, Action& action);
 void add_plan_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);

@@ -75,6 +75,7 @@ int run_command_line(int argc, char** argv) {
   add_eval_command(app, action);
   add_generate_command(app, action);
   add_export_command(app, action);
+  add_average_command(app, action);
   add_prepare_command(app, action);
   add_plan_command(app, action);
   add_bench_command(app, action);

@@ -1,0 +1,79 @@
+#include "tools/model_folder.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files/examine.h"
+#include "base/files/file.h"
+#include "base/files/read_file.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
+#include "config/init_from.h"
+#include "formats/strict_json.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a model's folder may hold beside config and weights, as transformers names it.
+constexpr std::array<const char*, 10> kFilesBeside = {
+    "generation_config.json",  "tokenizer.model",   "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json",     "merges.txt",
+    "chat_template.jinja",     "chat_template.json"};
+
+const char* torch_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kF16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+// config.json of the model with another dtype: version 4 of transformers reads torch_dtype, version
+// 5 dtype.
+std::string config_text(const fs::path& file, DType dtype) {
+  nlohmann::json config = parse_strict_json(
+      read_file(file), {ErrorKind::kConfig, file.string(), "copy or download the folder again"});
+  config["dtype"] = config["torch_dtype"] = torch_dtype(dtype);
+  return config.dump(2) + "\n";
+}
+
+void write_text(const fs::path& file, std::string_view text) {
+  FileWriter writer(file);
+  writer.write(text);
+  writer.finish();
+}
+
+void copy_synced(const fs::path& from, const fs::path& to) {
+  FileWriter writer(to);
+  read_pieces(from, [&](std::string_view piece) { writer.write(piece); });
+  writer.finish();
+}
+
+}  // namespace
+
+ParameterLayout located_layout(const ModelLocation& location) {
+  const ModelConfig config = located_model_config(location);
+  return {config, config.vocab_size.value_or(kLlamaDefaultVocabSize)};
+}
+
+void write_files_beside_weights(const ModelLocation& location, const fs::path& folder,
+                                DType dtype) {
+  write_text(folder / "config.json", config_text(location.folder / "config.json", dtype));
+  for (const char* name : kFilesBeside) {
+    if (is_file(location.folder / name)) copy_synced(location.folder / name, folder / name);
+  }
+}
+
+void note_missing_tokenizer(const ModelLocation& location, const fs::path& to) {
+  if (tokenizer_in(location.folder)) return;
+  log_note(str(location.folder.string(), " has no tokenizer.model and no tokenizer.json; ",
+               to.string(), " has no tokenizer either"));
+}
+
+}  // namespace lmtrain
