@@ -20,7 +20,6 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using Tensors = std::map<std::string, TensorView>;
 
 // What depends on the clock, in a state and in metrics.
@@ -31,16 +30,16 @@ bool is_time(std::string_view field) {
   return std::find(kTimes.begin(), kTimes.end(), field) != kTimes.end();
 }
 
-std::vector<Json> lines_of(const RunFolder& run, int64_t first_step) {
-  std::vector<Json> lines;
-  for_each_json_line(run.metrics(), [&](const Json& line, uint64_t) {
+std::vector<nlohmann::json> lines_of(const RunFolder& run, int64_t first_step) {
+  std::vector<nlohmann::json> lines;
+  for_each_json_line(run.metrics(), [&](const nlohmann::json& line, uint64_t) {
     if (line.contains("step") && line["step"] >= first_step) lines.push_back(line);
   });
   return lines;
 }
 
 std::string shape_text(const TensorView& tensor) {
-  return str(dtype_name(tensor.dtype), " ", Json(tensor.shape).dump());
+  return str(dtype_name(tensor.dtype), " ", nlohmann::json(tensor.shape).dump());
 }
 
 // "[3, 17]", row-major; empty for a scalar.
@@ -84,15 +83,15 @@ class Comparison {
     tensors("the weight ", TensorFiles(a).tensors(), TensorFiles(b).tensors());
     const SafetensorsFile optimizer_a(a / kOptimizerFile), optimizer_b(b / kOptimizerFile);
     tensors("the optimizer's ", optimizer_a.tensors(), optimizer_b.tensors());
-    fields("the state's ", Json::parse(state_to_text(read_state(a))),
-           Json::parse(state_to_text(read_state(b))));
+    fields("the state's ", nlohmann::json::parse(state_to_text(read_state(a))),
+           nlohmann::json::parse(state_to_text(read_state(b))));
   }
 
   void metrics(int64_t first_step) {
-    const std::vector<Json> a = lines_of(a_.folder, first_step);
-    const std::vector<Json> b = lines_of(b_.folder, first_step);
+    const std::vector<nlohmann::json> a = lines_of(a_.folder, first_step);
+    const std::vector<nlohmann::json> b = lines_of(b_.folder, first_step);
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      const std::string step = a[i].value("step", Json()).dump();
+      const std::string step = a[i].value("step", nlohmann::json()).dump();
       if (fields(str("in metrics.jsonl, step ", step, ", "), a[i], b[i])) return;
     }
     if (a.size() != b.size())
@@ -129,14 +128,15 @@ class Comparison {
   }
 
   // Returns whether two objects differ in a field that is no time.
-  bool fields(const std::string& part, Json a, Json b) {
-    for (Json* object : {&a, &b}) {
+  bool fields(const std::string& part, nlohmann::json a, nlohmann::json b) {
+    for (nlohmann::json* object : {&a, &b}) {
       for (auto field = object->begin(); field != object->end();)
         field = is_time(field.key()) ? object->erase(field) : std::next(field);
     }
     if (a == b) return false;
-    const Json::json_pointer first(Json::diff(a, b).at(0).at("path").get<std::string>());
-    const auto value = [&](const Json& json) {
+    const nlohmann::json::json_pointer first(
+        nlohmann::json::diff(a, b).at(0).at("path").get<std::string>());
+    const auto value = [&](const nlohmann::json& json) {
       return json.contains(first) ? json.at(first).dump() : std::string("missing");
     };
     add(str(part, first.to_string().substr(1)), value(a), value(b));
