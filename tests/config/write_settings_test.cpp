@@ -208,7 +208,7 @@ TEST(ShowConfig, SaysWhereAValueWasGiven) {
   has("\"every\": 3,  // --set log={\"every\": 3}\n");
   has("\"name\": \"a\\nb\",  // --set name=a\\nb\n");
   has("\"threads\": \"auto\",\n");
-  has("\"tensorboard\": true\n");
+  has("\"tensorboard\": true,\n");
 }
 
 TEST(ConfigToJson, NamedSetsComeBackAsTheyWere) {
