@@ -213,6 +213,19 @@ RunDir train(const std::string& config, const fs::path& folder) {
 
 ProcessResult resume(const RunDir& run) { return lmtrain({"resume", run.path()}); }
 
+std::string other_tokenizer(const Workspace& workspace) {
+  const ProcessResult result = lmtrain(
+      {"prepare",
+       workspace.config({{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 384}}}}},
+                         {"data",
+                          {{"train", {LMTRAIN_SOURCE_DIR "/LICENSE"}},
+                           {"cache_dir", (workspace / "other").string()}}}})});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(workspace / "other"))
+    if (entry.path().filename() == "tokenizer.model") return entry.path().string();
+  return "none was trained";
+}
+
 std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

@@ -95,4 +95,8 @@ std::map<std::string, std::string> contents(const std::filesystem::path& folder)
 // The names of the fields of an object, in order.
 std::vector<std::string> field_names(const Json& object);
 
+// Returns the path of a tokenizer with as many pieces as that of tiny_config, trained on other text
+// with the workspace's `config.json`.
+std::string other_tokenizer(const Workspace& workspace);
+
 }  // namespace lmtrain::testing

@@ -14,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-const std::string kOtherTokenizer = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf/tokenizer.model";
-
 ProcessResult average(const std::vector<fs::path>& targets, const fs::path& to) {
   Arguments command = {"average"};
   for (const fs::path& target : targets) command.push_back(target.string());
@@ -101,7 +99,9 @@ TEST(Average, RefusesWhatHasNoMeanAndLeavesNothing) {
   const fs::path other = workspace / "other_tokenizer";
   ASSERT_EQ(lmtrain({"export", first.string(), "--format", "hf", "--to", other.string()}).exit_code,
             0);
-  fs::copy_file(kOtherTokenizer, other / "tokenizer.model", fs::copy_options::overwrite_existing);
+  const Workspace elsewhere;
+  fs::copy_file(other_tokenizer(elsewhere), other / "tokenizer.model",
+                fs::copy_options::overwrite_existing);
   const fs::path deeper = workspace / "deeper";
   fs::copy(other, deeper);
   nlohmann::json config = nlohmann::json::parse(read_text(deeper / "config.json"));

@@ -12,20 +12,6 @@ namespace fs = std::filesystem;
 
 const std::string kHf = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
 
-// One of as many pieces, trained on the sample.
-std::string other_tokenizer(const Workspace& workspace) {
-  const ProcessResult result = lmtrain(
-      {"prepare",
-       workspace.config({{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 384}}}}},
-                         {"data",
-                          {{"train", {LMTRAIN_SOURCE_DIR "/LICENSE"}},
-                           {"cache_dir", (workspace / "other").string()}}}})});
-  EXPECT_EQ(result.exit_code, 0) << result;
-  for (const auto& entry : fs::recursive_directory_iterator(workspace / "other"))
-    if (entry.path().filename() == "tokenizer.model") return entry.path().string();
-  return "none was trained";
-}
-
 Json from(const std::string& folder, Json changes = Json::object()) {
   Json config = {{"init_from", folder}, {"model", nullptr}, {"tokenizer", nullptr}};
   config.update(changes);
