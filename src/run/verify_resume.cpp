@@ -125,6 +125,8 @@ Config config_of_check(Config config) {
   config.train.max_time.reset();
   config.checkpoint.every = {};
   config.checkpoint.keep_every.reset();
+  config.checkpoint.keep_best = 0;
+  config.log.samples.reset();
   config.checkpoint.on_save_error = SaveErrorPolicy::kStop;
   config.log.tensorboard = false;
   if (config.eval.every.unit == TrainingDuration::Unit::kSeconds) config.eval.every = {};
