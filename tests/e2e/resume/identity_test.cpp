@@ -124,7 +124,7 @@ TEST(Identity, ABranchKilledAnywhereGoesOn) {
     options.env = {
         {"LD_PRELOAD", LMTRAIN_FAULT_LIBRARY},  {"ASAN_OPTIONS", "verify_asan_link_order=0"},
         {"LMTRAIN_FAULT_BELOW", branch.path()}, {"LMTRAIN_FAULT_CALL", std::to_string(call)},
-        {"LMTRAIN_FAULT_HOW", "kill"},        {"LMTRAIN_FAULT_REPORT", report.string()}};
+        {"LMTRAIN_FAULT_HOW", "kill"},          {"LMTRAIN_FAULT_REPORT", report.string()}};
     return lmtrain({"resume", whole.run.path(), "--from", "6", "--run-dir", branch.path()},
                    options);
   };
