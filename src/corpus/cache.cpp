@@ -221,6 +221,7 @@ void Cache::clean_shards(const std::string& fingerprint) const {
                                       "info.json"};
   for (const std::string& name : list_folder(folder))
     if (kept.count(name) == 0) remove_tree(folder / name);
+  sync_directory(folder);  // what was removed, here or by its writer, stays so
 }
 
 fs::path Cache::journal_path(const std::string& key) const {

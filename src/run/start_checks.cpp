@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/files/retry.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"
@@ -38,10 +39,14 @@ void require_writable(const fs::path& folder) {
     throw Error(ErrorKind::kIo, str("cannot create the folder ", folder.string(), ": ",
                                     there.string(), " is not a folder"));
   }
-  if (::access(there.c_str(), W_OK | X_OK) == 0) return;
-  throw Error(ErrorKind::kIo,
-              str("cannot write to ", there.string(), ": ", std::generic_category().message(errno),
-                  "; check its permissions, or give another folder with --run-dir"));
+  Retry retry;
+  while (::access(there.c_str(), W_OK | X_OK) != 0) {
+    if (retry.again(errno)) continue;
+    throw Error(
+        ErrorKind::kIo,
+        str("cannot write to ", there.string(), ": ", std::generic_category().message(errno),
+            "; check its permissions, or give another folder with --run-dir"));
+  }
 }
 
 }  // namespace

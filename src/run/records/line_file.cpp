@@ -25,8 +25,9 @@ void LineFile::append(const std::string& line) {
 }
 
 void LineFile::sync() {
-  append_file(path_, kept_, /*sync=*/true);
-  kept_.clear();
+  append_file(path_, kept_, /*sync=*/false);
+  kept_.clear();  // they are in the file, also where it cannot be synced
+  append_file(path_, "", /*sync=*/true);
 }
 
 }  // namespace lmtrain

@@ -63,12 +63,11 @@ int judged_truncate(const char* path, const Truncate& truncate) {
   return truncate();
 }
 
+// A folder that is not watched may hold the name of one that is.
 template <class Sync>
 int judged_sync(int fd, const Sync& sync) {
-  const std::string path = path_of(fd);
-  if (path.empty()) return sync();
   const std::lock_guard hold(lock());
-  if (judge(Kind::kSync, path) == Verdict::kRefuse) return -1;
+  if (judge(Kind::kSync, path_of(fd)) == Verdict::kRefuse) return -1;
   if (ignores_sync()) return 0;
   const int result = sync();
   if (result == 0) undo_log().synced(fd);

@@ -203,6 +203,11 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct statx* 
   return refuses(Kind::kStat, path_at(folder, path)) ? -1 : real(folder, path, flags, mask, info);
 }
 
+int access(const char* path, int mode) noexcept {
+  static const auto real = next<int (*)(const char*, int)>("access");
+  return refuses(Kind::kStat, absolute(path)) ? -1 : real(path, mode);
+}
+
 #define STATVFS_LIKE(name, type)                                         \
   int name(const char* path, type* info) noexcept {                      \
     static const auto real = next<int (*)(const char*, type*)>(#name);   \

@@ -51,12 +51,19 @@ std::vector<Fault> faults_of(const std::string& kind, long call) {
   return faults;
 }
 
-// A message names a file or the folder that it lies in.
+// A message names a file or the folder that it lies in, or the tree that could not be removed.
+bool names_it(const std::string& message, const fs::path& path) {
+  const auto has = [&](const std::string& part) { return message.find(part) != std::string::npos; };
+  if (has(path.string()) || has(path.parent_path().string())) return true;
+  fs::path tree = path.parent_path();
+  while (tree.has_relative_path() && !has("cannot remove " + tree.string() + ":"))
+    tree = tree.parent_path();
+  return tree.has_relative_path();
+}
+
 bool names_one(const std::string& message, const std::vector<std::string>& paths) {
-  return std::any_of(paths.begin(), paths.end(), [&](const fs::path& path) {
-    return message.find(path.string()) != std::string::npos ||
-           message.find(path.parent_path().string()) != std::string::npos;
-  });
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return names_it(message, path); });
 }
 
 // Indices of the faults to try.

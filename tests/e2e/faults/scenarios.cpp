@@ -135,6 +135,9 @@ Scenario FaultScenarios::run_of(const std::string& name, const Json& changes) {
 }
 
 Scenario FaultScenarios::train() { return run_of("train", train_changes()); }
+Scenario FaultScenarios::train_without_held_out_text() {
+  return run_of("unevaluated", {{"data", {{"eval_fraction", 0}}}});
+}
 Scenario FaultScenarios::restart() { return run_of("restart", restart_changes()); }
 
 Scenario FaultScenarios::rollback() {

@@ -17,6 +17,7 @@ class FaultScenarios {
   Scenario preparation();  // with a tokenizer of its own
   Scenario tables();       // Parquet and Arrow
   Scenario train();
+  Scenario train_without_held_out_text();
   Scenario resume();
   Scenario finished();  // resume of a run that is done
   Scenario restart();   // random restart
