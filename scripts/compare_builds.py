@@ -117,7 +117,7 @@ def main():
     parser.add_argument("new")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs", "**", "*.md"), help="text to train on")
     arguments = parser.parse_args()
     cases = {name: settings for name, settings in CASES.items() if not arguments.only or any(part in name for part in arguments.only)}
     differing = 0
