@@ -34,7 +34,7 @@ static_assert(sizeof(Header) == 32);
 constexpr size_t kHeaderCrcOffset = offsetof(Header, header_crc);
 static_assert(kHeaderCrcOffset == 28);
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+[[noreturn]] void fail_block_sums(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kData, str(path.string(), ": ", what,
                                     "; the list of checksums is damaged: delete it and the shard "
                                     "beside it, and prepare the data again"));
@@ -83,28 +83,29 @@ void write_block_sums(const fs::path& path, const std::vector<BlockSums>& files)
 std::vector<BlockSums> read_block_sums(const fs::path& path) {
   const std::string bytes = read_file(path, kLargestFile);
   Header header;
-  if (bytes.size() < sizeof header) fail(path, "is shorter than its header");
+  if (bytes.size() < sizeof header) fail_block_sums(path, "is shorter than its header");
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic || header.header_crc != crc32c(0, bytes.data(), kHeaderCrcOffset))
-    fail(path, "the header's checksum does not hold");
+    fail_block_sums(path, "the header's checksum does not hold");
   if (header.version != kVersion || header.block_bytes != kSumBlockBytes)
-    fail(path, str("is of version ", header.version, " with blocks of ", header.block_bytes,
-                   " bytes, and version ", kVersion, " with ", kSumBlockBytes, " is read"));
+    fail_block_sums(path,
+                    str("is of version ", header.version, " with blocks of ", header.block_bytes,
+                        " bytes, and version ", kVersion, " with ", kSumBlockBytes, " is read"));
   std::string_view body = std::string_view(bytes).substr(sizeof header);
   if (header.body_crc != crc32c(0, body.data(), body.size()))
-    fail(path, "its own checksum does not hold");
+    fail_block_sums(path, "its own checksum does not hold");
   std::vector<BlockSums> files;
   for (uint32_t i = 0; i < header.num_files; ++i) {
     uint64_t count = 0;
-    if (body.size() < sizeof count) fail(path, "is cut short");
+    if (body.size() < sizeof count) fail_block_sums(path, "is cut short");
     std::memcpy(&count, body.data(), sizeof count);
     body.remove_prefix(sizeof count);
-    if (count > body.size() / sizeof(uint32_t)) fail(path, "is cut short");
+    if (count > body.size() / sizeof(uint32_t)) fail_block_sums(path, "is cut short");
     BlockSums& sums = files.emplace_back(count);
     if (count > 0) std::memcpy(sums.data(), body.data(), count * sizeof(uint32_t));
     body.remove_prefix(count * sizeof(uint32_t));
   }
-  if (!body.empty()) fail(path, "holds more than its header says");
+  if (!body.empty()) fail_block_sums(path, "holds more than its header says");
   return files;
 }
 

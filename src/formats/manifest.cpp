@@ -20,14 +20,14 @@ constexpr uint64_t kLargestManifest = 16 << 20;
 constexpr const char* kAdvice =
     "the checkpoint is damaged: use an older one, or copy this one again from where it is whole";
 
-[[noreturn]] void fail(const std::string& origin, const std::string& what) {
+[[noreturn]] void fail_manifest(const std::string& origin, const std::string& what) {
   throw Error(ErrorKind::kCheckpoint, str(origin, ": ", what, "; ", kAdvice));
 }
 
 // Only what crc_to_text writes: eight lower-case hex digits.
 uint32_t crc_from_text(const std::string& text, const std::string& origin) {
   if (text.size() != 8 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    fail(origin, str("the checksum ", quote(text), " is not eight hexadecimal digits"));
+    fail_manifest(origin, str("the checksum ", quote(text), " is not eight hexadecimal digits"));
   }
   return static_cast<uint32_t>(std::stoul(text, nullptr, 16));
 }
@@ -50,35 +50,36 @@ bool is_plain_name(const std::string& name) {
 }
 
 uint64_t number_from_json(const json& value, const std::string& what, const std::string& origin) {
-  if (!value.is_number_unsigned()) fail(origin, str(what, " is no whole number"));
+  if (!value.is_number_unsigned()) fail_manifest(origin, str(what, " is no whole number"));
   return value.get<uint64_t>();
 }
 
 std::string text_from_json(const json& value, const std::string& what, const std::string& origin) {
-  if (!value.is_string()) fail(origin, str(what, " is no string"));
+  if (!value.is_string()) fail_manifest(origin, str(what, " is no string"));
   return value.get<std::string>();
 }
 
 const json& member(const json& object, const char* key, const std::string& origin) {
   const auto found = object.find(key);
-  if (found == object.end()) fail(origin, str("the field ", quote(key), " is missing"));
+  if (found == object.end()) fail_manifest(origin, str("the field ", quote(key), " is missing"));
   return *found;
 }
 
 void check_file(const fs::path& path, const ManifestEntry& expected) {
   const FileInfo info = examine(path);
   if (info.kind == FileKind::kMissing)
-    fail(path.string(), "is missing, though the manifest lists it");
-  if (info.kind != FileKind::kFile) fail(path.string(), "is no regular file");
+    fail_manifest(path.string(), "is missing, though the manifest lists it");
+  if (info.kind != FileKind::kFile) fail_manifest(path.string(), "is no regular file");
   // A wrong size is told without reading.
   if (info.size != expected.size) {
-    fail(path.string(), str("has ", info.size, " bytes, the manifest says ", expected.size));
+    fail_manifest(path.string(),
+                  str("has ", info.size, " bytes, the manifest says ", expected.size));
   }
   const FileSum sum = sum_file(path);
   if (sum != FileSum{expected.size, expected.crc32c}) {
-    fail(path.string(),
-         str("has CRC-32C ", crc_to_text(sum.crc), " over ", sum.size, " bytes, the manifest says ",
-             crc_to_text(expected.crc32c), " over ", expected.size));
+    fail_manifest(path.string(), str("has CRC-32C ", crc_to_text(sum.crc), " over ", sum.size,
+                                     " bytes, the manifest says ", crc_to_text(expected.crc32c),
+                                     " over ", expected.size));
   }
 }
 
@@ -92,7 +93,7 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
   const JsonSource source{
       .kind = ErrorKind::kCheckpoint, .origin = origin, .advice = kAdvice, .max_depth = 4};
   json fields = parse_strict_json(text, source);
-  if (!fields.is_object()) fail(origin, "is no JSON object");
+  if (!fields.is_object()) fail_manifest(origin, "is no JSON object");
   // The version comes first: of another one not even the checksum's rule is known.
   const uint64_t version = number_from_json(member(fields, "version", origin), "version", origin);
   if (version != kManifestVersion) {
@@ -104,16 +105,18 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
 
   Manifest manifest;
   const uint64_t step = number_from_json(member(fields, "step", origin), "step", origin);
-  if (!std::in_range<int64_t>(step)) fail(origin, str("the step ", step, " is too large"));
+  if (!std::in_range<int64_t>(step)) fail_manifest(origin, str("the step ", step, " is too large"));
   manifest.step = static_cast<int64_t>(step);
   manifest.fingerprint =
       text_from_json(member(fields, "fingerprint", origin), "fingerprint", origin);
   manifest.program = text_from_json(member(fields, "program", origin), "program", origin);
   const json& files = member(fields, "files", origin);
-  if (!files.is_object()) fail(origin, "files is no object");
+  if (!files.is_object()) fail_manifest(origin, "files is no object");
   for (const auto& [name, entry] : files.items()) {
-    if (!is_plain_name(name)) fail(origin, str("the file name ", quote(name), " is not allowed"));
-    if (!entry.is_object()) fail(origin, str("the entry of ", quote(name), " is no object"));
+    if (!is_plain_name(name))
+      fail_manifest(origin, str("the file name ", quote(name), " is not allowed"));
+    if (!entry.is_object())
+      fail_manifest(origin, str("the entry of ", quote(name), " is no object"));
     const std::string crc = text_from_json(member(entry, "crc32c", origin), "crc32c", origin);
     manifest.files[name] = {number_from_json(member(entry, "size", origin), "size", origin),
                             crc_from_text(crc, origin)};
@@ -136,7 +139,7 @@ Manifest verify_checkpoint_files(const fs::path& folder, bool skip_training_stat
                                             ", so it was never finished; use another checkpoint"));
   }
   if (info.kind != FileKind::kFile || info.size > kLargestManifest) {
-    fail(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
+    fail_manifest(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
   }
   Manifest manifest = parse_manifest(read_file(path), path.string());
   for (const auto& [name, entry] : manifest.files) {

@@ -46,7 +46,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-[[noreturn]] void fail(const std::string& origin, const std::string& what) {
+[[noreturn]] void fail_safetensors(const std::string& origin, const std::string& what) {
   throw Error(ErrorKind::kData, str(origin, ": ", what,
                                     "; the file is damaged, incomplete or no safetensors file: "
                                     "copy, download or convert it again"));
@@ -168,8 +168,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& /*error*/) override {
     // nlohmann counts from 1.
-    fail(origin_, str("the header is not JSON at byte ",
-                      kSafetensorsLengthBytes + std::max<size_t>(position, 1) - 1));
+    fail_safetensors(origin_, str("the header is not JSON at byte ",
+                                  kSafetensorsLengthBytes + std::max<size_t>(position, 1) - 1));
   }
 
  private:
@@ -179,11 +179,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void fail_here(const std::string& what) const {
     const bool metadata = name_ == kSafetensorsMetadataKey;
-    fail(origin_, str(metadata ? "entry " : "tensor ", quote(name_), " ", what));
+    fail_safetensors(origin_, str(metadata ? "entry " : "tensor ", quote(name_), " ", what));
   }
 
   [[noreturn]] void misplaced(const char* what) const {
-    if (scope_ == Scope::kOutside) fail(origin_, str("the header is ", what, ", not an object"));
+    if (scope_ == Scope::kOutside)
+      fail_safetensors(origin_, str("the header is ", what, ", not an object"));
     fail_here(str("has ", what, " where it cannot be"));
   }
 
@@ -253,15 +254,16 @@ void check_no_holes(const std::string& origin, std::string_view data,
   for (const Entry* entry : in_order) {
     const std::string_view bytes = entry->second.bytes;
     if (bytes.data() != end) {
-      fail(origin,
-           str("tensor ", quote(entry->first), " begins at byte ", bytes.data() - data.data(),
-               " of the data, not at ", end - data.data(), " where the one before ends"));
+      fail_safetensors(origin, str("tensor ", quote(entry->first), " begins at byte ",
+                                   bytes.data() - data.data(), " of the data, not at ",
+                                   end - data.data(), " where the one before ends"));
     }
     end += bytes.size();
   }
   const auto used = static_cast<uint64_t>(end - data.data());
   if (used != data.size()) {
-    fail(origin, str("the tensors end at byte ", used, " of the data, which has ", data.size()));
+    fail_safetensors(
+        origin, str("the tensors end at byte ", used, " of the data, which has ", data.size()));
   }
 }
 
@@ -282,27 +284,29 @@ std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata) {
   if (file.size() < kSafetensorsLengthBytes) {
-    fail(origin, str("has ", file.size(), " bytes, fewer than the 8 of the header size"));
+    fail_safetensors(origin,
+                     str("has ", file.size(), " bytes, fewer than the 8 of the header size"));
   }
   uint64_t header_size = 0;
   std::memcpy(&header_size, file.data(), sizeof header_size);
   if (header_size > kSafetensorsLargestHeader) {
-    fail(origin, str("the header size at byte 0 is ", header_size, ", above the limit of ",
-                     kSafetensorsLargestHeader));
+    fail_safetensors(origin, str("the header size at byte 0 is ", header_size,
+                                 ", above the limit of ", kSafetensorsLargestHeader));
   }
   if (header_size > file.size() - kSafetensorsLengthBytes) {
-    fail(origin, str("the header of ", header_size, " bytes ends past the ", file.size(),
-                     " bytes of the file"));
+    fail_safetensors(origin, str("the header of ", header_size, " bytes ends past the ",
+                                 file.size(), " bytes of the file"));
   }
   const std::string_view header = file.substr(kSafetensorsLengthBytes, header_size);
   const std::string_view data = file.substr(kSafetensorsLengthBytes + header_size);
   // nlohmann skips a byte order mark and takes a NUL for the end of the text.
   const size_t first = header.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || header[first] != '{') {
-    fail(origin, str("the header does not begin with \"{\" at byte ", kSafetensorsLengthBytes));
+    fail_safetensors(origin,
+                     str("the header does not begin with \"{\" at byte ", kSafetensorsLengthBytes));
   }
   if (const size_t nul = header.find('\0'); nul != std::string_view::npos) {
-    fail(origin, str("the header has a zero at byte ", kSafetensorsLengthBytes + nul));
+    fail_safetensors(origin, str("the header has a zero at byte ", kSafetensorsLengthBytes + nul));
   }
 
   std::map<std::string, TensorView> tensors;

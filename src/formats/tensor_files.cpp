@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 constexpr uint64_t kLargestIndex = 64 << 20;
 constexpr const char* kAdvice = "copy or download the folder again";
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what,
-                       const std::string& advice = kAdvice) {
+[[noreturn]] void fail_tensor_file(const fs::path& path, const std::string& what,
+                                   const std::string& advice = kAdvice) {
   throw Error(ErrorKind::kData, str(path.string(), ": ", what, "; ", advice));
 }
 
@@ -28,12 +28,12 @@ constexpr const char* kAdvice = "copy or download the folder again";
   const std::string wanted = str("has no ", kModelFile, " and no ", kModelIndexFile);
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (!is_there(folder / name)) continue;
-    fail(folder, str(wanted, ", only ", name, ", which can run code when read"),
-         "convert it in Python: AutoModelForCausalLM.from_pretrained(FOLDER)"
-         ".save_pretrained(NEW_FOLDER, safe_serialization=True); "
-         "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)");
+    fail_tensor_file(folder, str(wanted, ", only ", name, ", which can run code when read"),
+                     "convert it in Python: AutoModelForCausalLM.from_pretrained(FOLDER)"
+                     ".save_pretrained(NEW_FOLDER, safe_serialization=True); "
+                     "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)");
   }
-  fail(folder, wanted, "give a folder in the layout of Hugging Face transformers");
+  fail_tensor_file(folder, wanted, "give a folder in the layout of Hugging Face transformers");
 }
 
 // tensor -> file, as the index says.
@@ -41,17 +41,18 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
   const JsonSource source{.kind = ErrorKind::kData, .origin = path.string(), .advice = kAdvice};
   const nlohmann::json index = parse_strict_json(read_file(path, kLargestIndex), source);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    fail(path, "has no object \"weight_map\" that maps tensors to files");
+    fail_tensor_file(path, "has no object \"weight_map\" that maps tensors to files");
   }
   std::map<std::string, std::string> file_of;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
-    if (!file.is_string()) fail(path, str("the file of tensor ", quote(tensor), " is no string"));
+    if (!file.is_string())
+      fail_tensor_file(path, str("the file of tensor ", quote(tensor), " is no string"));
     const auto& name = file.get_ref<const std::string&>();
     const bool plain = !name.empty() && name != "." && name != ".." &&
                        name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain) {
-      fail(path, str("the file of tensor ", quote(tensor), " is ", quote(name),
-                     ", not a plain file name"));
+      fail_tensor_file(path, str("the file of tensor ", quote(tensor), " is ", quote(name),
+                                 ", not a plain file name"));
     }
     file_of.emplace(tensor, name);
   }
@@ -112,8 +113,8 @@ void TensorFiles::open_shards() {
   std::set<std::string> shards;
   for (const auto& [tensor, file] : file_of) {
     if (shards.insert(file).second && !is_file(folder_ / file)) {
-      fail(index_path, str("tensor ", quote(tensor), " should be in ", quote(file),
-                           ", which the folder lacks"));
+      fail_tensor_file(index_path, str("tensor ", quote(tensor), " should be in ", quote(file),
+                                       ", which the folder lacks"));
     }
   }
   for (const std::string& shard : shards) {
@@ -121,18 +122,19 @@ void TensorFiles::open_shards() {
     for (const auto& [tensor, view] : file.tensors()) {
       const auto listed = file_of.find(tensor);
       if (listed != file_of.end() && listed->second != shard) {
-        fail(file.path(), str("holds tensor ", quote(tensor), ", which ", kModelIndexFile,
-                              " places in ", quote(listed->second)));
+        fail_tensor_file(file.path(), str("holds tensor ", quote(tensor), ", which ",
+                                          kModelIndexFile, " places in ", quote(listed->second)));
       }
       if (!tensors_.emplace(tensor, view).second) {
-        fail(file.path(), str("holds tensor ", quote(tensor), ", as another file does"));
+        fail_tensor_file(file.path(),
+                         str("holds tensor ", quote(tensor), ", as another file does"));
       }
     }
   }
   for (const auto& [tensor, file] : file_of) {
     if (!tensors_.contains(tensor)) {
-      fail(folder_ / file,
-           str("lacks tensor ", quote(tensor), ", which ", kModelIndexFile, " places there"));
+      fail_tensor_file(folder_ / file, str("lacks tensor ", quote(tensor), ", which ",
+                                           kModelIndexFile, " places there"));
     }
   }
 }
@@ -140,8 +142,8 @@ void TensorFiles::open_shards() {
 const TensorView& TensorFiles::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    fail(folder_, str("has no tensor ", quote(name)),
-         "its config.json belongs to another model, or a file is incomplete");
+    fail_tensor_file(folder_, str("has no tensor ", quote(name)),
+                     "its config.json belongs to another model, or a file is incomplete");
   }
   return found->second;
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+[[noreturn]] void fail_token_file(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kData,
               str(path.string(), ": ", what,
                   "; it is damaged, cut short, or no token file (data.format): write it anew"));
@@ -33,7 +33,7 @@ TokenFileLayout to_the_end(const MappedFile& file, std::string name, uint64_t be
                            uint32_t width) {
   const uint64_t size = file.bytes().size() - begin;
   if (size % width != 0)
-    fail(file.path(), str("holds ", size, " bytes of ids, no multiple of ", width));
+    fail_token_file(file.path(), str("holds ", size, " bytes of ids, no multiple of ", width));
   return {std::move(name), begin, size / width, width};
 }
 
@@ -50,18 +50,20 @@ std::optional<TokenFileLayout> llmc_layout(const MappedFile& file) {
   if (bytes.size() < 4) return std::nullopt;
   const auto magic = value_at<int32_t>(bytes, 0);
   if (magic != kLlmcMagicGpt2 && magic != kLlmcMagicLlama3) return std::nullopt;
-  if (bytes.size() < kLlmcHeaderBytes) fail(file.path(), "the header of llm.c takes 1024 bytes");
+  if (bytes.size() < kLlmcHeaderBytes)
+    fail_token_file(file.path(), "the header of llm.c takes 1024 bytes");
   const bool is_gpt2 = magic == kLlmcMagicGpt2;
   const int32_t wanted_version = is_gpt2 ? 1 : 7;
   const auto version = value_at<int32_t>(bytes, 4);
   if (version != wanted_version)
-    fail(file.path(), str("is of llm.c's version ", version, ", and ", wanted_version, " is read"));
+    fail_token_file(file.path(),
+                    str("is of llm.c's version ", version, ", and ", wanted_version, " is read"));
   const uint32_t width = is_gpt2 ? 2 : 4;
   const auto num_tokens = value_at<int32_t>(bytes, 8);
   const uint64_t held = bytes.size() - kLlmcHeaderBytes;
   if (num_tokens < 0 || held != static_cast<uint64_t>(num_tokens) * width) {
-    fail(file.path(), str("the header says ", num_tokens, " ids of ", width, " bytes, and ", held,
-                          " bytes follow"));
+    fail_token_file(file.path(), str("the header says ", num_tokens, " ids of ", width,
+                                     " bytes, and ", held, " bytes follow"));
   }
   return TokenFileLayout{"llm.c", kLlmcHeaderBytes, static_cast<uint64_t>(num_tokens), width,
                          is_gpt2 ? kGpt2EndOfText : kLlama3BeginOfText};
@@ -83,12 +85,12 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
   const std::string_view bytes = file.bytes();
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (!bytes.starts_with(kMagic)) return std::nullopt;
-  if (bytes.size() < 12) fail(file.path(), "numpy's header is cut short");
+  if (bytes.size() < 12) fail_token_file(file.path(), "numpy's header is cut short");
   const auto major = int{static_cast<unsigned char>(bytes[6])};
-  if (major < 1 || major > 3) fail(file.path(), str("is of numpy's version ", major));
+  if (major < 1 || major > 3) fail_token_file(file.path(), str("is of numpy's version ", major));
   const uint64_t prefix = major == 1 ? 10 : 12;
   const uint64_t length = major == 1 ? value_at<uint16_t>(bytes, 8) : value_at<uint32_t>(bytes, 8);
-  if (bytes.size() - prefix < length) fail(file.path(), "numpy's header is cut short");
+  if (bytes.size() - prefix < length) fail_token_file(file.path(), "numpy's header is cut short");
   const std::string_view header = bytes.substr(prefix, length);
   const std::string type = header_value(header, "descr");
   const std::string shape = header_value(header, "shape");
@@ -102,15 +104,16 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
                                    {"<i2", 2U}}) {
     if (type == str("'", name, "'")) width = size;
   }
-  if (width == 0) fail(file.path(), str("its type ", type, " is no little-endian integer"));
+  if (width == 0)
+    fail_token_file(file.path(), str("its type ", type, " is no little-endian integer"));
   if (header_value(header, "fortran_order") == "True" ||
       std::count(shape.begin(), shape.end(), ',') > 1 ||
       (shape.find(',') != std::string::npos && !shape.ends_with(',')))
-    fail(file.path(), str("its shape ", shape, ") is not that of a flat array"));
+    fail_token_file(file.path(), str("its shape ", shape, ") is not that of a flat array"));
   TokenFileLayout layout = to_the_end(file, "numpy", prefix + length, width);
   if (shape != str("(", layout.num_tokens, ",")) {
-    fail(file.path(),
-         str("its header says shape ", shape, "), and ", layout.num_tokens, " ids follow"));
+    fail_token_file(file.path(), str("its header says shape ", shape, "), and ", layout.num_tokens,
+                                     " ids follow"));
   }
   return layout;
 }
@@ -126,22 +129,22 @@ class MegatronIndex {
     const std::string_view bytes = file_.bytes();
     constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
     constexpr uint64_t kHeaderBytes = 34;
-    if (!bytes.starts_with(kMagic)) fail(path, "does not begin with MMIDIDX");
-    if (bytes.size() < kHeaderBytes) fail(path, "its header takes 34 bytes");
+    if (!bytes.starts_with(kMagic)) fail_token_file(path, "does not begin with MMIDIDX");
+    if (bytes.size() < kHeaderBytes) fail_token_file(path, "its header takes 34 bytes");
     if (const auto version = value_at<uint64_t>(bytes, 9); version != 1)
-      fail(path, str("is of version ", version, ", and 1 is read"));
+      fail_token_file(path, str("is of version ", version, ", and 1 is read"));
     width_ = width_of(value_at<uint8_t>(bytes, 17));
     num_sequences_ = value_at<uint64_t>(bytes, 18);
     num_boundaries_ = value_at<uint64_t>(bytes, 26);
     if (num_sequences_ > bytes.size() || num_boundaries_ > bytes.size())
-      fail(path, "its counts do not fit into it");
+      fail_token_file(path, "its counts do not fit into it");
     lengths_ = kHeaderBytes;
     pointers_ = lengths_ + 4 * num_sequences_;
     boundaries_ = pointers_ + 8 * num_sequences_;
     const uint64_t end = boundaries_ + 8 * num_boundaries_;
     // One more byte a sequence: modes, which mean nothing to us.
     if (bytes.size() != end && bytes.size() != end + num_sequences_)
-      fail(path, str("has ", bytes.size(), " bytes, its header describes ", end));
+      fail_token_file(path, str("has ", bytes.size(), " bytes, its header describes ", end));
   }
 
   uint32_t width() const { return width_; }
@@ -154,14 +157,15 @@ class MegatronIndex {
       const auto length = value_at<int32_t>(file_.bytes(), lengths_ + 4 * i);
       const auto pointer = value_at<int64_t>(file_.bytes(), pointers_ + 8 * i);
       if (length < 0 || pointer < 0 || static_cast<uint64_t>(pointer) != end * width_)
-        fail(file_.path(), str("sequence ", i, " does not follow the one before"));
+        fail_token_file(file_.path(), str("sequence ", i, " does not follow the one before"));
       end += static_cast<uint64_t>(length);
       if (end * width_ > data_bytes_)
-        fail(file_.path(), str("sequence ", i, " ends behind the file of ids"));
+        fail_token_file(file_.path(), str("sequence ", i, " ends behind the file of ids"));
       sequence_ends.push_back(end);
     }
     if (end * width_ != data_bytes_)
-      fail(file_.path(), str("describes ", end * width_, " bytes of ids of ", data_bytes_));
+      fail_token_file(file_.path(),
+                      str("describes ", end * width_, " bytes of ids of ", data_bytes_));
     return at_boundaries(sequence_ends);
   }
 
@@ -169,7 +173,7 @@ class MegatronIndex {
   uint32_t width_of(uint8_t code) const {
     constexpr std::array<uint32_t, 9> kWidths = {0, 1, 1, 2, 4, 8, 0, 0, 2};
     if (code >= kWidths.size() || kWidths[code] == 0)
-      fail(file_.path(), str("its type of number, ", int{code}, ", is no integer"));
+      fail_token_file(file_.path(), str("its type of number, ", int{code}, ", is no integer"));
     return kWidths[code];
   }
 
@@ -180,13 +184,13 @@ class MegatronIndex {
       const auto sequence = value_at<uint64_t>(file_.bytes(), boundaries_ + 8 * i);
       const bool sound = i == 0 ? sequence == 0 : sequence >= previous;
       if (!sound || sequence > num_sequences_)
-        fail(file_.path(), str("document ", i, " begins at sequence ", sequence));
+        fail_token_file(file_.path(), str("document ", i, " begins at sequence ", sequence));
       if (i > 0) ends.push_back(sequence == 0 ? 0 : sequence_ends[sequence - 1]);
       previous = sequence;
     }
     if (previous != num_sequences_)
-      fail(file_.path(),
-           str("its documents hold ", previous, " of ", num_sequences_, " sequences"));
+      fail_token_file(file_.path(),
+                      str("its documents hold ", previous, " of ", num_sequences_, " sequences"));
     return ends;
   }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+[[noreturn]] void fail_reference(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kData,
               str(path.string(), ": ", what, "; delete it and prepare the data again"));
 }
@@ -118,25 +118,25 @@ bool TokenReference::begins(std::string_view bytes) {
 TokenReference::TokenReference(const MappedFile& shard) : path_(shard.path()) {
   const std::string_view bytes = shard.bytes();
   ReferenceHeader header;
-  if (bytes.size() < sizeof header) fail(shard.path(), "is shorter than its header");
+  if (bytes.size() < sizeof header) fail_reference(shard.path(), "is shorter than its header");
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.header_crc != crc32c(0, bytes.data(), kShardHeaderCrcOffset))
-    fail(shard.path(), "the header's checksum does not hold");
+    fail_reference(shard.path(), "the header's checksum does not hold");
   if (header.version != kReferenceVersion)
-    fail(shard.path(),
-         str("is of version ", header.version, ", and ", kReferenceVersion, " is read"));
+    fail_reference(shard.path(),
+                   str("is of version ", header.version, ", and ", kReferenceVersion, " is read"));
   const uint64_t rest = bytes.size() - sizeof header;
   if (header.table_bytes > rest || header.num_documents > rest / kReferenceEntryBytes ||
       header.table_bytes + header.num_documents * kReferenceEntryBytes != rest ||
       header.num_tokens > INT64_MAX || header.vocab_size < 1 ||
       header.vocab_size > kShardLargestVocabulary || header.reserved != 0)
-    fail(shard.path(), "the fields of the header contradict its size or each other");
+    fail_reference(shard.path(), "the fields of the header contradict its size or each other");
   const std::string_view table = bytes.substr(sizeof header, header.table_bytes);
   const std::string_view index = bytes.substr(sizeof header + header.table_bytes);
   if (crc32c(0, table.data(), table.size()) != header.table_crc)
-    fail(shard.path(), "the checksum of the list of files does not hold");
+    fail_reference(shard.path(), "the checksum of the list of files does not hold");
   if (crc32c(0, index.data(), index.size()) != header.index_crc)
-    fail(shard.path(), "the checksum of the index does not hold");
+    fail_reference(shard.path(), "the checksum of the index does not hold");
   num_documents_ = static_cast<int64_t>(header.num_documents);
   num_tokens_ = static_cast<int64_t>(header.num_tokens);
   vocab_size_ = static_cast<int64_t>(header.vocab_size);
@@ -151,13 +151,14 @@ void TokenReference::open_files(std::string_view table, uint64_t num_files) {
   constexpr uint64_t kFixedBytes = kNumbersPerFile * sizeof(uint64_t);
   uint64_t offset = 0;
   for (uint64_t i = 0; i < num_files; ++i) {
-    if (table.size() - offset < kFixedBytes) fail(path_, "the list of files is cut short");
+    if (table.size() - offset < kFixedBytes)
+      fail_reference(path_, "the list of files is cut short");
     const auto number = [&](uint64_t field) {
       return number_at(table.data() + offset + 8 * field);
     };
     const uint64_t path_bytes = number(5);
     if (path_bytes > table.size() - offset - kFixedBytes)
-      fail(path_, "the list of files is cut short");
+      fail_reference(path_, "the list of files is cut short");
     const ReferencedFile file{fs::path(table.substr(offset + kFixedBytes, path_bytes)),
                               number(0),
                               static_cast<int64_t>(number(1)),
@@ -168,14 +169,14 @@ void TokenReference::open_files(std::string_view table, uint64_t num_files) {
                                 file.bytes_per_token == 4 || file.bytes_per_token == 8;
     if (!width_is_known || file.begin > file.size ||
         file.num_tokens > (file.size - file.begin) / file.bytes_per_token)
-      fail(path_, str("what it says of file ", i, " contradicts itself"));
+      fail_reference(path_, str("what it says of file ", i, " contradicts itself"));
     const FileInfo opened = require_as_it_was(file, path_);
     files_.push_back({file, MappedFile(file.path), opened});
     survive_lost_pages(files_.back().bytes);
     if (files_.back().bytes.bytes().size() != file.size) require_as_it_was(file, path_);
     offset += kFixedBytes + path_bytes;
     offset += shard_padding(offset);
-    if (offset > table.size()) fail(path_, "the list of files is cut short");
+    if (offset > table.size()) fail_reference(path_, "the list of files is cut short");
   }
 }
 
@@ -183,10 +184,11 @@ void TokenReference::open_sums() {
   const fs::path path = block_sums_path(path_);
   if (!is_there(path)) return;
   std::vector<BlockSums> sums = read_block_sums(path);
-  if (sums.size() != files_.size()) fail(path_, path.string() + " has checksums of other files");
+  if (sums.size() != files_.size())
+    fail_reference(path_, path.string() + " has checksums of other files");
   for (size_t i = 0; i < files_.size(); ++i) {
     if (sums[i].size() != num_sum_blocks(files_[i].file.size))
-      fail(path_, path.string() + " has checksums of other files");
+      fail_reference(path_, path.string() + " has checksums of other files");
     files_[i].blocks = BlockCheck(std::move(sums[i]));
   }
 }
@@ -218,11 +220,11 @@ void TokenReference::check_documents() const {
     if (end < previous || end > static_cast<uint64_t>(num_tokens_) || file >= files_.size() ||
         begin > files_[file].file.num_tokens ||
         end - previous > files_[file].file.num_tokens - begin)
-      fail(path_, str("document ", document, " is not within a file"));
+      fail_reference(path_, str("document ", document, " is not within a file"));
     previous = end;
   }
   if (previous != static_cast<uint64_t>(num_tokens_))
-    fail(path_, str("the documents hold ", previous, " tokens of ", num_tokens_));
+    fail_reference(path_, str("the documents hold ", previous, " tokens of ", num_tokens_));
 }
 
 void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
@@ -242,7 +244,7 @@ void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
   while (!out.empty()) {
     // The index was checked when it was opened; a page of it that was lost since is zeros.
     const auto require_sound = [&](bool is_sound) {
-      if (!is_sound) fail(path_, "its index is not what it was when it was opened");
+      if (!is_sound) fail_reference(path_, "its index is not what it was when it was opened");
     };
     require_sound(document < num_documents_);
     const uint64_t document_begin = document == 0 ? 0 : entry(document - 1, 0);

@@ -14,7 +14,7 @@
 namespace lmtrain {
 namespace {
 
-constexpr size_t kLongestPiece = 16;  // characters, as sentencepiece's default
+constexpr size_t kLongestLearned = 16;  // characters, as sentencepiece's default
 constexpr uint32_t kNone = UINT32_MAX;
 
 // A string that is a character or may become a piece. The same string is the same symbol, whatever
@@ -130,7 +130,7 @@ class BpeTrainer {
     const size_t num_characters = symbols_[left].num_characters + symbols_[right].num_characters;
     const std::string text = symbols_[left].text + symbols_[right].text;
     const size_t spaces = std::min(text.find_first_not_of(' '), text.size());
-    if (num_characters > kLongestPiece || (spaces > 1 && spaces < text.size())) return kNone;
+    if (num_characters > kLongestLearned || (spaces > 1 && spaces < text.size())) return kNone;
     return found->second = intern(text, num_characters);
   }
 

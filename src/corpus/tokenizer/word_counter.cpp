@@ -8,8 +8,8 @@
 namespace lmtrain {
 namespace {
 
-constexpr char32_t kSpaceMark = 0x2581;  // what sentencepiece writes for a space
-constexpr size_t kLongestWord = 256;     // bytes; keeps the trainer linear in text without spaces
+constexpr char32_t kSpaceMarkCodePoint = 0x2581;  // what sentencepiece writes for a space
+constexpr size_t kLongestWord = 256;  // bytes; keeps the trainer linear in text without spaces
 
 struct UnicodeBlock {
   char32_t first;
@@ -77,7 +77,7 @@ void WordCounter::add(std::string_view text) {
   while (end < text.size()) {
     char32_t code_point = 0;
     const size_t size = decode_utf8(text.substr(end), code_point);
-    if (size == 0 || code_point == 0 || code_point == kSpaceMark) {
+    if (size == 0 || code_point == 0 || code_point == kSpaceMarkCodePoint) {
       finish_word();
       end += std::max<size_t>(size, 1);
       begin = end;
