@@ -20,6 +20,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -28,6 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME_OF_PAGES = "/home/me/lmtrain"
+PORT_OF_PAGES = "MASTER_PORT=29517"
 SECONDS_OF_A_BLOCK = 120
 LANGUAGES = {"sh", "text", "json", "jsonc", "python", "ini"}
 # A stand-in on PATH under the program's name, which adds the settings of a mark.
@@ -107,6 +109,12 @@ def missing_line(shown, printed, folder):
     return None
 
 
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
 class Runner:
     """Runs blocks in a folder."""
 
@@ -156,7 +164,8 @@ class Runner:
 
     def run(self, block):
         environment = {**self.environment, "PAGES_SETTINGS": "\n".join(block.settings)}
-        self.execute(["bash", "-c", "set -euo pipefail\n" + block.text], environment, block)
+        text = block.text.replace(PORT_OF_PAGES, f"MASTER_PORT={free_port()}")
+        self.execute(["bash", "-c", "set -euo pipefail\n" + text], environment, block)
 
     def execute(self, command, environment, block):
         process = subprocess.Popen(
@@ -262,7 +271,7 @@ class Pages(Folder):
         sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.cpp")))
         sources = re.sub(r'"\s*\n\s*"', "", sources).replace('\\"', '"')  # literals that the compiler joins
         page = (ROOT / "docs" / "howto" / "troubleshooting.md").read_text(encoding="utf-8")
-        messages = re.findall(r"\*\*`(.*?)`\*\*", page, re.DOTALL)
+        messages = [" ".join(message.split()) for message in re.findall(r"\*\*`(.*?)`\*\*", page, re.DOTALL)]
         self.assertGreaterEqual(len(messages), 20)
         for message in messages:
             for part in filter(None, (part.strip() for part in message.split("..."))):
