@@ -95,8 +95,9 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig, except activation_checkpointing, which
-// it lacks: activations are not kept but computed again in the backward, which saves memory.
+// Names and meanings are those of transformers' LlamaConfig, except two that it lacks. With
+// activation_checkpointing activations are not kept but computed again in the backward, which saves
+// memory; `initializer` says which matrices begin at zero.
 struct ModelConfig {
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
@@ -109,6 +110,7 @@ struct ModelConfig {
   double rms_norm_eps = 1e-5;
   bool tie_word_embeddings = true;
   double initializer_range = 0.02;
+  Initializer initializer = Initializer::kNormal;
   std::optional<int64_t> vocab_size;  // none: the tokenizer's
   bool activation_checkpointing = false;
   bool operator==(const ModelConfig&) const = default;

@@ -91,6 +91,14 @@ constexpr auto enum_names(RopeType) {
   return std::to_array<EnumName<RopeType>>({{kDefault, "default"}, {kLlama3, "llama3"}});
 }
 
+// `model.initializer`.
+enum class Initializer { kNormal, kZeroOutputs };
+constexpr auto enum_names(Initializer) {
+  using enum Initializer;
+  return std::to_array<EnumName<Initializer>>(
+      {{kNormal, "normal"}, {kZeroOutputs, "zero_outputs"}});
+}
+
 // `optimizer.type`.
 enum class OptimizerType { kAdamW, kLion, kSoap, kAdEMAMix, kMuon };
 constexpr auto enum_names(OptimizerType) {

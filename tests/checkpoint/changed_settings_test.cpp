@@ -64,6 +64,11 @@ TEST(ChangedSettings, SidesWithAPreconditionerStay) {
   EXPECT_EQ(changed_for_good(before, after), Keys{"optimizer.max_precond_dim"});
 }
 
+TEST(ChangedSettings, HowWeightsBeganStays) {
+  EXPECT_EQ(changed_for_good(config_with(), config_with({"model.initializer=zero_outputs"})),
+            Keys{"model"});
+}
+
 TEST(OverlookedSettings, AreThoseThatAPersonHasWrittenAndTheRunHasNot) {
   const Config run = config_with({"optimizer.lr=0.001", "threads=2"});
   EXPECT_TRUE(overlooked_settings(run, run).empty());

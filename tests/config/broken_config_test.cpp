@@ -123,6 +123,8 @@ const BrokenConfig kBroken[] = {
      "/optimizer/betas", "allowed: 3"},
     {"other_variant_is_checked", R"("optimizer": {"momentum": 2})", "2", "/optimizer/momentum",
      "below 1"},
+    {"initializer", R"("model": {"initializer": "zeros"})", "2", "/model/initializer",
+     "normal | zero_outputs"},
     {"group_without_pattern", R"("optimizer": {"groups": [{"lr": 1}]})", "2", "/optimizer/groups/0",
      "\"pattern\" is missing"},
     {"group_unknown_key", R"("optimizer": {"groups": [{"pattern": "*", "weigth_decay": 1}]})", "2",
