@@ -140,10 +140,14 @@ struct OptimizerConfig {
   std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
   double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
   EndShape end_shape = EndShape::kLinear;
-  double momentum = 0.95;                                                  // muon
-  bool nesterov = true;                                                    // muon
-  int64_t ns_steps = 5;                                                    // muon
+  bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else
+  double momentum = 0.95;       // muon
+  bool nesterov = true;         // muon
+  int64_t ns_steps = 5;         // muon
+  NsCoefficients ns_coefficients = NsCoefficients::kQuintic;               // muon
   AdjustLr adjust_lr = AdjustLr::kMatchRmsAdamW;                           // muon
+  bool normuon = false;                                                    // muon
+  double normuon_beta2 = 0.95;                                             // muon with normuon
   double alpha = 8.0;                                                      // ademamix
   TrainingDuration alpha_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
   TrainingDuration beta3_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none

@@ -117,6 +117,14 @@ constexpr auto enum_names(EndShape) {
   return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
 }
 
+// `optimizer.ns_coefficients`.
+enum class NsCoefficients { kQuintic, kPolarExpress };
+constexpr auto enum_names(NsCoefficients) {
+  using enum NsCoefficients;
+  return std::to_array<EnumName<NsCoefficients>>(
+      {{kQuintic, "quintic"}, {kPolarExpress, "polar_express"}});
+}
+
 // `optimizer.adjust_lr`.
 enum class AdjustLr { kMatchRmsAdamW, kOriginal };
 constexpr auto enum_names(AdjustLr) {
