@@ -108,7 +108,7 @@ Json measure(const Options& options) {
   const ParameterLayout layout(model_of(options.size), 8192);
   std::vector<std::pair<std::string, std::unique_ptr<Contestant>>> all;
   all.emplace_back("torch", std::make_unique<Torch>(layout));
-  for (const char* type : {"adamw", "lion", "ademamix", "muon", "soap"}) {
+  for (const char* type : {"adamw", "lion", "ademamix", "muon", "normuon", "soap"}) {
     all.emplace_back(type, std::make_unique<Ours>(type, layout, dtype));
   }
   std::map<std::string, std::vector<double>> seconds;

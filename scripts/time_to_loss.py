@@ -131,7 +131,7 @@ def peer(arguments, work, config, data, lr):
     folder = os.path.join(work, f"trainer_lr_{lr:g}")
     result = folder + ".json"
     if not os.path.exists(result):
-        model = {k: v for k, v in config["model"].items() if v is not None and k != "activation_checkpointing"}
+        model = {k: v for k, v in config["model"].items() if v is not None and k not in ("activation_checkpointing", "initializer")}
         model["vocab_size"] = data["vocab_size"]
         spec = {
             "threads": arguments.threads, "seed": 1, "shard": data["shard"], "tokenizer": data["tokenizer"], "model": model,

@@ -81,6 +81,9 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
     compare("optimizer.max_precond_dim", before.optimizer.max_precond_dim,
             after.optimizer.max_precond_dim);
   }
+  if (before.optimizer.type == OptimizerType::kMuon) {  // which matrices have a second moment
+    compare("optimizer.normuon", before.optimizer.normuon, after.optimizer.normuon);
+  }
   compare("restart.seeds", before.restart.seeds, after.restart.seeds);
   compare("restart.tokens", before.restart.tokens, after.restart.tokens);
   compare("restart.vary", before.restart.vary, after.restart.vary);

@@ -95,8 +95,9 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig, except activation_checkpointing, which
-// it lacks: activations are not kept but computed again in the backward, which saves memory.
+// Names and meanings are those of transformers' LlamaConfig, except two that it lacks. With
+// activation_checkpointing activations are not kept but computed again in the backward, which saves
+// memory; `initializer` says which matrices begin at zero.
 struct ModelConfig {
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
@@ -109,6 +110,7 @@ struct ModelConfig {
   double rms_norm_eps = 1e-5;
   bool tie_word_embeddings = true;
   double initializer_range = 0.02;
+  Initializer initializer = Initializer::kNormal;
   std::optional<int64_t> vocab_size;  // none: the tokenizer's
   bool activation_checkpointing = false;
   bool operator==(const ModelConfig&) const = default;
@@ -138,10 +140,14 @@ struct OptimizerConfig {
   std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
   double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
   EndShape end_shape = EndShape::kLinear;
-  double momentum = 0.95;                                                  // muon
-  bool nesterov = true;                                                    // muon
-  int64_t ns_steps = 5;                                                    // muon
+  bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else
+  double momentum = 0.95;       // muon
+  bool nesterov = true;         // muon
+  int64_t ns_steps = 5;         // muon
+  NsCoefficients ns_coefficients = NsCoefficients::kQuintic;               // muon
   AdjustLr adjust_lr = AdjustLr::kMatchRmsAdamW;                           // muon
+  bool normuon = false;                                                    // muon
+  double normuon_beta2 = 0.95;                                             // muon with normuon
   double alpha = 8.0;                                                      // ademamix
   TrainingDuration alpha_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
   TrainingDuration beta3_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none

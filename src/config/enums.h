@@ -91,6 +91,14 @@ constexpr auto enum_names(RopeType) {
   return std::to_array<EnumName<RopeType>>({{kDefault, "default"}, {kLlama3, "llama3"}});
 }
 
+// `model.initializer`.
+enum class Initializer { kNormal, kZeroOutputs };
+constexpr auto enum_names(Initializer) {
+  using enum Initializer;
+  return std::to_array<EnumName<Initializer>>(
+      {{kNormal, "normal"}, {kZeroOutputs, "zero_outputs"}});
+}
+
 // `optimizer.type`.
 enum class OptimizerType { kAdamW, kLion, kSoap, kAdEMAMix, kMuon };
 constexpr auto enum_names(OptimizerType) {
@@ -107,6 +115,14 @@ enum class EndShape { kLinear, kCosine };
 constexpr auto enum_names(EndShape) {
   using enum EndShape;
   return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
+}
+
+// `optimizer.ns_coefficients`.
+enum class NsCoefficients { kQuintic, kPolarExpress };
+constexpr auto enum_names(NsCoefficients) {
+  using enum NsCoefficients;
+  return std::to_array<EnumName<NsCoefficients>>(
+      {{kQuintic, "quintic"}, {kPolarExpress, "polar_express"}});
 }
 
 // `optimizer.adjust_lr`.

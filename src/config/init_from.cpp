@@ -94,8 +94,9 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
   // Both spelled out, so that null and the width it stands for are equal.
   given.head_dim = given.resolved_head_dim();
   theirs.head_dim = theirs.resolved_head_dim();
-  // No part of a saved model.
+  // No parts of a saved model.
   theirs.activation_checkpointing = given.activation_checkpointing;
+  theirs.initializer = given.initializer;
   SettingTable given_table;
   SettingTable their_table;
   add_model_settings(given_table, given, "model.");

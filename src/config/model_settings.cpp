@@ -37,6 +37,13 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
   add("tie_word_embeddings", &c.tie_word_embeddings, "The head is the embedding, transposed.");
   add("initializer_range", &c.initializer_range, "Standard deviation of the initial weights.")
       .above(0);
+  if (!prefix.empty()) {  // transformers' config.json has no such key
+    add("initializer", &c.initializer,
+        "normal: every matrix is drawn; zero_outputs: o_proj and down_proj begin at zero, so that "
+        "layers add nothing at first.")
+        .used_if("init_from", {"null"})
+        .from("Jordan et al. 2024, modded-nanogpt");
+  }
   add("vocab_size", &c.vocab_size, "Rows of the embedding; at least the tokenizer's pieces.")
       .range(1, 1 << 24)
       .null_is("the tokenizer's");

@@ -194,6 +194,9 @@ void add_optimizer(SettingTable& t, Config& config) {
                                   OptimizerType::kMuon})
       .default_is("where they began");
   t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.");
+  t.add("optimizer.cautious_decay", &c.cautious_decay,
+        "Weight decay only of those weights that the update moves towards zero.")
+      .from("Chen et al. 2025, Cautious Weight Decay");
   t.add("optimizer.momentum", &c.momentum, "Decay of the momentum.")
       .below(0, 1)
       .used_if("optimizer.type", {OptimizerType::kMuon});
@@ -202,11 +205,24 @@ void add_optimizer(SettingTable& t, Config& config) {
   t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
       .range(1, 100)
       .used_if("optimizer.type", {OptimizerType::kMuon});
+  t.add("optimizer.ns_coefficients", &c.ns_coefficients,
+        "Their coefficients. quintic: the same in each; polar_express: its own for each, so that "
+        "fewer iterations may do.")
+      .used_if("optimizer.type", {OptimizerType::kMuon})
+      .from("Jordan 2024; Amsel et al. 2025, The Polar Express");
   t.add("optimizer.adjust_lr", &c.adjust_lr,
         "Scale of a matrix' update. match_rms_adamw: as large as adamw's; original: by the ratio "
         "of its sides.")
       .used_if("optimizer.type", {OptimizerType::kMuon})
       .from("Liu et al. 2025, Muon is Scalable");
+  t.add("optimizer.normuon", &c.normuon,
+        "Rows of a matrix' update, one for each output neuron, divided by the root of their second "
+        "moment.")
+      .used_if("optimizer.type", {OptimizerType::kMuon})
+      .from("Li et al. 2025, NorMuon");
+  t.add("optimizer.normuon_beta2", &c.normuon_beta2, "Decay of that moment.")
+      .below(0, 1)
+      .used_if("optimizer.normuon", {"true"});
   t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
       .at_least(0)
       .used_if("optimizer.type", {OptimizerType::kAdEMAMix});

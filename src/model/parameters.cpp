@@ -18,6 +18,12 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 int64_t aligned(int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Whether the matrix makes what is added to the residual stream.
+bool is_layer_output(const ParameterSpec& spec) {
+  return spec.name.ends_with(".self_attn.o_proj.weight") ||
+         spec.name.ends_with(".mlp.down_proj.weight");
+}
+
 }  // namespace
 
 int64_t ParameterSpec::numel() const { return product(shape); }
@@ -104,7 +110,7 @@ at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
   return master_.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }
 
-void Parameters::initialize(int64_t seed, double initializer_range) {
+void Parameters::initialize(int64_t seed, double initializer_range, Initializer initializer) {
   const at::Tensor host = at::zeros({layout_.flat_size()}, at::kFloat);
   float* values = host.data_ptr<float>();
   for (const ParameterSpec& spec : layout_.parameters()) {
@@ -113,6 +119,7 @@ void Parameters::initialize(int64_t seed, double initializer_range) {
       std::fill_n(tensor, spec.numel(), 1.0F);
       continue;
     }
+    if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) continue;
     const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
     parallel_for_queued(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

@@ -74,8 +74,11 @@ class Parameters {
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
   // in matrices and embedding, ones in the norms. A value is a function of (seed, tensor name,
-  // index) alone.
-  void initialize(int64_t seed, double initializer_range);
+  // index) alone. With kZeroOutputs o_proj and down_proj of every layer are zero instead, so that a
+  // layer adds nothing to the residual stream at first (Jordan et al. 2024, modded-nanogpt); all
+  // other tensors have the same values.
+  void initialize(int64_t seed, double initializer_range,
+                  Initializer initializer = Initializer::kNormal);
   // Returns parameters that share these masters, and have them as working weights too, for
   // evaluation in fp32.
   Parameters in_fp32() const;

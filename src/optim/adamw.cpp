@@ -30,11 +30,19 @@ void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
   for (const FlatRange& range : moments().ranges()) {
     const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    at::_fused_adamw_({range.of(parameters().master())}, {g}, {moments().moment(0, range)},
-                      {moments().moment(1, range)}, {}, {count}, step.lr * range.group.lr_ratio,
-                      hyperparameters().beta(0, step.run), hyperparameters().beta(1, step.run),
-                      hyperparameters().weight_decay(range.group, step.run), eps_,
-                      /*amsgrad=*/false, /*maximize=*/false);
+    const at::Tensor w = range.of(parameters().master());
+    const at::Tensor m = moments().moment(0, range);
+    const double lr = step.lr * range.group.lr_ratio;
+    const double beta1 = hyperparameters().beta(0, step.run);
+    double decay = hyperparameters().weight_decay(range.group, step.run);
+    if (hyperparameters().decays_cautiously()) {
+      // The step has the sign of the momentum that the operator computes too.
+      hyperparameters().decay(w, m.lerp(g, 1 - beta1), lr, range.group, step.run);
+      decay = 0;
+    }
+    at::_fused_adamw_({w}, {g}, {m}, {moments().moment(1, range)}, {}, {count}, lr, beta1,
+                      hyperparameters().beta(1, step.run), decay, eps_, /*amsgrad=*/false,
+                      /*maximize=*/false);
     parameters().refresh_working(range.first, range.size);
   }
 }

@@ -24,8 +24,9 @@ void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     const at::Tensor m = moments().moment(0, range);
     const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    w.mul_(1 - lr * hyperparameters().weight_decay(range.group, step.run));
-    w.sub_(m.lerp(g, 1 - beta1).sign_(), lr);
+    const at::Tensor u = m.lerp(g, 1 - beta1).sign_();
+    hyperparameters().decay(w, u, lr, range.group, step.run);
+    w.sub_(u, lr);
     m.lerp_(g, 1 - beta2);
     parameters().refresh_working(range.first, range.size);
   }

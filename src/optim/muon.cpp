@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "device/torch_headers.h"
 #include "optim/matrix_batch.h"
 #include "optim/newton_schulz.h"
@@ -48,12 +49,13 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
       momentum_(config.momentum),
       nesterov_(config.nesterov),
       ns_steps_(config.ns_steps),
+      ns_coefficients_(config.ns_coefficients),
+      normuon_beta2_(config.normuon_beta2),
       iteration_dtype_(iteration_dtype),
       parameters_(parameters),
       rest_(config, parameters, taken(takes, /*hidden=*/false)),
       moments_(config, parameters, {"momentum_buffer"}, taken(takes, /*hidden=*/true)),
       buffers_(moments_.buffers()) {
-  buffers_.insert(buffers_.end(), rest_.buffers().begin(), rest_.buffers().end());
   for (const ParameterSpec& spec : parameters.layout().parameters()) {
     if (!takes(spec) || !is_hidden_matrix(spec)) continue;
     const int64_t rows = std::min(spec.shape[0], spec.shape[1]);
@@ -64,8 +66,15 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
     };
     auto batch = std::find_if(batches_.begin(), batches_.end(), fits);
     if (batch == batches_.end()) batch = batches_.insert(batch, Batch{rows, columns, {}});
-    batch->matrices.push_back({spec, group_of(config, spec), update_scale(config.adjust_lr, spec)});
+    at::Tensor second;
+    if (config.normuon) {
+      second = at::zeros({spec.shape[0]}, parameters.master().options());
+      buffers_.push_back({str("second_momentum.", spec.name), second});
+    }
+    batch->matrices.push_back(
+        {spec, group_of(config, spec), update_scale(config.adjust_lr, spec), second});
   }
+  buffers_.insert(buffers_.end(), rest_.buffers().begin(), rest_.buffers().end());
 }
 
 void Muon::update(const UpdateStep& step, const at::Tensor& grad) {
@@ -90,20 +99,34 @@ void Muon::update(const UpdateStep& step, const at::Tensor& grad) {
 
 void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction) {
   const auto count = static_cast<int64_t>(batch.matrices.size());
-  const at::Tensor x_Bmn =
+  const at::Tensor u_Bmn =
       at::empty({count, batch.rows, batch.columns}, direction.options().dtype(iteration_dtype_));
   for (int64_t i = 0; i < count; ++i) {
-    x_Bmn[i].copy_(wide_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
+    u_Bmn[i].copy_(wide_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
   }
-  x_Bmn.div_(at::linalg_vector_norm(x_Bmn, 2, {1, 2}, /*keepdim=*/true).clamp_min_(1e-7));
-  const at::Tensor o_Bmn = newton_schulz(x_Bmn, ns_steps_);
+  const at::Tensor o_Bmn = newton_schulz(u_Bmn, ns_steps_, ns_coefficients_);
   for (int64_t i = 0; i < count; ++i) {
     const Matrix& matrix = batch.matrices[static_cast<size_t>(i)];
     const double rate = step.lr * matrix.group.lr_ratio;
-    wide_view(parameters_.master(), matrix.spec)
-        .mul_(1 - rate * hyperparameters_.weight_decay(matrix.group, step.run))
-        .sub_(o_Bmn[i], rate * matrix.scale);
+    const at::Tensor o_mn = matrix.second.defined() ? normalized(matrix, o_Bmn[i]) : o_Bmn[i];
+    const at::Tensor w_mn = wide_view(parameters_.master(), matrix.spec);
+    hyperparameters_.decay(w_mn, o_mn, rate, matrix.group, step.run);
+    w_mn.sub_(o_mn, rate * matrix.scale);
   }
+}
+
+// Both norms of O follow from those of its rows, so that it is read twice in all.
+at::Tensor Muon::normalized(const Matrix& matrix, const at::Tensor& o_mn) const {
+  constexpr double kEps = 1e-10;
+  const int64_t along_row = is_tall(matrix.spec) ? 0 : 1;
+  const at::Tensor& v_r = matrix.second;
+  const at::Tensor squares_r =
+      at::linalg_vector_norm(o_mn, 2, {along_row}, /*keepdim=*/false, v_r.scalar_type()).square_();
+  v_r.lerp_(squares_r / o_mn.size(along_row), 1 - normuon_beta2_);
+  const at::Tensor factor_r = v_r.sqrt().add_(kEps).reciprocal_();
+  const at::Tensor after = (squares_r * factor_r.square()).sum().sqrt_().add_(kEps);
+  factor_r.mul_(squares_r.sum().sqrt_().div_(after));
+  return o_mn * factor_r.unsqueeze(along_row);
 }
 
 }  // namespace lmtrain

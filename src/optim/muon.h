@@ -6,13 +6,21 @@
 //   u  = (1 - mu) g + mu m   with Nesterov, else m
 //   w <- w - lr wd w - lr s O
 //
-//   O is the orthogonal factor of u / max(|u|, 1e-7), |u| the Frobenius norm (newton_schulz.h).
+//   O is about the orthogonal factor of u (newton_schulz.h).
 //   s  = 0.2 sqrt(max(rows, columns))     for match_rms_adamw (Liu et al., 2502.16982)
 //   s  = sqrt(max(1, rows / columns))     for original
+//
+//   With `normuon` (NorMuon, Li et al., 2510.05491), for each row of O, an output neuron,
+//   v <- b2 v + (1 - b2) mean(O^2)     O <- O / (sqrt(v) + 1e-10)     then O <- O |O before| / |O|
 // clang-format on
 //
-// AdamW updates embeddings, head and norms, at the same lr. The state is momentum_buffer (m) for
-// hidden matrices, exp_avg and exp_avg_sq for the others.
+// The last factor keeps the Frobenius norm, and so the meaning of s, as the authors' code does; the
+// paper's 0.2 sqrt(rows columns) / |O| is the same for an exact orthogonal factor and
+// match_rms_adamw. With cautious_decay O is the step that decides what decays.
+//
+// AdamW updates embeddings, head and norms, at the same lr. The state is momentum_buffer (m) and
+// with `normuon` second_momentum (v, [rows]) for hidden matrices, exp_avg and exp_avg_sq for the
+// others.
 #pragma once
 
 #include "optim/adamw.h"
@@ -35,7 +43,8 @@ class Muon : public Optimizer {
   struct Matrix {
     ParameterSpec spec;
     ParameterGroup group;
-    double scale;  // s
+    double scale;       // s
+    at::Tensor second;  // v, [rows of the weight]; without normuon undefined
   };
   // Holds matrices that have one shape once the tall ones are transposed; they are iterated
   // together.
@@ -46,11 +55,15 @@ class Muon : public Optimizer {
 
   // `direction` is u, in the flat buffer of the gradient.
   void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
+  // Adds O to the second moment of a matrix, and returns O normalised by it. `o_mn` is wide.
+  at::Tensor normalized(const Matrix& matrix, const at::Tensor& o_mn) const;
 
   Hyperparameters hyperparameters_;
   double momentum_;
   bool nesterov_;
   int64_t ns_steps_;
+  NsCoefficients ns_coefficients_;
+  double normuon_beta2_;
   at::ScalarType iteration_dtype_;
   Parameters& parameters_;
   AdamW rest_;

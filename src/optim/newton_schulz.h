@@ -1,18 +1,24 @@
-// Approximates the orthogonal factor of matrices by matrix products alone (Jordan 2024, Muon):
+// Approximates the orthogonal factor of matrices by matrix products alone:
 //
-//   A = X X^T      X <- a X + (b A + c A^2) X      (a, b, c) = (3.4445, -4.7750, 2.0315)
+//   X <- U / |U|      and each time      A = X X^T      X <- a X + (b A + c A^2) X
 //
-// Five iterations bring every singular value of a matrix whose norm is at most 1 into about
-// [0.7, 1.2]; the coefficients are chosen for the slope at 0, not for convergence.
+// kQuintic (Jordan 2024, Muon): (a, b, c) = (3.4445, -4.7750, 2.0315), and |U| is the Frobenius
+// norm, 1e-7 at least. Five iterations bring every singular value into about [0.7, 1.2]; the
+// coefficients are chosen for the slope at 0, not for convergence.
+// kPolarExpress (Amsel et al., 2505.16932, Algorithm 1): a, b, c differ from iteration to
+// iteration, each best for the interval that the one before leaves, and converge. All but the last
+// are those of x / 1.01, and |U| is 1.01 times the Frobenius norm, plus 1e-7, for safety in bf16.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include "config/enums.h"
+
 namespace lmtrain {
 
-// Returns X after `steps` iterations for a batch of matrices [B, m, n], m <= n, each of Frobenius
-// norm at most 1. All products have the dtype of x.
-at::Tensor newton_schulz(at::Tensor x_Bmn, int64_t steps);
+// Returns X after `steps` iterations for a batch of matrices U [B, m, n], m <= n, which it divides
+// by their norms in place. All products have the dtype of u.
+at::Tensor newton_schulz(const at::Tensor& u_Bmn, int64_t steps, NsCoefficients coefficients);
 
 // Returns the dtype in which Muon iterates: bf16, as torch.optim.Muon does, where the device has it
 // (resolve_precision of "auto"), else fp32. It is fp64 for weights in fp64.

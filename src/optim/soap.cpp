@@ -151,9 +151,15 @@ void Soap::apply(const Batch& batch, const UpdateStep& step, double correction,
   for (size_t i = 0; i < batch.specs.size(); ++i) {
     const ParameterSpec& spec = batch.specs[i];
     const double rate = step.lr * batch.groups[i].lr_ratio;
-    parameters_.master_view(spec)
-        .sub_(direction_Brc[static_cast<int64_t>(i)].view(spec.shape), rate * correction)
-        .mul_(1 - rate * hyperparameters_.weight_decay(batch.groups[i], step.run));
+    const double decay = rate * hyperparameters_.weight_decay(batch.groups[i], step.run);
+    const at::Tensor w = parameters_.master_view(spec);
+    const at::Tensor u = direction_Brc[static_cast<int64_t>(i)].view(spec.shape);
+    if (!hyperparameters_.decays_cautiously()) {
+      w.sub_(u, rate * correction).mul_(1 - decay);
+      continue;
+    }
+    const at::Tensor kept = at::mul(u, w).gt_(0).mul_(-decay).add_(1);
+    w.sub_(u, rate * correction).mul_(kept);
   }
 }
 

@@ -9,7 +9,8 @@
 // It is the variant of the authors' repository at a1e5535: m is kept in the rotated basis; step 1
 // sets L, R and their eigenvectors and moves no weight, so k = t - 1; eps is inside the bias
 // correction. A side longer than max_precond_dim, the vocabulary, and tensors of one dimension are
-// not rotated. The state is exp_avg (m), exp_avg_sq (v), L, R, Q_L, Q_R.
+// not rotated. With cautious_decay the weights before their step say which decay after it. The
+// state is exp_avg (m), exp_avg_sq (v), L, R, Q_L, Q_R.
 #pragma once
 
 #include "optim/flat_moments.h"

@@ -21,13 +21,14 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Sets the numbers of every range: those of `common`, with step.grad_scale and the range's
-  // learning rate and weight decay put in. Queues the copy; everything that is launched later reads
-  // the new ones.
+  // Sets the numbers of every range: those of `common`, with step.grad_scale, the range's learning
+  // rate and weight decay, and how it decays put in. Queues the copy; everything that is launched
+  // later reads the new ones.
   void set(Constants common, const std::vector<FlatRange>& ranges,
            const Hyperparameters& hyperparameters, const UpdateStep& step) {
     if (ranges.empty()) return;  // all tensors of the rule are those of other processes
     common.grad_scale = static_cast<float>(step.grad_scale);
+    common.cautious_decay = hyperparameters.decays_cautiously();
     std::vector<Constants> of_ranges;
     for (const FlatRange& range : ranges) {
       common.lr = static_cast<float>(step.lr * range.group.lr_ratio);

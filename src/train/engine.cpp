@@ -42,7 +42,7 @@ Engine::~Engine() = default;
 
 void Engine::initialize(int64_t seed) {
   reset_optimizer();
-  parameters_.initialize(seed, config_.model.initializer_range);
+  parameters_.initialize(seed, config_.model.initializer_range, config_.model.initializer);
 }
 
 void Engine::reset_optimizer() {

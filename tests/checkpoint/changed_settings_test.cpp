@@ -64,6 +64,27 @@ TEST(ChangedSettings, SidesWithAPreconditionerStay) {
   EXPECT_EQ(changed_for_good(before, after), Keys{"optimizer.max_precond_dim"});
 }
 
+// NorMuon's second moments are state; no other rule has them, and what they are used for may
+// change.
+TEST(ChangedSettings, WhetherMuonHasSecondMomentsStays) {
+  EXPECT_EQ(changed_for_good(config_with({"optimizer.type=muon"}),
+                             config_with({"optimizer.type=muon", "optimizer.normuon=true"})),
+            Keys{"optimizer.normuon"});
+  EXPECT_EQ(changed_for_good(config_with(), config_with({"optimizer.normuon=true"})), Keys());
+  const Keys muon = {"optimizer.type=muon", "optimizer.normuon=true"};
+  Keys changed = muon;
+  for (const char* change : {"optimizer.normuon_beta2=0.9", "optimizer.cautious_decay=true",
+                             "optimizer.ns_coefficients=polar_express", "optimizer.ns_steps=4"})
+    changed.emplace_back(change);
+  EXPECT_EQ(changed_for_good(config_with(muon), config_with(changed)), Keys());
+  EXPECT_EQ(changed_settings(config_with(muon), config_with(changed)).size(), 4U);
+}
+
+TEST(ChangedSettings, HowWeightsBeganStays) {
+  EXPECT_EQ(changed_for_good(config_with(), config_with({"model.initializer=zero_outputs"})),
+            Keys{"model"});
+}
+
 TEST(OverlookedSettings, AreThoseThatAPersonHasWrittenAndTheRunHasNot) {
   const Config run = config_with({"optimizer.lr=0.001", "threads=2"});
   EXPECT_TRUE(overlooked_settings(run, run).empty());

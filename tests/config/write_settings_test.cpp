@@ -182,6 +182,8 @@ TEST(ShowConfig, MarksWhatAnotherVariantUses) {
   has("\"momentum\": 0.9,  // run.json:2; unused: optimizer.type is adamw\n");
   has("\"vocab_size\": 8192,  // unused: tokenizer.model is given\n");
   has("\"decay\": \"20%\",  // unused: lr_schedule.type is cosine\n");
+  has("\"normuon\": false,  // unused: optimizer.type is adamw\n");
+  has("\"normuon_beta2\": 0.95,  // unused: optimizer.normuon is false\n");
   has("\"lr\": 0.001,\n");
   // It depends on tokenizer.train.type, which has no effect here.
   has("\"byte_fallback\": true,  // unused: tokenizer.model is given\n");

@@ -69,99 +69,121 @@ struct Weights {
 
 double mixed(double a, double b, float by) { return a + (b - a) * static_cast<double>(by); }
 
+// What a weight is before its step of the sign of -u, at lr 0.01 and a decay of 0.5.
+template <class Constants>
+double decayed(const Constants& c, double w, double u) {
+  return c.cautious_decay && u * w <= 0 ? w : w * (1 - static_cast<double>(c.lr) * 0.5);
+}
+
+// Calls test(constants) for constants that decay every weight, and for cautious ones.
+template <class Constants, class Test>
+void in_both_decays(Constants c, const Test& test) {
+  for (const bool cautious : {false, true}) {
+    c.cautious_decay = cautious;
+    test(c);
+  }
+}
+
 TYPED_TEST(UpdateKernels, AdamW) {
   using T = TypeParam;
-  AdamWConstants c{};
-  c.lr = 0.01F;
-  c.beta2 = 0.75F;
-  c.one_minus_beta1 = 0.125F;
-  c.one_minus_beta2 = 0.25F;
-  c.eps = 1e-3F;
-  c.weight_decay = 0.5F;
-  c.bias_correction1 = 0.3F;
-  c.sqrt_bias_correction2 = 0.4F;
-  c.grad_scale = 0.25F;
-  for (const int64_t count : kCounts) {
-    in_every_way([&](int64_t shift) {
-      const Weights<T> before(count, shift);
-      Weights<T> w(count, shift);
-      cuda::adamw({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.square.data(),
-                  w.grad.data(), w.working.data(), count, &c);
-      w.expect_updated([&](int64_t i) {
-        const double g = before.grad.at(i) * 0.25;
-        const double m = mixed(before.fast.at(i), g, c.one_minus_beta1);
-        const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
-        EXPECT_NEAR(w.fast.at(i), m, 1e-6);
-        EXPECT_NEAR(w.square.at(i), v, 1e-5 * std::max(1.0, v));
-        const double lr = c.lr;
-        return before.master.at(i) * (1 - lr * 0.5) -
-               lr * (m / static_cast<double>(c.bias_correction1)) /
-                   (std::sqrt(v) / static_cast<double>(c.sqrt_bias_correction2) + 1e-3);
+  AdamWConstants constants{};
+  constants.lr = 0.01F;
+  constants.beta2 = 0.75F;
+  constants.one_minus_beta1 = 0.125F;
+  constants.one_minus_beta2 = 0.25F;
+  constants.eps = 1e-3F;
+  constants.weight_decay = 0.5F;
+  constants.bias_correction1 = 0.3F;
+  constants.sqrt_bias_correction2 = 0.4F;
+  constants.grad_scale = 0.25F;
+  in_both_decays(constants, [&](const auto& c) {
+    for (const int64_t count : kCounts) {
+      in_every_way([&](int64_t shift) {
+        const Weights<T> before(count, shift);
+        Weights<T> w(count, shift);
+        cuda::adamw({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.square.data(),
+                    w.grad.data(), w.working.data(), count, &c);
+        w.expect_updated([&](int64_t i) {
+          const double g = before.grad.at(i) * 0.25;
+          const double m = mixed(before.fast.at(i), g, c.one_minus_beta1);
+          const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
+          EXPECT_NEAR(w.fast.at(i), m, 1e-6);
+          EXPECT_NEAR(w.square.at(i), v, 1e-5 * std::max(1.0, v));
+          const double lr = c.lr;
+          return decayed(c, before.master.at(i), m) -
+                 lr * (m / static_cast<double>(c.bias_correction1)) /
+                     (std::sqrt(v) / static_cast<double>(c.sqrt_bias_correction2) + 1e-3);
+        });
+        return together(
+            {w.master.values(), w.working.values(), w.fast.values(), w.square.values()});
       });
-      return together({w.master.values(), w.working.values(), w.fast.values(), w.square.values()});
-    });
-  }
+    }
+  });
 }
 
 TYPED_TEST(UpdateKernels, Lion) {
   using T = TypeParam;
-  LionConstants c{};
-  c.lr = 0.01F;
-  c.one_minus_beta1 = 0.125F;
-  c.one_minus_beta2 = 0.0625F;
-  c.weight_decay = 0.5F;
-  c.grad_scale = 0.25F;
-  for (const int64_t count : kCounts) {
-    in_every_way([&](int64_t shift) {
-      const Weights<T> before(count, shift);
-      Weights<T> w(count, shift);
-      cuda::lion({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.grad.data(),
-                 w.working.data(), count, &c);
-      w.expect_updated([&](int64_t i) {
-        const double g = before.grad.at(i) * 0.25;
-        const double u = mixed(before.fast.at(i), g, c.one_minus_beta1);
-        EXPECT_NEAR(w.fast.at(i), mixed(before.fast.at(i), g, c.one_minus_beta2), 1e-6);
-        const double lr = c.lr;
-        return before.master.at(i) * (1 - lr * 0.5) - lr * (u > 0 ? 1 : u < 0 ? -1 : 0);
+  LionConstants constants{};
+  constants.lr = 0.01F;
+  constants.one_minus_beta1 = 0.125F;
+  constants.one_minus_beta2 = 0.0625F;
+  constants.weight_decay = 0.5F;
+  constants.grad_scale = 0.25F;
+  in_both_decays(constants, [&](const auto& c) {
+    for (const int64_t count : kCounts) {
+      in_every_way([&](int64_t shift) {
+        const Weights<T> before(count, shift);
+        Weights<T> w(count, shift);
+        cuda::lion({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.grad.data(),
+                   w.working.data(), count, &c);
+        w.expect_updated([&](int64_t i) {
+          const double g = before.grad.at(i) * 0.25;
+          const double u = mixed(before.fast.at(i), g, c.one_minus_beta1);
+          EXPECT_NEAR(w.fast.at(i), mixed(before.fast.at(i), g, c.one_minus_beta2), 1e-6);
+          const double lr = c.lr;
+          return decayed(c, before.master.at(i), u) - lr * (u > 0 ? 1 : u < 0 ? -1 : 0);
+        });
+        return together({w.master.values(), w.working.values(), w.fast.values()});
       });
-      return together({w.master.values(), w.working.values(), w.fast.values()});
-    });
-  }
+    }
+  });
 }
 
 TYPED_TEST(UpdateKernels, AdEMAMix) {
   using T = TypeParam;
-  AdEMAMixConstants c{};
-  c.lr = 0.01F;
-  c.beta2 = 0.75F;
-  c.eps = 1e-3F;
-  c.weight_decay = 0.5F;
-  c.alpha = 4.0F;
-  c.one_minus_beta1 = 0.125F;
-  c.one_minus_beta2 = 0.25F;
-  c.one_minus_beta3 = 0.0625F;
-  c.inverse_bias_correction1 = 2.0F;
-  c.sqrt_bias_correction2 = 0.5F;
-  c.grad_scale = 0.25F;
-  for (const int64_t count : kCounts) {
-    in_every_way([&](int64_t shift) {
-      const Weights<T> before(count, shift);
-      Weights<T> w(count, shift);
-      cuda::ademamix({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.slow.data(),
-                     w.square.data(), w.grad.data(), w.working.data(), count, &c);
-      w.expect_updated([&](int64_t i) {
-        const double g = before.grad.at(i) * 0.25;
-        const double fast = mixed(before.fast.at(i), g, c.one_minus_beta1);
-        const double slow = mixed(before.slow.at(i), g, c.one_minus_beta3);
-        const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
-        EXPECT_NEAR(w.slow.at(i), slow, 1e-6);
-        const double lr = c.lr;
-        return before.master.at(i) * (1 - lr * 0.5) -
-               lr * (fast * 2 + 4 * slow) / (std::sqrt(v) / 0.5 + 1e-3);
+  AdEMAMixConstants constants{};
+  constants.lr = 0.01F;
+  constants.beta2 = 0.75F;
+  constants.eps = 1e-3F;
+  constants.weight_decay = 0.5F;
+  constants.alpha = 4.0F;
+  constants.one_minus_beta1 = 0.125F;
+  constants.one_minus_beta2 = 0.25F;
+  constants.one_minus_beta3 = 0.0625F;
+  constants.inverse_bias_correction1 = 2.0F;
+  constants.sqrt_bias_correction2 = 0.5F;
+  constants.grad_scale = 0.25F;
+  in_both_decays(constants, [&](const auto& c) {
+    for (const int64_t count : kCounts) {
+      in_every_way([&](int64_t shift) {
+        const Weights<T> before(count, shift);
+        Weights<T> w(count, shift);
+        cuda::ademamix({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.slow.data(),
+                       w.square.data(), w.grad.data(), w.working.data(), count, &c);
+        w.expect_updated([&](int64_t i) {
+          const double g = before.grad.at(i) * 0.25;
+          const double fast = mixed(before.fast.at(i), g, c.one_minus_beta1);
+          const double slow = mixed(before.slow.at(i), g, c.one_minus_beta3);
+          const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
+          EXPECT_NEAR(w.slow.at(i), slow, 1e-6);
+          const double lr = c.lr;
+          return decayed(c, before.master.at(i), fast * 2 + 4 * slow) -
+                 lr * (fast * 2 + 4 * slow) / (std::sqrt(v) / 0.5 + 1e-3);
+        });
+        return together({w.master.values(), w.working.values(), w.slow.values()});
       });
-      return together({w.master.values(), w.working.values(), w.slow.values()});
-    });
-  }
+    }
+  });
 }
 
 TEST(SumOfSquares, IsThatOfEveryElement) {

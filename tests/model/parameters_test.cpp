@@ -190,6 +190,24 @@ TEST(Parameters, InitialValuesAreNormalAndNormsOne) {
   }
 }
 
+TEST(Parameters, ZeroOutputsAreZeroAndAllElseIsAsWithNormal) {
+  const Parameters normal = initialized(small_model(), 101, 7);
+  Parameters parameters(ParameterLayout(small_model(), 101), at::kBFloat16, at::kCPU);
+  parameters.initialize(7, small_model().initializer_range, Initializer::kZeroOutputs);
+  int outputs = 0;
+  for (const ParameterSpec& spec : parameters.layout().parameters()) {
+    const at::Tensor values = parameters.master_view(spec);
+    if (spec.name.ends_with("o_proj.weight") || spec.name.ends_with("down_proj.weight")) {
+      EXPECT_TRUE((values == 0).all().item<bool>()) << spec.name;
+      ++outputs;
+    } else {
+      EXPECT_TRUE(same_bits(values, master_of(normal, spec.name))) << spec.name;
+    }
+  }
+  EXPECT_EQ(outputs, 2 * 3);
+  EXPECT_TRUE(same_bits(parameters.working(), parameters.master().to(at::kBFloat16)));
+}
+
 TEST(Parameters, GapsStayZero) {
   const Parameters parameters = initialized(small_model(), 101, 7);
   at::Tensor rest = parameters.master().clone();

@@ -39,7 +39,8 @@ TEST_P(OptimizerTest, DecaysMatricesAndEmbeddingsAndNoNorm) {
 // The element-wise rules; those of matrices compute the same bits in every run with as many
 // threads.
 TEST_P(OptimizerTest, BitsDoNotDependOnThreads) {
-  const bool element_wise = GetParam() != "muon" && GetParam() != "soap";
+  const bool is_muon = GetParam().ends_with("muon");
+  const bool element_wise = !is_muon && GetParam() != "soap";
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     std::vector<at::Tensor> masters, workings, moments;
     for (const int threads : {2, element_wise ? 1 : 2, element_wise ? 3 : 2}) {
@@ -54,7 +55,7 @@ TEST_P(OptimizerTest, BitsDoNotDependOnThreads) {
       masters.push_back(parameters.master());
       workings.push_back(parameters.working());
       moments.push_back(testing::flat_moment(*optimizer, parameters.layout(),
-                                             GetParam() == "muon" ? "momentum_buffer" : "exp_avg"));
+                                             is_muon ? "momentum_buffer" : "exp_avg"));
     }
     ASSERT_GT(masters[0].numel(), 2 * 16384);  // enough to share
     for (const size_t i : {1U, 2U}) {
@@ -100,6 +101,7 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
       {"lion", {"exp_avg"}},
       {"ademamix", {"exp_avg", "exp_avg_slow", "exp_avg_sq"}},
       {"muon", {"momentum_buffer"}},
+      {"normuon", {"momentum_buffer", "second_momentum"}},
       {"soap", {"exp_avg", "exp_avg_sq", "L", "R", "Q_L", "Q_R"}}};
   const std::string matrix = "model.layers.1.mlp.gate_proj.weight";
   std::set<std::string> all, names;
@@ -163,7 +165,7 @@ TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest,
-                         ::testing::Values("adamw", "lion", "ademamix", "muon", "soap"),
+                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap"),
                          [](const auto& one) { return one.param; });
 
 TEST(Soap, RotatesNoVocabularyAndNoLongSide) {

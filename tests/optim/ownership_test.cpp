@@ -51,7 +51,7 @@ TEST_P(OwnershipTest, RangesAreOfWholeTensorsAndCoverAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, OwnershipTest,
-                         ::testing::Values("adamw", "lion", "ademamix", "soap", "muon"));
+                         ::testing::Values("adamw", "lion", "ademamix", "soap", "muon", "normuon"));
 
 // No range of a deep model has much more than its share: at most half the largest tensor.
 TEST(Ownership, CostsAreEven) {

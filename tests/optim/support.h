@@ -23,8 +23,16 @@ inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vo
   return parameters;
 }
 
+// "normuon" is muon with NorMuon and Polar Express.
 inline OptimizerConfig config_of(const std::string& type) {
   OptimizerConfig config;
+  if (type == "normuon") {
+    config = config_of("muon");
+    config.normuon = true;
+    config.ns_coefficients = NsCoefficients::kPolarExpress;
+    config.ns_steps = 4;
+    return config;
+  }
   config.type = value_named<OptimizerType>(type).value();
   if (type == "ademamix") config.betas = {0.9, 0.999, 0.9999};
   return config;

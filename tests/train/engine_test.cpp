@@ -58,6 +58,17 @@ TEST(Engine, AStepIsThatOfItsParts) {
   }
 }
 
+// The setting decides how weights begin.
+TEST(Engine, InitializesAsTheModelSays) {
+  Config config = engine_config();
+  config.model.initializer = Initializer::kZeroOutputs;
+  Engine engine(config);
+  engine.initialize(/*seed=*/7);
+  Parameters expected(ParameterLayout(config.model, kTinyVocabulary), at::kFloat, at::kCPU);
+  expected.initialize(7, config.model.initializer_range, Initializer::kZeroOutputs);
+  EXPECT_TRUE(same_bits(engine.parameters().master(), expected.master()));
+}
+
 // A second beginning forgets all of the first: weights and moments.
 TEST(Engine, InitializeBeginsAnew) {
   const testing::Threads one_thread{1};

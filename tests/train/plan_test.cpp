@@ -192,16 +192,29 @@ TEST_F(PlanTest, SeveralProcessesDivideTheOptimizer) {
 TEST_F(PlanTest, OptimizersKeepWhatIsPlanned) {
   Config config = planned_config();
   config.optimizer.betas = {0.9, 0.99, 0.999};
-  for (const auto& [type, name] : enum_names(OptimizerType{})) {
-    config.optimizer.type = type;
+  const auto kept = [&] {
     Parameters parameters(ParameterLayout(config.model, 50), at::kFloat, at::kCPU);
     const auto optimizer = make_optimizer(config.optimizer, parameters);
     int64_t bytes = 0;
     for (const OptimizerBuffer& buffer : optimizer->buffers())
       bytes += static_cast<int64_t>(buffer.values.nbytes());
-    EXPECT_GT(bytes, 0) << name;
-    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, bytes) << name;
+    return bytes;
+  };
+  for (const auto& [type, name] : enum_names(OptimizerType{})) {
+    config.optimizer.type = type;
+    EXPECT_GT(kept(), 0) << name;
+    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, kept()) << name;
   }
+  // NorMuon has a number more for each output neuron.
+  config.optimizer.type = OptimizerType::kMuon;
+  const int64_t muon = kept();
+  config.optimizer.normuon = true;
+  int64_t rows = 0;
+  const ParameterLayout layout(config.model, 50);
+  for (const ParameterSpec& spec : layout.parameters())
+    if (spec.name.ends_with("_proj.weight")) rows += spec.shape[0];
+  EXPECT_EQ(kept(), muon + 4 * rows);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, kept());
 }
 
 }  // namespace

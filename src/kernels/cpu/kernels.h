@@ -16,18 +16,22 @@ struct Bf16 {
   uint16_t bits;
 };
 
+// With cautious_decay a weight decays only where its step goes towards zero (Chen et al. 2025,
+// Cautious Weight Decay, 2510.12402).
 struct AdamWConstants {
   float lr, beta2, eps, weight_decay;
   float one_minus_beta1, one_minus_beta2;  // rounded once, from fp64
   float bias_correction1;                  // 1 - beta1^t, t: the number of the update, from 1
   float sqrt_bias_correction2;             // sqrt(1 - beta2^t)
   float grad_scale;                        // the clipping coefficient
+  bool cautious_decay;
 };
 
 struct LionConstants {
   float lr, weight_decay;
   float one_minus_beta1, one_minus_beta2;
   float grad_scale;
+  bool cautious_decay;
 };
 
 struct AdEMAMixConstants {
@@ -36,6 +40,7 @@ struct AdEMAMixConstants {
   float inverse_bias_correction1;  // 1 / (1 - beta1^t)
   float sqrt_bias_correction2;
   float grad_scale;
+  bool cautious_decay;
 };
 
 template <class T>

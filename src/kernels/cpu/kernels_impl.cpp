@@ -121,63 +121,80 @@ float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, 
   return log_sum - at_target;
 }
 
+// Calls update(decayed) with the weight decay of an update: decayed(w, u) is what is left of weight
+// w before a step that has the sign of -u. Each of the two loops is compiled by itself.
+template <class F>
+inline void with_decay(float keep, bool cautiously, const F& update) {
+  if (cautiously) {
+    update([keep](float w, float u) { return u * w > 0 ? w * keep : w; });
+  } else {
+    update([keep](float w, float) { return w * keep; });
+  }
+}
+
 template <class T>
 void adamw(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
            int64_t count, const AdamWConstants& c) {
   const float step_size = c.lr / c.bias_correction1;
   const float keep = 1.0F - c.lr * c.weight_decay;
+  with_decay(keep, c.cautious_decay, [&](auto decayed) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = grad[i] * c.grad_scale;
-    const float m = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
-    const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
-    exp_avg[i] = m;
-    exp_avg_sq[i] = v;
-    const float updated =
-        master[i] * keep - step_size * m / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
-    master[i] = updated;
-    store(working + i, updated);
-  }
+    for (int64_t i = 0; i < count; ++i) {
+      const float g = grad[i] * c.grad_scale;
+      const float m = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
+      const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
+      exp_avg[i] = m;
+      exp_avg_sq[i] = v;
+      const float updated = decayed(master[i], m) -
+                            step_size * m / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
+      master[i] = updated;
+      store(working + i, updated);
+    }
+  });
 }
 
 template <class T>
 void lion(float* master, float* exp_avg, const float* grad, T* working, int64_t count,
           const LionConstants& c) {
   const float keep = 1.0F - c.lr * c.weight_decay;
+  with_decay(keep, c.cautious_decay, [&](auto decayed) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = grad[i] * c.grad_scale;
-    const float m = exp_avg[i];
-    const float u = m + (g - m) * c.one_minus_beta1;
-    const float magnitude = u < 0 ? -u : u;
-    // 0 for 0, and NaN for NaN.
-    const float sign = magnitude > 0 ? (u < 0 ? -1.0F : 1.0F) : u;
-    exp_avg[i] = m + (g - m) * c.one_minus_beta2;
-    const float updated = master[i] * keep - c.lr * sign;
-    master[i] = updated;
-    store(working + i, updated);
-  }
+    for (int64_t i = 0; i < count; ++i) {
+      const float g = grad[i] * c.grad_scale;
+      const float m = exp_avg[i];
+      const float u = m + (g - m) * c.one_minus_beta1;
+      const float magnitude = u < 0 ? -u : u;
+      // 0 for 0, and NaN for NaN.
+      const float sign = magnitude > 0 ? (u < 0 ? -1.0F : 1.0F) : u;
+      exp_avg[i] = m + (g - m) * c.one_minus_beta2;
+      const float updated = decayed(master[i], sign) - c.lr * sign;
+      master[i] = updated;
+      store(working + i, updated);
+    }
+  });
 }
 
 template <class T>
 void ademamix(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
               const float* grad, T* working, int64_t count, const AdEMAMixConstants& c) {
   const float keep = 1.0F - c.lr * c.weight_decay;
+  with_decay(keep, c.cautious_decay, [&](auto decayed) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = grad[i] * c.grad_scale;
-    const float fast = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
-    const float slow = exp_avg_slow[i] + (g - exp_avg_slow[i]) * c.one_minus_beta3;
-    const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
-    exp_avg[i] = fast;
-    exp_avg_slow[i] = slow;
-    exp_avg_sq[i] = v;
-    const float mix = fast * c.inverse_bias_correction1 + c.alpha * slow;
-    const float updated =
-        master[i] * keep - c.lr * mix / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
-    master[i] = updated;
-    store(working + i, updated);
-  }
+    for (int64_t i = 0; i < count; ++i) {
+      const float g = grad[i] * c.grad_scale;
+      const float fast = exp_avg[i] + (g - exp_avg[i]) * c.one_minus_beta1;
+      const float slow = exp_avg_slow[i] + (g - exp_avg_slow[i]) * c.one_minus_beta3;
+      const float v = exp_avg_sq[i] * c.beta2 + g * g * c.one_minus_beta2;
+      exp_avg[i] = fast;
+      exp_avg_slow[i] = slow;
+      exp_avg_sq[i] = v;
+      const float mix = fast * c.inverse_bias_correction1 + c.alpha * slow;
+      const float updated = decayed(master[i], mix) -
+                            c.lr * mix / (__builtin_sqrtf(v) / c.sqrt_bias_correction2 + c.eps);
+      master[i] = updated;
+      store(working + i, updated);
+    }
+  });
 }
 
 template <class T>

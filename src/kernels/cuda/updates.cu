@@ -10,6 +10,11 @@ constexpr int kElements = 4;  // of a pack: 16 bytes of fp32
 
 __device__ float towards(float from, float to, float by) { return from + (to - from) * by; }
 
+// By what weight w is multiplied before a step that has the sign of -u.
+__device__ float kept(float keep, bool cautiously, float w, float u) {
+  return !cautiously || u * w > 0 ? keep : 1.0F;
+}
+
 template <class T, int kWidth>
 __global__ void adamw_kernel(float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
                              T* working, int64_t count, const AdamWConstants* constants) {
@@ -26,7 +31,7 @@ __global__ void adamw_kernel(float* master, float* exp_avg, float* exp_avg_sq, c
       const float g = gradient.lane[j] * c.grad_scale;
       m.lane[j] = towards(m.lane[j], g, c.one_minus_beta1);
       v.lane[j] = v.lane[j] * c.beta2 + g * g * c.one_minus_beta2;
-      w.lane[j] = w.lane[j] * keep -
+      w.lane[j] = w.lane[j] * kept(keep, c.cautious_decay, w.lane[j], m.lane[j]) -
                   step_size * m.lane[j] / (sqrtf(v.lane[j]) / c.sqrt_bias_correction2 + c.eps);
     }
     store<W>(exp_avg + i, m);
@@ -52,7 +57,7 @@ __global__ void lion_kernel(float* master, float* exp_avg, const float* grad, T*
       // 0 for 0, and NaN for NaN.
       const float sign = u > 0 ? 1.0F : u < 0 ? -1.0F : u;
       m.lane[j] = towards(m.lane[j], g, c.one_minus_beta2);
-      w.lane[j] = w.lane[j] * keep - c.lr * sign;
+      w.lane[j] = w.lane[j] * kept(keep, c.cautious_decay, w.lane[j], sign) - c.lr * sign;
     }
     store<W>(exp_avg + i, m);
     store<W>(master + i, w);
@@ -79,8 +84,8 @@ __global__ void ademamix_kernel(float* master, float* exp_avg, float* exp_avg_sl
       slow.lane[j] = towards(slow.lane[j], g, c.one_minus_beta3);
       v.lane[j] = v.lane[j] * c.beta2 + g * g * c.one_minus_beta2;
       const float mix = fast.lane[j] * c.inverse_bias_correction1 + c.alpha * slow.lane[j];
-      w.lane[j] =
-          w.lane[j] * keep - c.lr * mix / (sqrtf(v.lane[j]) / c.sqrt_bias_correction2 + c.eps);
+      w.lane[j] = w.lane[j] * kept(keep, c.cautious_decay, w.lane[j], mix) -
+                  c.lr * mix / (sqrtf(v.lane[j]) / c.sqrt_bias_correction2 + c.eps);
     }
     store<W>(exp_avg + i, fast);
     store<W>(exp_avg_slow + i, slow);

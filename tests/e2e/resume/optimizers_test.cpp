@@ -13,6 +13,7 @@ struct OptimizerCase {
   std::string name;
   Json settings;
   std::string state;  // a buffer whose loss must show
+  Json model = Json::object();
 };
 
 std::ostream& operator<<(std::ostream& out, const OptimizerCase& test) { return out << test.name; }
@@ -28,13 +29,24 @@ std::vector<OptimizerCase> optimizer_cases() {
       {"Lion", {{"type", "lion"}, {"lr", 1e-3}}, "exp_avg."},
       {"AdEMAMix", {{"type", "ademamix"}, {"lr", 3e-3}}, "exp_avg_slow."},
       {"Muon", {{"type", "muon"}, {"lr", 3e-3}, {"groups", groups()}}, "momentum_buffer."},
+      {"NorMuon",
+       {{"type", "muon"},
+        {"lr", 3e-3},
+        {"normuon", true},
+        {"cautious_decay", true},
+        {"ns_coefficients", "polar_express"},
+        {"ns_steps", 4}},
+       "second_momentum.",
+       {{"initializer", "zero_outputs"}}},
       {"Soap", {{"type", "soap"}, {"lr", 3e-3}, {"precondition_frequency", 5}}, "L."},
   };
 }
 
 class Optimizers : public ::testing::TestWithParam<OptimizerCase> {
  protected:
-  const Reference& whole() const { return reference({{"optimizer", GetParam().settings}}); }
+  const Reference& whole() const {
+    return reference({{"optimizer", GetParam().settings}, {"model", GetParam().model}});
+  }
 
   // Killed after step 22 of 40, in the middle of a period of SOAP's bases.
   RunDir killed(const std::string& name) const {
