@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HOME_OF_PAGES = "/home/me/lmtrain"
 PORT_OF_PAGES = "MASTER_PORT=29517"
-SECONDS_OF_A_BLOCK = 120
+SECONDS_OF_A_BLOCK = 300
 LANGUAGES = {"sh", "text", "json", "jsonc", "python", "ini"}
 # A stand-in on PATH under the program's name, which adds the settings of a mark.
 WRAPPER = """#!/bin/bash
@@ -127,8 +127,9 @@ class Runner:
         for name in ("scripts", "configs", "data", "src", "README.md"):
             (self.folder / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "docs", self.folder / "docs")  # the text of the tutorial, which must not change under a run
+        # One thread, since two wait for each other where other programs want the processors too.
         self.environment = {
-            **os.environ, "PAGES_PROGRAM": program, "LMTRAIN": str(wrapper), "LC_ALL": "C.UTF-8",
+            **os.environ, "OMP_NUM_THREADS": "1", "PAGES_PROGRAM": program, "LMTRAIN": str(wrapper), "LC_ALL": "C.UTF-8",
             "PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
         self.printed = None
         self.helps = {}
