@@ -4,6 +4,7 @@
 #   scripts/setup.sh                      install what is missing; the last lines on stdout are ARROW_ROOT= and TORCH_ROOT=<folder>
 #   scripts/setup.sh --core               Debian packages and Arrow: all that the preset `core` needs
 #   scripts/setup.sh --packages           Debian packages alone
+#   scripts/setup.sh --libraries          Arrow and libtorch alone, for which no root is needed
 #   scripts/setup.sh --print-torch-root   print that folder and install nothing; fails when it is not there yet
 #   scripts/setup.sh --print-arrow-root   the same for Arrow
 # Run it as often as you like: a second run changes nothing and touches no network.
@@ -247,6 +248,10 @@ case "${1:-}" in
     setup_arrow
     ;;
   --packages) setup_packages ;;
+  --libraries)
+    setup_arrow
+    setup_torch
+    ;;
   -h | --help) print_help "$0" ;;
   *) fail "unknown argument '$1'; see scripts/setup.sh --help" ;;
 esac

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/words/manual.h"
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -12,7 +13,7 @@ bool is_option(const std::string& word) { return word.size() > 1 && word.starts_
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : shown_commands(app)) names.push_back(command->get_name());
   return names;
 }
 

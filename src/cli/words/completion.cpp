@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/words/manual.h"
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -19,12 +20,8 @@ struct Command {
   bool takes_file = false;  // it has another argument
 };
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
 void add_commands(const CLI::App& app, const std::string& path, std::vector<Command>& out) {
-  Command command{path, app.get_description(), {}, commands_of(app)};
+  Command command{path, app.get_description(), {}, shown_commands(app)};
   for (const CLI::Option* option : app.get_options()) {
     if (option->nonpositional()) command.options.push_back(option);
     if (!option->get_positional()) continue;
