@@ -32,8 +32,6 @@ file(WRITE ${doc}/changelog.Debian "lmtrain (${version}) unstable; urgency=mediu
 ")
 execute_process(COMMAND gzip -9n ${doc}/changelog ${doc}/changelog.Debian COMMAND_ERROR_IS_FATAL ANY)
 
-file(MAKE_DIRECTORY ${usr}/share/lintian/overrides)
-configure_file(${source}/packaging/deb/lintian-overrides ${usr}/share/lintian/overrides/lmtrain COPYONLY)
 file(GLOB libraries ${usr}/lib/lmtrain/*)
 file(CHMOD ${libraries} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
 file(GLOB_RECURSE texts ${usr}/share/*)
