@@ -7,7 +7,7 @@ namespace lmtrain {
 namespace {
 
 // Tokens that are decoded each time, at most and after the oldest were forgotten.
-constexpr size_t kLongest = 64;
+constexpr size_t kMostDecoded = 64;
 constexpr size_t kKept = 16;
 
 // The bytes of `text` that no token can change any more. Decoders write U+FFFD for the bytes of a
@@ -51,7 +51,7 @@ std::string TextStream::take(const std::string& text, size_t end) {
 }
 
 void TextStream::forget_oldest(const std::string& text) {
-  if (window_.size() < kLongest) return;
+  if (window_.size() < kMostDecoded) return;
   // A space at the front of a piece counts only behind another, and several pieces may spell one
   // character, so the newest tokens must have the text that they have behind the oldest.
   std::vector<int32_t> newest(window_.end() - kKept, window_.end());
