@@ -42,4 +42,10 @@ uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step)
   return cut;
 }
 
+std::optional<double> number_at(const nlohmann::json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 }  // namespace lmtrain

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 namespace lmtrain {
 
@@ -18,5 +19,9 @@ void for_each_json_line(const std::filesystem::path& path,
 // Returns the size to which the file must be cut so that it ends at `step`: the offset after the
 // last line whose "step" is at most that; 0 when there is none.
 uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step);
+
+// Returns the number that a line has under this key; none where the key is missing or holds
+// anything else.
+std::optional<double> number_at(const nlohmann::json& line, const char* key);
 
 }  // namespace lmtrain

@@ -29,8 +29,7 @@ int64_t seed_after(int64_t seed, int64_t steps) {
 std::optional<double> first_eval_loss(const RunFolder& folder) {
   std::optional<double> loss;
   for_each_json_line(folder.metrics(), [&](const nlohmann::json& line, uint64_t) {
-    if (!loss && line.contains("eval_loss") && line["eval_loss"].is_number())
-      loss = line["eval_loss"].get<double>();
+    if (!loss) loss = number_at(line, "eval_loss");
   });
   return loss;
 }

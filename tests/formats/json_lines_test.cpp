@@ -31,6 +31,13 @@ TEST(JsonLines, VisitsWholeLinesThatAreObjects) {
   for (const uint64_t end : ends) EXPECT_EQ(text[end - 1], '\n');
 }
 
+TEST(JsonLines, ANumberIsThatOfItsKeyAlone) {
+  const nlohmann::json line = {{"whole", 3}, {"real", 0.5}, {"null", nullptr}, {"text", "7"}};
+  EXPECT_EQ(number_at(line, "whole"), 3.0);
+  EXPECT_EQ(number_at(line, "real"), 0.5);
+  for (const char* key : {"null", "text", "missing"}) EXPECT_EQ(number_at(line, key), std::nullopt);
+}
+
 TEST(JsonLines, MissingAndEmptyFilesHaveNoLines) {
   const TemporaryFolder folder;
   testing::replace_file(folder / "empty", "");

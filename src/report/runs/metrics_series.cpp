@@ -13,10 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-double number_at(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>()
-                                                   : std::numeric_limits<double>::quiet_NaN();
+double number_or_nan(const Json& line, const char* key) {
+  return number_at(line, key).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 // Removes what was recorded of `step` and the steps after it.
@@ -39,7 +37,7 @@ void add_update(MetricsSeries& series, const Json& line, double step) {
     for (EvaluationColumn& column : series.evaluations) cut_back(column, step);
   }
   for (const UpdateColumn& column : kUpdateColumns)
-    (updates.*column.values).push_back(number_at(line, column.key));
+    (updates.*column.values).push_back(number_or_nan(line, column.key));
 }
 
 EvaluationColumn& column_of(MetricsSeries& series, const std::string& key) {
@@ -56,9 +54,9 @@ void add_evaluation(MetricsSeries& series, const Json& line, double step) {
     EvaluationColumn& column = column_of(series, key);
     cut_back(column, step);
     column.step.push_back(step);
-    column.tokens.push_back(number_at(line, "tokens"));
+    column.tokens.push_back(number_or_nan(line, "tokens"));
     column.elapsed.push_back(elapsed);
-    column.value.push_back(number_at(line, key.c_str()));
+    column.value.push_back(number_or_nan(line, key.c_str()));
   }
 }
 
@@ -68,7 +66,7 @@ MetricsSeries read_metrics_series(const std::filesystem::path& file) {
   MetricsSeries series;
   for_each_json_line(file, [&](const Json& line, uint64_t) {
     throw_if_stopped();
-    const double step = number_at(line, "step");
+    const double step = number_or_nan(line, "step");
     if (!(step >= 0)) return;
     if (line.contains("seq_len")) {
       add_update(series, line, step);

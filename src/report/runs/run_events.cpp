@@ -19,12 +19,6 @@ std::string text_at(const Json& line, const char* key) {
   return found != line.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::optional<double> optional_number_at(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
 std::string shortened(const std::string& text) {
   if (text.size() <= kLongestText) return text;
   return text.substr(0, valid_utf8_prefix(text.substr(0, kLongestText))) + "...";
@@ -34,7 +28,7 @@ std::string shortened(const std::string& text) {
 void add_numbers(std::vector<std::string>& parts, const Json& line,
                  std::initializer_list<std::pair<const char*, const char*>> fields) {
   for (const auto& [key, name] : fields)
-    if (const auto value = optional_number_at(line, key)) parts.push_back(str(name, " ", *value));
+    if (const auto value = number_at(line, key)) parts.push_back(str(name, " ", *value));
 }
 
 // "optimizer.lr from 0.003 to 0.001" for each setting that a resume has changed.
@@ -72,8 +66,7 @@ std::string describe(const std::string& kind, const Json& line) {
     parts.push_back("tensor " + tensor);
   add_changes(parts, line);
   if (kind == "rollback") {
-    if (const auto step = optional_number_at(line, "step"))
-      parts.push_back(str("back to step ", *step));
+    if (const auto step = number_at(line, "step")) parts.push_back(str("back to step ", *step));
   }
   return shortened(join(parts, ", "));
 }
@@ -81,8 +74,8 @@ std::string describe(const std::string& kind, const Json& line) {
 // A rollback stands where the run was when it went back.
 double place_of(const std::string& kind, const Json& line) {
   const std::optional<double> from =
-      kind == "rollback" ? optional_number_at(line, "from_step") : std::nullopt;
-  return from ? *from : optional_number_at(line, "step").value_or(0);
+      kind == "rollback" ? number_at(line, "from_step") : std::nullopt;
+  return from ? *from : number_at(line, "step").value_or(0);
 }
 
 bool is_routine(const std::string& kind, const Json& line) {
@@ -139,11 +132,11 @@ RunEvents read_run_events(const std::filesystem::path& file) {
     if (const std::string device = text_at(line, "device"); !device.empty()) events.device = device;
     if (const std::string precision = text_at(line, "precision"); !precision.empty())
       events.precision = precision;
-    if (const auto memory = optional_number_at(line, "peak_memory"))
+    if (const auto memory = number_at(line, "peak_memory"))
       events.peak_memory = std::max(*memory, events.peak_memory.value_or(0));
     if (kind == "sample")
-      samples.add({optional_number_at(line, "step").value_or(0), text_at(line, "prompt"),
-                   text_at(line, "text")});
+      samples.add(
+          {number_at(line, "step").value_or(0), text_at(line, "prompt"), text_at(line, "text")});
     if (is_routine(kind, line)) return;
     events.events.push_back(
         {text_at(line, "time"), kind, place_of(kind, line), describe(kind, line)});
