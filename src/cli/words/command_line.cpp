@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/words/manual.h"
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -105,6 +104,10 @@ std::string setting_without_option(const CLI::App& app, const std::string& two_b
 }
 
 }  // namespace
+
+std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+}
 
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + 1, argv + std::max(1, argc));

@@ -1,5 +1,6 @@
 // Reads the words of a command line that CLI11 does not: `help` and `version` as people type them,
-// and commands or options that do not exist, for which it finds what was probably meant.
+// and commands or options that do not exist, for which it finds what was probably meant. Says which
+// commands --help shows.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,10 @@
 #include <vector>
 
 namespace lmtrain {
+
+// Returns the commands of `app`, or those below a command, that --help shows, in the order of their
+// declarations.
+std::vector<const CLI::App*> shown_commands(const CLI::App& app);
 
 // Returns the arguments without the program's name, with the words that other programs know turned
 // into options: `version` is --version, `help` is --help, `help train` is train --help.

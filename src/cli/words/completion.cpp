@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/words/manual.h"
+#include "cli/words/command_line.h"
 #include "config/settings.h"
 
 namespace lmtrain {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "cli/words/command_line.h"
 #include "cli/words/roff.h"
 
 namespace lmtrain {
@@ -164,10 +165,6 @@ ManualPage program_page(const CLI::App& app, const std::string& version,
 }
 
 }  // namespace
-
-std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-}
 
 std::vector<ManualPage> manual_pages(const CLI::App& app, const std::string& version,
                                      const std::string& prose) {

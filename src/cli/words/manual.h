@@ -20,7 +20,4 @@ struct ManualPage {
 std::vector<ManualPage> manual_pages(const CLI::App& app, const std::string& version,
                                      const std::string& prose);
 
-// Returns the commands of `app` that --help shows, in the order of their declarations.
-std::vector<const CLI::App*> shown_commands(const CLI::App& app);
-
 }  // namespace lmtrain
