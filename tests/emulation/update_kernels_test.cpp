@@ -75,12 +75,14 @@ double decayed(const Constants& c, double w, double u) {
   return c.cautious_decay && u * w <= 0 ? w : w * (1 - static_cast<double>(c.lr) * 0.5);
 }
 
-// Calls test(constants) for constants that decay every weight, and for cautious ones.
+// Checks an update rule with every count, shift and order: test(constants, count, shift), once with
+// constants that decay every weight and once with cautious ones, returns what was computed.
 template <class Constants, class Test>
-void in_both_decays(Constants c, const Test& test) {
+void in_every_case(Constants c, const Test& test) {
   for (const bool cautious : {false, true}) {
     c.cautious_decay = cautious;
-    test(c);
+    for (const int64_t count : kCounts)
+      in_every_way([&](int64_t shift) { return test(c, count, shift); });
   }
 }
 
@@ -96,28 +98,23 @@ TYPED_TEST(UpdateKernels, AdamW) {
   constants.bias_correction1 = 0.3F;
   constants.sqrt_bias_correction2 = 0.4F;
   constants.grad_scale = 0.25F;
-  in_both_decays(constants, [&](const auto& c) {
-    for (const int64_t count : kCounts) {
-      in_every_way([&](int64_t shift) {
-        const Weights<T> before(count, shift);
-        Weights<T> w(count, shift);
-        cuda::adamw({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.square.data(),
-                    w.grad.data(), w.working.data(), count, &c);
-        w.expect_updated([&](int64_t i) {
-          const double g = before.grad.at(i) * 0.25;
-          const double m = mixed(before.fast.at(i), g, c.one_minus_beta1);
-          const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
-          EXPECT_NEAR(w.fast.at(i), m, 1e-6);
-          EXPECT_NEAR(w.square.at(i), v, 1e-5 * std::max(1.0, v));
-          const double lr = c.lr;
-          return decayed(c, before.master.at(i), m) -
-                 lr * (m / static_cast<double>(c.bias_correction1)) /
-                     (std::sqrt(v) / static_cast<double>(c.sqrt_bias_correction2) + 1e-3);
-        });
-        return together(
-            {w.master.values(), w.working.values(), w.fast.values(), w.square.values()});
-      });
-    }
+  in_every_case(constants, [&](const auto& c, int64_t count, int64_t shift) {
+    const Weights<T> before(count, shift);
+    Weights<T> w(count, shift);
+    cuda::adamw({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.square.data(),
+                w.grad.data(), w.working.data(), count, &c);
+    w.expect_updated([&](int64_t i) {
+      const double g = before.grad.at(i) * 0.25;
+      const double m = mixed(before.fast.at(i), g, c.one_minus_beta1);
+      const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
+      EXPECT_NEAR(w.fast.at(i), m, 1e-6);
+      EXPECT_NEAR(w.square.at(i), v, 1e-5 * std::max(1.0, v));
+      const double lr = c.lr;
+      return decayed(c, before.master.at(i), m) -
+             lr * (m / static_cast<double>(c.bias_correction1)) /
+                 (std::sqrt(v) / static_cast<double>(c.sqrt_bias_correction2) + 1e-3);
+    });
+    return together({w.master.values(), w.working.values(), w.fast.values(), w.square.values()});
   });
 }
 
@@ -129,23 +126,19 @@ TYPED_TEST(UpdateKernels, Lion) {
   constants.one_minus_beta2 = 0.0625F;
   constants.weight_decay = 0.5F;
   constants.grad_scale = 0.25F;
-  in_both_decays(constants, [&](const auto& c) {
-    for (const int64_t count : kCounts) {
-      in_every_way([&](int64_t shift) {
-        const Weights<T> before(count, shift);
-        Weights<T> w(count, shift);
-        cuda::lion({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.grad.data(),
-                   w.working.data(), count, &c);
-        w.expect_updated([&](int64_t i) {
-          const double g = before.grad.at(i) * 0.25;
-          const double u = mixed(before.fast.at(i), g, c.one_minus_beta1);
-          EXPECT_NEAR(w.fast.at(i), mixed(before.fast.at(i), g, c.one_minus_beta2), 1e-6);
-          const double lr = c.lr;
-          return decayed(c, before.master.at(i), u) - lr * (u > 0 ? 1 : u < 0 ? -1 : 0);
-        });
-        return together({w.master.values(), w.working.values(), w.fast.values()});
-      });
-    }
+  in_every_case(constants, [&](const auto& c, int64_t count, int64_t shift) {
+    const Weights<T> before(count, shift);
+    Weights<T> w(count, shift);
+    cuda::lion({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.grad.data(),
+               w.working.data(), count, &c);
+    w.expect_updated([&](int64_t i) {
+      const double g = before.grad.at(i) * 0.25;
+      const double u = mixed(before.fast.at(i), g, c.one_minus_beta1);
+      EXPECT_NEAR(w.fast.at(i), mixed(before.fast.at(i), g, c.one_minus_beta2), 1e-6);
+      const double lr = c.lr;
+      return decayed(c, before.master.at(i), u) - lr * (u > 0 ? 1 : u < 0 ? -1 : 0);
+    });
+    return together({w.master.values(), w.working.values(), w.fast.values()});
   });
 }
 
@@ -163,26 +156,22 @@ TYPED_TEST(UpdateKernels, AdEMAMix) {
   constants.inverse_bias_correction1 = 2.0F;
   constants.sqrt_bias_correction2 = 0.5F;
   constants.grad_scale = 0.25F;
-  in_both_decays(constants, [&](const auto& c) {
-    for (const int64_t count : kCounts) {
-      in_every_way([&](int64_t shift) {
-        const Weights<T> before(count, shift);
-        Weights<T> w(count, shift);
-        cuda::ademamix({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.slow.data(),
-                       w.square.data(), w.grad.data(), w.working.data(), count, &c);
-        w.expect_updated([&](int64_t i) {
-          const double g = before.grad.at(i) * 0.25;
-          const double fast = mixed(before.fast.at(i), g, c.one_minus_beta1);
-          const double slow = mixed(before.slow.at(i), g, c.one_minus_beta3);
-          const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
-          EXPECT_NEAR(w.slow.at(i), slow, 1e-6);
-          const double lr = c.lr;
-          return decayed(c, before.master.at(i), fast * 2 + 4 * slow) -
-                 lr * (fast * 2 + 4 * slow) / (std::sqrt(v) / 0.5 + 1e-3);
-        });
-        return together({w.master.values(), w.working.values(), w.slow.values()});
-      });
-    }
+  in_every_case(constants, [&](const auto& c, int64_t count, int64_t shift) {
+    const Weights<T> before(count, shift);
+    Weights<T> w(count, shift);
+    cuda::ademamix({type_of<T>(), nullptr}, w.master.data(), w.fast.data(), w.slow.data(),
+                   w.square.data(), w.grad.data(), w.working.data(), count, &c);
+    w.expect_updated([&](int64_t i) {
+      const double g = before.grad.at(i) * 0.25;
+      const double fast = mixed(before.fast.at(i), g, c.one_minus_beta1);
+      const double slow = mixed(before.slow.at(i), g, c.one_minus_beta3);
+      const double v = mixed(before.square.at(i), g * g, c.one_minus_beta2);
+      EXPECT_NEAR(w.slow.at(i), slow, 1e-6);
+      const double lr = c.lr;
+      return decayed(c, before.master.at(i), fast * 2 + 4 * slow) -
+             lr * (fast * 2 + 4 * slow) / (std::sqrt(v) / 0.5 + 1e-3);
+    });
+    return together({w.master.values(), w.working.values(), w.slow.values()});
   });
 }
 
