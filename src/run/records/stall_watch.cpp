@@ -112,6 +112,9 @@ void StallWatch::watch(double least_seconds) {
     for (const Stall& stall : finder.look(process_activities().running())) report(stall);
     lock.lock();
   }
+  // What was reported and is over by now; nothing that still runs is worth a word at the end.
+  for (const Stall& stall : finder.look(process_activities().running()))
+    if (stall.over) report(stall);
 }
 
 void StallWatch::report(const Stall& stall) const {

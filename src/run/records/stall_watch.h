@@ -54,6 +54,7 @@ class StallWatch {
   // Events go to the file `events`; none: they are not written. Where no thread can be had, a
   // warning says that nothing is watched.
   explicit StallWatch(std::optional<std::filesystem::path> events);
+  // Reports what hung and is over, if that was not reported yet.
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;

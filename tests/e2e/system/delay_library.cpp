@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD under which fsync of some files takes long: a disk that does not answer.
 //
-//   LMTRAIN_DELAY_PATH      a part of the paths whose fsync waits
-//   LMTRAIN_DELAY_SECONDS   how long; the first such fsync alone
+//   LMTRAIN_DELAY_PATH    a part of the paths whose first fsync waits
+//   LMTRAIN_DELAY_WHILE   a file; the fsync waits as long as it exists
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -29,8 +29,8 @@ extern "C" int fsync(int fd) {
   static const auto real = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
   static std::atomic<bool> done{false};
   if (is_meant(fd) && !done.exchange(true)) {
-    const char* const seconds = std::getenv("LMTRAIN_DELAY_SECONDS");
-    ::usleep(static_cast<useconds_t>(1e6 * std::atof(seconds == nullptr ? "0" : seconds)));
+    const char* const file = std::getenv("LMTRAIN_DELAY_WHILE");
+    while (file != nullptr && ::access(file, F_OK) == 0) ::usleep(10000);
   }
   return real(fd);
 }

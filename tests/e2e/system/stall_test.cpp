@@ -1,33 +1,42 @@
 // A disk that does not answer: the run says which file it waits for, and goes on when it answers.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "e2e/references.h"
 
 namespace lmtrain::testing {
 namespace {
 
-ProcessOptions slow_disk() {
+// The disk answers once the file `busy` is gone.
+ProcessOptions slow_disk(const std::filesystem::path& busy) {
   ProcessOptions options;
   options.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
                  {"LMTRAIN_DELAY_PATH", "step_00000003/optimizer.safetensors"},
-                 {"LMTRAIN_DELAY_SECONDS", "3"},
+                 {"LMTRAIN_DELAY_WHILE", busy},
                  {"LMTRAIN_STALL_SECONDS", "1"}};
   return options;
 }
 
 TEST(Stall, NamesTheFileThatIsWaitedForAndGoesOn) {
   const RunDir run(reference().fresh("slow disk"));
-  const ProcessResult result =
-      lmtrain({"train", reference().config, "--run-dir", run.path()}, slow_disk());
+  const std::filesystem::path busy = reference().fresh("busy");
+  std::ofstream(busy).put('\n');
+  LmtrainProcess process({"train", reference().config, "--run-dir", run.path()}, slow_disk(busy));
+  // The limit is ten times the longest sync before, so the delay cannot have a fixed length. The
+  // loop waits for the checkpoint as soon as the next one is due.
+  EXPECT_TRUE(process.wait_until([&] {
+    return process.err().find("waiting for the checkpoint step_00000003") != std::string::npos;
+  })) << process.err();
+  std::filesystem::remove(busy);
+  const ProcessResult result = process.wait();
   ASSERT_EQ(result.exit_code, 0) << result;
   const std::string file = "syncing " + run.path() + "/checkpoints/.tmp-step_00000003/optimizer";
   EXPECT_NE(result.err.find("warning: the run makes no progress: it has been " + file),
             std::string::npos)
       << result;
   EXPECT_NE(result.err.find("the run goes on: " + file), std::string::npos) << result;
-  // The loop waits for it as soon as the next checkpoint is due.
-  EXPECT_NE(result.err.find("waiting for the checkpoint step_00000003"), std::string::npos)
-      << result;
   std::vector<Json> stalls = run.events("stall");
   std::erase_if(stalls, [&](const Json& stall) {  // a busy machine may have had others
     return !stall.at("reason").get<std::string>().starts_with(file);
