@@ -33,7 +33,8 @@ std::optional<fs::path> run_around(const fs::path& path) {
   fs::path folder = path;
   for (int levels = 0; levels < 3 && folder.has_relative_path(); ++levels) {
     folder = folder.parent_path();
-    if (is_run_folder(folder)) return folder;
+    // A user's folder may hold a config.json too; a run that began has events.
+    if (is_run_folder(folder) && is_there(RunFolder(folder).events())) return folder;
   }
   return std::nullopt;
 }

@@ -77,6 +77,20 @@ TEST(Formats, WhatIsNoTextIsRefusedWithItsName) {
 }
 
 // What `datasets` saves of a DatasetDict: nothing but the rows of one split is trained on.
+// A megabyte of gzip that becomes a document of more than a gigabyte, the default limit of one.
+TEST(Formats, ADocumentWithoutEndIsRefusedWithItsName) {
+  const Workspace workspace;
+  const std::string member = compressed(std::string(64 << 20, 'a'), Compression::kGzip);
+  std::string members;
+  for (int i = 0; i < 17; ++i) members += member;
+  const std::string path = workspace.write("endless.txt.gz", members);
+  const ProcessResult result = prepare(workspace, {{"train", {path}}, {"eval", nullptr}});
+  EXPECT_EQ(result.exit_code, 3) << result;
+  for (const std::string& part : {path, std::string("data.max_document")})
+    EXPECT_NE(result.err.find(part), std::string::npos) << result;
+  EXPECT_EQ(result.err.find("micro_tokens"), std::string::npos) << result;
+}
+
 TEST(Formats, OfASavedDatasetDictOneSplitIsTrainedOn) {
   const Workspace workspace;
   const auto save = [&](const std::string& split, int rows) {
