@@ -7,7 +7,7 @@ namespace {
 
 using Heads = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-cuda::HeadsView view_of(const at::Tensor& x_BHTE) {
+[[maybe_unused]] cuda::HeadsView view_of(const at::Tensor& x_BHTE) {
   return {x_BHTE.data_ptr(), x_BHTE.stride(0), x_BHTE.stride(1), x_BHTE.stride(2)};
 }
 
