@@ -30,12 +30,9 @@ double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   throw Error(ErrorKind::kInternal, "optimizer.adjust_lr is one without a formula");
 }
 
-bool is_tall(const ParameterSpec& spec) { return spec.shape[0] > spec.shape[1]; }
-
-// A matrix of the flat buffer, as wide as it is high or wider.
-at::Tensor wide_view(const at::Tensor& flat, const ParameterSpec& spec) {
-  const at::Tensor view = flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
-  return is_tall(spec) ? view.t() : view;
+// A matrix of the flat buffer.
+at::Tensor matrix_view(const at::Tensor& flat, const ParameterSpec& spec) {
+  return flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }
 
 }  // namespace
@@ -58,8 +55,7 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
       buffers_(moments_.buffers()) {
   for (const ParameterSpec& spec : parameters.layout().parameters()) {
     if (!takes(spec) || !is_hidden_matrix(spec)) continue;
-    const int64_t rows = std::min(spec.shape[0], spec.shape[1]);
-    const int64_t columns = std::max(spec.shape[0], spec.shape[1]);
+    const int64_t rows = spec.shape[0], columns = spec.shape[1];
     const auto fits = [&](const Batch& batch) {
       const auto count = static_cast<int64_t>(batch.matrices.size()) + 1;
       return batch.rows == rows && batch.columns == columns && fits_in_batch(count, rows, columns);
@@ -102,14 +98,14 @@ void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Te
   const at::Tensor u_Bmn =
       at::empty({count, batch.rows, batch.columns}, direction.options().dtype(iteration_dtype_));
   for (int64_t i = 0; i < count; ++i) {
-    u_Bmn[i].copy_(wide_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
+    u_Bmn[i].copy_(matrix_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
   }
   const at::Tensor o_Bmn = newton_schulz(u_Bmn, ns_steps_, ns_coefficients_);
   for (int64_t i = 0; i < count; ++i) {
     const Matrix& matrix = batch.matrices[static_cast<size_t>(i)];
     const double rate = step.lr * matrix.group.lr_ratio;
     const at::Tensor o_mn = matrix.second.defined() ? normalized(matrix, o_Bmn[i]) : o_Bmn[i];
-    const at::Tensor w_mn = wide_view(parameters_.master(), matrix.spec);
+    const at::Tensor w_mn = matrix_view(parameters_.master(), matrix.spec);
     hyperparameters_.decay(w_mn, o_mn, rate, matrix.group, step.run);
     w_mn.sub_(o_mn, rate * matrix.scale);
   }
@@ -118,15 +114,14 @@ void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Te
 // Both norms of O follow from those of its rows, so that it is read twice in all.
 at::Tensor Muon::normalized(const Matrix& matrix, const at::Tensor& o_mn) const {
   constexpr double kEps = 1e-10;
-  const int64_t along_row = is_tall(matrix.spec) ? 0 : 1;
   const at::Tensor& v_r = matrix.second;
   const at::Tensor squares_r =
-      at::linalg_vector_norm(o_mn, 2, {along_row}, /*keepdim=*/false, v_r.scalar_type()).square_();
-  v_r.lerp_(squares_r / o_mn.size(along_row), 1 - normuon_beta2_);
+      at::linalg_vector_norm(o_mn, 2, {1}, /*keepdim=*/false, v_r.scalar_type()).square_();
+  v_r.lerp_(squares_r / o_mn.size(1), 1 - normuon_beta2_);
   const at::Tensor factor_r = v_r.sqrt().add_(kEps).reciprocal_();
   const at::Tensor after = (squares_r * factor_r.square()).sum().sqrt_().add_(kEps);
   factor_r.mul_(squares_r.sum().sqrt_().div_(after));
-  return o_mn * factor_r.unsqueeze(along_row);
+  return o_mn * factor_r.unsqueeze(1);
 }
 
 }  // namespace lmtrain

@@ -46,16 +46,15 @@ class Muon : public Optimizer {
     double scale;       // s
     at::Tensor second;  // v, [rows of the weight]; without normuon undefined
   };
-  // Holds matrices that have one shape once the tall ones are transposed; they are iterated
-  // together.
+  // Holds matrices of one shape, which are iterated together.
   struct Batch {
-    int64_t rows = 0, columns = 0;  // rows <= columns
+    int64_t rows = 0, columns = 0;
     std::vector<Matrix> matrices;
   };
 
   // `direction` is u, in the flat buffer of the gradient.
   void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
-  // Adds O to the second moment of a matrix, and returns O normalised by it. `o_mn` is wide.
+  // Adds O to the second moment of a matrix, and returns O normalised by it.
   at::Tensor normalized(const Matrix& matrix, const at::Tensor& o_mn) const;
 
   Hyperparameters hyperparameters_;

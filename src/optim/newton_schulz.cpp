@@ -36,6 +36,7 @@ constexpr std::array<Quintic, 8> kPolarExpress = {
 
 at::Tensor newton_schulz(const at::Tensor& u_Bmn, int64_t steps, NsCoefficients coefficients) {
   const bool is_polar = coefficients == NsCoefficients::kPolarExpress;
+  const bool is_tall = u_Bmn.size(1) > u_Bmn.size(2);
   const at::Tensor norm_B11 = at::linalg_vector_norm(u_Bmn, 2, {1, 2}, /*keepdim=*/true);
   at::Tensor x_Bmn =
       u_Bmn.div_(is_polar ? norm_B11.mul_(kSafety).add_(1e-7) : norm_B11.clamp_min_(1e-7));
@@ -43,9 +44,10 @@ at::Tensor newton_schulz(const at::Tensor& u_Bmn, int64_t steps, NsCoefficients 
     const auto last = static_cast<int64_t>(kPolarExpress.size()) - 1;
     const Quintic& p =
         is_polar ? kPolarExpress[static_cast<size_t>(std::min(step, last))] : kJordan;
-    const at::Tensor gram_Bmm = at::bmm(x_Bmn, x_Bmn.mT());
-    const at::Tensor mix_Bmm = at::baddbmm(gram_Bmm, gram_Bmm, gram_Bmm, p.b, p.c);
-    x_Bmn = at::baddbmm(x_Bmn, mix_Bmm, x_Bmn, p.a);
+    const at::Tensor gram_Bkk = is_tall ? at::bmm(x_Bmn.mT(), x_Bmn) : at::bmm(x_Bmn, x_Bmn.mT());
+    const at::Tensor mix_Bkk = at::baddbmm(gram_Bkk, gram_Bkk, gram_Bkk, p.b, p.c);
+    x_Bmn =
+        is_tall ? at::baddbmm(x_Bmn, x_Bmn, mix_Bkk, p.a) : at::baddbmm(x_Bmn, mix_Bkk, x_Bmn, p.a);
   }
   return x_Bmn;
 }

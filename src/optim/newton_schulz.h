@@ -2,6 +2,8 @@
 //
 //   X <- U / |U|      and each time      A = X X^T      X <- a X + (b A + c A^2) X
 //
+// or for tall matrices, as A shall be small,  A = X^T X      X <- a X + X (b A + c A^2)
+//
 // kQuintic (Jordan 2024, Muon): (a, b, c) = (3.4445, -4.7750, 2.0315), and |U| is the Frobenius
 // norm, 1e-7 at least. Five iterations bring every singular value into about [0.7, 1.2]; the
 // coefficients are chosen for the slope at 0, not for convergence.
@@ -16,8 +18,8 @@
 
 namespace lmtrain {
 
-// Returns X after `steps` iterations for a batch of matrices U [B, m, n], m <= n, which it divides
-// by their norms in place. All products have the dtype of u.
+// Returns X after `steps` iterations for a batch of matrices U [B, m, n], which it divides by their
+// norms in place. All products have the dtype of u.
 at::Tensor newton_schulz(const at::Tensor& u_Bmn, int64_t steps, NsCoefficients coefficients);
 
 // Returns the dtype in which Muon iterates: bf16, as torch.optim.Muon does, where the device has it
