@@ -11,6 +11,11 @@ the processor has it, and as many tokens a step as the config says. Its time is 
 its last weights. lmtrain's time is `elapsed` of its metrics: training with waiting for data, without evaluations and
 saves, read off between the two evaluations that enclose the peer's loss.
 
+A loss in the middle of a schedule is not what a schedule of that length would end with. So `--ends 120K,160K,320K` also
+trains whole runs of so many tokens, evaluated at their end, and compares these with the peer's best rate in pairs: one
+pair for each of `--seeds`, both sides with that seed. Seeds go on until each row's difference is beyond three standard
+errors and at least three pairs are there; the rest cannot change the verdict then, and is left out.
+
 Every stage keeps its result in --work and is not done twice: stop it and start it again as you like. Run it on an idle
 machine. `--set` goes to lmtrain alone.
 """
@@ -26,7 +31,8 @@ import subprocess
 import sys
 import time
 
-from run_files import crossing, evaluations
+from run_files import crossing, evaluations, paired
+from sweep.table import aligned, mean, short
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LENGTH = 1024
@@ -126,21 +132,21 @@ def lmtrain(arguments, command, log, *more):
     return run([arguments.lmtrain, command, *more], log)
 
 
-def peer(arguments, work, config, data, lr):
+def peer(arguments, work, config, data, lr, seed=1):
     """{"lr", "seconds", "loss"} of one learning rate."""
-    folder = os.path.join(work, f"trainer_lr_{lr:g}")
+    folder = os.path.join(work, f"trainer_lr_{lr:g}" + (f"_seed_{seed}" if seed != 1 else ""))
     result = folder + ".json"
     if not os.path.exists(result):
         model = {k: v for k, v in config["model"].items() if v is not None and k not in ("activation_checkpointing", "initializer")}
         model["vocab_size"] = data["vocab_size"]
         spec = {
-            "threads": arguments.threads, "seed": 1, "shard": data["shard"], "tokenizer": data["tokenizer"], "model": model,
+            "threads": arguments.threads, "seed": seed, "shard": data["shard"], "tokenizer": data["tokenizer"], "model": model,
             "bf16": config["precision"] == "bf16", "batch_tokens": config["batch"]["tokens"], "folder": folder, "lr": lr,
             "steps": arguments.tokens // config["batch"]["tokens"],
         }
         os.makedirs(folder, exist_ok=True)
         write_json(folder + ".spec.json", spec)
-        print(f"HF Trainer, lr {lr:g}: {spec['steps']} steps", file=sys.stderr)
+        print(f"HF Trainer, lr {lr:g}, seed {seed}: {spec['steps']} steps", file=sys.stderr)
         environment = os.environ | {"OMP_NUM_THREADS": str(arguments.threads), "HF_HUB_OFFLINE": "1"}
         run([sys.executable, os.path.abspath(__file__), "--peer", folder + ".spec.json", folder + ".seconds.json"],
             folder + ".log", env=environment)
@@ -151,6 +157,59 @@ def peer(arguments, work, config, data, lr):
     return read_json(result)
 
 
+def number(text):
+    """160K -> 160000"""
+    units = {"K": 1e3, "M": 1e6, "B": 1e9}
+    return round(float(text[:-1]) * units[text[-1]]) if text[-1] in units else int(text)
+
+
+def end_of_schedule(arguments, work, options, tokens, seed):
+    """{"tokens", "seconds", "loss"} at the end of a whole run of so many tokens."""
+    folder = os.path.join(work, f"{arguments.name}_{short(tokens)}_seed_{seed}")
+    own = [option for setting in (f"train.tokens={tokens}", f"seed={seed}", "eval.every=0") for option in ("--set", setting)]
+    print(f"lmtrain, {short(tokens)} tokens, seed {seed}", file=sys.stderr)
+    lmtrain(arguments, "train", folder + ".log", arguments.config, "--run-dir", folder, "--continue", *options, *own)
+    trained, seconds, loss = evaluations(folder)[-1]
+    return {"tokens": trained, "seconds": seconds, "loss": loss}
+
+
+def is_decided(losses, base):
+    """Whether more pairs cannot change the verdict on a row: three or more, and the difference beyond three standard errors."""
+    difference, error, pairs = paired(losses, base)
+    return pairs >= 3 and error is not None and abs(difference) > 3 * error
+
+
+def compare_ends(arguments, work, options, peer_of):
+    """Rows of {"name", "runs": {seed: run}}: the peer, and a row for each length of --ends."""
+    peers, lengths = {}, [number(text) for text in arguments.ends.split(",")]
+    rows = {tokens: {} for tokens in lengths}
+    for seed in (int(text) for text in arguments.seeds.split(",")):
+        peers[seed] = peer_of(seed) | {"tokens": arguments.tokens}
+        for tokens in lengths:
+            rows[tokens][seed] = end_of_schedule(arguments, work, options, tokens, seed)
+        base = {seed: run["loss"] for seed, run in peers.items()}
+        if all(is_decided({seed: run["loss"] for seed, run in runs.items()}, base) for runs in rows.values()):
+            break
+    return [{"name": "HF Trainer", "runs": peers}] + [{"name": f"lmtrain, {short(tokens)}", "runs": rows[tokens]} for tokens in lengths]
+
+
+def ends_table(rows):
+    base = {seed: run["loss"] for seed, run in rows[0]["runs"].items()}
+    lines = [["at the end of a schedule", "seeds", "held-out loss", "to the peer", "std error", "tokens", "s", "times sooner"]]
+    for row in rows:
+        runs = row["runs"].values()
+        line = [row["name"], str(len(runs)), f"{mean(run['loss'] for run in runs):.4f}"]
+        if row is rows[0]:
+            line += ["", ""]
+        else:
+            difference, error, _ = paired({seed: run["loss"] for seed, run in row["runs"].items()}, base)
+            line += [f"{difference:+.4f}", "-" if error is None else f"{error:.4f}"]
+        seconds = mean(run["seconds"] for run in runs)
+        sooner = mean(run["seconds"] for run in rows[0]["runs"].values()) / seconds
+        lines.append(line + [short(mean(run["tokens"] for run in runs)), f"{seconds:.1f}", "" if row is rows[0] else f"{sooner:.1f}"])
+    return aligned(lines)
+
+
 def main():
     if len(sys.argv) == 4 and sys.argv[1] == "--peer":
         return train_peer(sys.argv[2], sys.argv[3])
@@ -159,6 +218,8 @@ def main():
     parser.add_argument("--corpus", required=True, help="folder of Python sources")
     parser.add_argument("--tokens", type=int, default=1_230_000, help="that the peer trains on (default 1.23M)")
     parser.add_argument("--lrs", default="1e-3,2e-3,4e-3", help="of the peer (default 1e-3,2e-3,4e-3)")
+    parser.add_argument("--ends", metavar="TOKENS,...", help="of lmtrain's whole runs that are compared at the ends of schedules")
+    parser.add_argument("--seeds", default="1,2,3,4,5", help="of the pairs of --ends, at most (default 1,2,3,4,5)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for lmtrain")
     parser.add_argument("--name", default="lmtrain", help="of lmtrain's run in --work, for several recipes")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -208,6 +269,9 @@ def main():
               f"{best['seconds'] / reached[1]:.2f} times sooner, with {arguments.tokens / reached[0]:.2f} times fewer tokens")
     else:
         print(f"lmtrain does not reach {best['loss']:.4f}")
+    if arguments.ends:
+        result["ends"] = compare_ends(arguments, work, options, lambda seed: peer(arguments, work, config, data, best["lr"], seed))
+        print(ends_table(result["ends"]))
     if arguments.json:
         write_json(arguments.json, result)
 
