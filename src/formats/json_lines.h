@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
 
 namespace lmtrain {
 
@@ -15,6 +16,12 @@ namespace lmtrain {
 // missing file has no lines. Throws Error(kIo) when the file cannot be read.
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
+
+// Does the same for the lines that hold `text`, such as "\"eval_loss\"", and looks at no other: of
+// a file of gigabytes few lines may be wanted.
+void for_each_json_line_with(
+    const std::filesystem::path& path, std::string_view text,
+    const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
 // Returns the size to which the file must be cut so that it ends at `step`: the offset after the
 // last line whose "step" is at most that; 0 when there is none.

@@ -31,6 +31,21 @@ TEST(JsonLines, VisitsWholeLinesThatAreObjects) {
   for (const uint64_t end : ends) EXPECT_EQ(text[end - 1], '\n');
 }
 
+TEST(JsonLines, VisitsTheLinesThatHoldAText) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "{\"a\":1,\"step\":1}\n{\"step\":2}\nx \"a\"\n{\"a\":[\"a\"],\"step\":4}\n\n"
+      "{\"step\":5,\"a\":0}\n{\"a\":1,\"step\":6}";
+  testing::replace_file(folder / "file", text);
+  std::vector<int> steps;
+  for_each_json_line_with(folder / "file", "\"a\"", [&](const nlohmann::json& line, uint64_t end) {
+    steps.push_back(line["step"]);
+    EXPECT_EQ(text[end - 1], '\n');
+  });
+  EXPECT_EQ(steps, (std::vector<int>{1, 4, 5}));
+  for_each_json_line_with(folder / "none", "a", [](const nlohmann::json&, uint64_t) { FAIL(); });
+}
+
 TEST(JsonLines, ANumberIsThatOfItsKeyAlone) {
   const nlohmann::json line = {{"whole", 3}, {"real", 0.5}, {"null", nullptr}, {"text", "7"}};
   EXPECT_EQ(number_at(line, "whole"), 3.0);
