@@ -59,17 +59,6 @@ void for_each_json_line_with(const std::filesystem::path& path, std::string_view
   }
 }
 
-uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step) {
-  uint64_t cut = 0;
-  for_each_json_line(path, [&](const nlohmann::json& line, uint64_t end) {
-    const auto found = line.find("step");
-    if (found != line.end() && found->is_number_integer() && found->get<int64_t>() <= step) {
-      cut = end;
-    }
-  });
-  return cut;
-}
-
 std::optional<double> number_at(const nlohmann::json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end() || !found->is_number()) return std::nullopt;

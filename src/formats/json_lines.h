@@ -23,10 +23,6 @@ void for_each_json_line_with(
     const std::filesystem::path& path, std::string_view text,
     const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Returns the size to which the file must be cut so that it ends at `step`: the offset after the
-// last line whose "step" is at most that; 0 when there is none.
-uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step);
-
 // Returns the number that a line has under this key; none where the key is missing or holds
 // anything else.
 std::optional<double> number_at(const nlohmann::json& line, const char* key);

@@ -59,39 +59,7 @@ TEST(JsonLines, MissingAndEmptyFilesHaveNoLines) {
   const auto never = [](const nlohmann::json&, uint64_t) { FAIL(); };
   for_each_json_line(folder / "missing", never);
   for_each_json_line(folder / "empty", never);
-  EXPECT_EQ(json_lines_end_of_step(folder / "missing", 5), 0U);
   testing::error_of(ErrorKind::kData, [&] { for_each_json_line(folder.path(), never); });
-}
-
-TEST(JsonLines, CutsBackToAStep) {
-  const TemporaryFolder folder;
-  std::string text = "{\"step\":0,\"eval_loss\":9.5}\n";
-  std::vector<uint64_t> end_of_step = {text.size()};
-  for (int step = 1; step <= 20; ++step) {
-    text += "{\"step\":" + std::to_string(step) + ",\"loss\":null}\n";
-    if (step % 5 == 0) text += "{\"step\":" + std::to_string(step) + ",\"eval_loss\":2}\n";
-    end_of_step.push_back(text.size());
-  }
-  // At whatever byte the process died, the lines that are whole count.
-  for (size_t size = 0; size <= text.size(); ++size) {
-    testing::replace_file(folder / "file", text.substr(0, size));
-    const uint64_t newline = text.rfind('\n', size == 0 ? std::string::npos : size - 1);
-    const uint64_t whole = size == 0 || newline == std::string::npos ? 0 : newline + 1;
-    ASSERT_EQ(json_lines_end_of_step(folder / "file", 12), std::min(whole, end_of_step[12]));
-  }
-  for (int step = 0; step <= 20; ++step) {
-    EXPECT_EQ(json_lines_end_of_step(folder / "file", step),
-              end_of_step[static_cast<size_t>(step)]);
-  }
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", -1), 0U);
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", 1000), text.size());
-}
-
-TEST(JsonLines, LinesWithoutAStepAreNoPlaceToCut) {
-  const TemporaryFolder folder;
-  testing::replace_file(folder / "file",
-                        "{\"step\":1}\n{\"a\":1}\n{\"step\":\"2\"}\n{\"step\":null}\n");
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", 5), 11U);
 }
 
 }  // namespace
