@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/hash.h"
+#include "formats/json_number.h"
 
 namespace lmtrain {
 
@@ -32,7 +33,7 @@ RunIdentity identity_in(const nlohmann::json& config) {
     if (const nlohmann::json& point = json.at("branch_of"); !point.is_null()) {
       identity.branch_of = {point.at("run").get<std::string>(),
                             point.at("run_dir").get<std::string>(),
-                            point.at("step").get<int64_t>()};
+                            integer_in<int64_t>(point.at("step"))};
     }
     identity.init_from = json.at("init_from").get<std::string>();
     return identity;

@@ -11,7 +11,7 @@
 #include "schedule/evaluation_history.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
-#include "train/micro_batch_limits.h"
+#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 

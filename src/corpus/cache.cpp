@@ -15,6 +15,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "formats/checked_json.h"
+#include "formats/json_number.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
@@ -90,7 +91,8 @@ Json formats_as_json(const FormatCounts& formats) {
 FormatCounts formats_from_json(const Json& json) {
   FormatCounts formats;
   for (const auto& [format, count] : json.items())
-    formats[format] = {count.at("files").get<int64_t>(), count.at("documents").get<int64_t>()};
+    formats[format] = {integer_in<int64_t>(count.at("files")),
+                       integer_in<int64_t>(count.at("documents"))};
   return formats;
 }
 
@@ -187,9 +189,9 @@ std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) c
     const auto read_side = [&](const char* side, const fs::path& shard, int64_t& documents,
                                int64_t& tokens, int64_t& bytes) {
       const Json& counts = info.at(side);
-      documents = counts.at("documents").get<int64_t>();
-      tokens = counts.at("tokens").get<int64_t>();
-      bytes = counts.at("bytes").get<int64_t>();
+      documents = integer_in<int64_t>(counts.at("documents"));
+      tokens = integer_in<int64_t>(counts.at("tokens"));
+      bytes = integer_in<int64_t>(counts.at("bytes"));
       open_shard(shard, documents, tokens);
     };
     read_side("train", data.train_shard, data.train_documents, data.train_tokens, data.train_bytes);
@@ -242,14 +244,16 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     if (!data) throw Error(ErrorKind::kData, "its token shards are gone");
     data->tokenizer_model = model;
     for (const Json& run : index.at("sources"))
-      data->sources.push_back({run.at(0).get<int64_t>(), run.at(1).get<int32_t>()});
+      data->sources.push_back({integer_in<int64_t>(run.at(0)), integer_in<int32_t>(run.at(1))});
     check_sources(data->sources, data->train_documents);
     const Json& overlap = index.at("eval_in_train");
-    data->eval_in_train = {
-        overlap.at("documents").get<int64_t>(), overlap.at("of_documents").get<int64_t>(),
-        overlap.at("bytes").get<int64_t>(), overlap.at("of_bytes").get<int64_t>()};
+    data->eval_in_train = {integer_in<int64_t>(overlap.at("documents")),
+                           integer_in<int64_t>(overlap.at("of_documents")),
+                           integer_in<int64_t>(overlap.at("bytes")),
+                           integer_in<int64_t>(overlap.at("of_bytes"))};
     if (index.contains("eval_sources")) {
-      data->eval_sources = index["eval_sources"].get<std::vector<int32_t>>();
+      for (const Json& source : index.at("eval_sources"))
+        data->eval_sources.push_back(integer_in<int32_t>(source));
       check_eval_sources(data->eval_sources, data->eval_documents);
     }
     data->train_formats = formats_from_json(index.at("train_formats"));

@@ -169,10 +169,14 @@ bool Journal::load(PreparationState& state) const {
   std::string problem;
   try {
     const Json json = read_checked_json(path_, kLargest);
-    if (json.at("version").get<int>() != kVersion)
+    if (integer_in<int>(json.at("version")) != kVersion)
       throw Error(ErrorKind::kData, "it is of another version");
     PreparationState loaded = state;
     Fields::read(json, loaded);
+    if (loaded.held_out) {
+      for (const size_t rule : loaded.held_out->rules_of_sources())
+        (void)loaded.held_out->rules().at(rule);
+    }
     state = std::move(loaded);
     return true;
   } catch (const Error& error) {

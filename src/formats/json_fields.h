@@ -13,8 +13,8 @@
 // keys are strings or int64_t) or an optional (null where it is empty). A number that is not finite
 // is written as null too, so a field that may hold one must be an optional, which is then empty
 // when it is read. Reading throws the exceptions of nlohmann::json when a key is missing or a value
-// has another type; the fields that were read before keep their new values. A number is converted
-// as C++ does it: 1.5 is read as 1 into an integer.
+// has another type; the fields that were read before keep their new values. For an integer a number
+// with a fraction, or out of its range, is of another type.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,8 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "formats/json_number.h"
 
 namespace lmtrain {
 
@@ -135,7 +137,9 @@ class JsonFields {
 
   template <class T>
   static void from_json(const Json& json, T& value) {
-    if constexpr (std::is_arithmetic_v<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      value = integer_in<T>(json);
+    } else if constexpr (std::is_arithmetic_v<T>) {
       value = json.template get<T>();
     } else {
       read(json, value);

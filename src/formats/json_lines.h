@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
 
 namespace lmtrain {
 
@@ -16,9 +17,11 @@ namespace lmtrain {
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Returns the size to which the file must be cut so that it ends at `step`: the offset after the
-// last line whose "step" is at most that; 0 when there is none.
-uint64_t json_lines_end_of_step(const std::filesystem::path& path, int64_t step);
+// Does the same for the lines that hold `text`, such as "\"eval_loss\"", and looks at no other: of
+// a file of gigabytes few lines may be wanted.
+void for_each_json_line_with(
+    const std::filesystem::path& path, std::string_view text,
+    const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
 // Returns the number that a line has under this key; none where the key is missing or holds
 // anything else.

@@ -303,16 +303,17 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
   const bool keeps_best = config_.checkpoint.keep_best > 0;
   std::optional<Evaluated>& best_saved = report.best_checkpoint;
   try {
-    for_each_json_line(run_.metrics(), [&](const nlohmann::json& line, uint64_t) {
-      const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
-                             line.contains("step") && line["step"].is_number_integer();
-      if (!evaluated) return;
-      report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
-      if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
-      if (keeps_best && (!best_saved || report.last->loss < best_saved->loss) &&
-          is_folder(run_.checkpoint(report.last->step)))
-        best_saved = report.last;
-    });
+    for_each_json_line_with(
+        run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
+          const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
+                                 line.contains("step") && line["step"].is_number_integer();
+          if (!evaluated) return;
+          report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
+          if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
+          if (keeps_best && (!best_saved || report.last->loss < best_saved->loss) &&
+              is_folder(run_.checkpoint(report.last->step)))
+            best_saved = report.last;
+        });
   } catch (const Error& error) {
     log_warning(error.what());  // all else is done, and saved
   }

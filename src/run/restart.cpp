@@ -28,9 +28,10 @@ int64_t seed_after(int64_t seed, int64_t steps) {
 
 std::optional<double> first_eval_loss(const RunFolder& folder) {
   std::optional<double> loss;
-  for_each_json_line(folder.metrics(), [&](const nlohmann::json& line, uint64_t) {
-    if (!loss) loss = number_at(line, "eval_loss");
-  });
+  for_each_json_line_with(folder.metrics(), "\"eval_loss\"",
+                          [&](const nlohmann::json& line, uint64_t) {
+                            if (!loss) loss = number_at(line, "eval_loss");
+                          });
   return loss;
 }
 

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,14 +17,9 @@
 #include "batching/batch.h"
 #include "config/config.h"
 #include "model/llama.h"
+#include "train/micro_batch_state.h"
 
 namespace lmtrain {
-
-struct MicroBatchLimits {
-  int64_t micro_tokens = 0;         // batch.micro_tokens when rows were lowered
-  std::map<int64_t, int64_t> rows;  // by length; only where they were lowered
-  bool operator==(const MicroBatchLimits&) const = default;
-};
 
 // Tells how the rows of a length were reduced, for the log.
 struct MicroBatchReduction {

@@ -115,5 +115,14 @@ TEST_F(JournalTest, WhatIsMissingOrOfAnotherVersionIsAsGoodAsNone) {
   EXPECT_FALSE(journal.load(state));
 }
 
+TEST_F(JournalTest, ARuleThatIsNotThereIsNotTrusted) {
+  PreparationState state = full_state();
+  state.held_out->restore({0, 2}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
+  journal.save(state);
+  PreparationState loaded;
+  EXPECT_FALSE(journal.load(loaded));
+  EXPECT_FALSE(loaded.held_out.has_value());
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -31,6 +31,21 @@ TEST(JsonLines, VisitsWholeLinesThatAreObjects) {
   for (const uint64_t end : ends) EXPECT_EQ(text[end - 1], '\n');
 }
 
+TEST(JsonLines, VisitsTheLinesThatHoldAText) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "{\"a\":1,\"step\":1}\n{\"step\":2}\nx \"a\"\n{\"a\":[\"a\"],\"step\":4}\n\n"
+      "{\"step\":5,\"a\":0}\n{\"a\":1,\"step\":6}";
+  testing::replace_file(folder / "file", text);
+  std::vector<int> steps;
+  for_each_json_line_with(folder / "file", "\"a\"", [&](const nlohmann::json& line, uint64_t end) {
+    steps.push_back(line["step"]);
+    EXPECT_EQ(text[end - 1], '\n');
+  });
+  EXPECT_EQ(steps, (std::vector<int>{1, 4, 5}));
+  for_each_json_line_with(folder / "none", "a", [](const nlohmann::json&, uint64_t) { FAIL(); });
+}
+
 TEST(JsonLines, ANumberIsThatOfItsKeyAlone) {
   const nlohmann::json line = {{"whole", 3}, {"real", 0.5}, {"null", nullptr}, {"text", "7"}};
   EXPECT_EQ(number_at(line, "whole"), 3.0);
@@ -44,39 +59,7 @@ TEST(JsonLines, MissingAndEmptyFilesHaveNoLines) {
   const auto never = [](const nlohmann::json&, uint64_t) { FAIL(); };
   for_each_json_line(folder / "missing", never);
   for_each_json_line(folder / "empty", never);
-  EXPECT_EQ(json_lines_end_of_step(folder / "missing", 5), 0U);
   testing::error_of(ErrorKind::kData, [&] { for_each_json_line(folder.path(), never); });
-}
-
-TEST(JsonLines, CutsBackToAStep) {
-  const TemporaryFolder folder;
-  std::string text = "{\"step\":0,\"eval_loss\":9.5}\n";
-  std::vector<uint64_t> end_of_step = {text.size()};
-  for (int step = 1; step <= 20; ++step) {
-    text += "{\"step\":" + std::to_string(step) + ",\"loss\":null}\n";
-    if (step % 5 == 0) text += "{\"step\":" + std::to_string(step) + ",\"eval_loss\":2}\n";
-    end_of_step.push_back(text.size());
-  }
-  // At whatever byte the process died, the lines that are whole count.
-  for (size_t size = 0; size <= text.size(); ++size) {
-    testing::replace_file(folder / "file", text.substr(0, size));
-    const uint64_t newline = text.rfind('\n', size == 0 ? std::string::npos : size - 1);
-    const uint64_t whole = size == 0 || newline == std::string::npos ? 0 : newline + 1;
-    ASSERT_EQ(json_lines_end_of_step(folder / "file", 12), std::min(whole, end_of_step[12]));
-  }
-  for (int step = 0; step <= 20; ++step) {
-    EXPECT_EQ(json_lines_end_of_step(folder / "file", step),
-              end_of_step[static_cast<size_t>(step)]);
-  }
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", -1), 0U);
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", 1000), text.size());
-}
-
-TEST(JsonLines, LinesWithoutAStepAreNoPlaceToCut) {
-  const TemporaryFolder folder;
-  testing::replace_file(folder / "file",
-                        "{\"step\":1}\n{\"a\":1}\n{\"step\":\"2\"}\n{\"step\":null}\n");
-  EXPECT_EQ(json_lines_end_of_step(folder / "file", 5), 11U);
 }
 
 }  // namespace

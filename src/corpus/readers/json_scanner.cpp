@@ -104,6 +104,7 @@ void JsonScanner::scan() {
   }
   skip_blanks();
   if (position_ != text_.size()) fail("more text after the end of the value");
+  if (at_path_.count == 1 && num_outer_ >= path_.size()) ++at_path_.count;
 }
 
 void JsonScanner::skip_blanks() {
@@ -265,8 +266,10 @@ void JsonScanner::note(Type type, const String& string) {
   };
   // An array has no key: open() has left an empty one, so what lies in it needs the brackets.
   if (depth == 1 && open_[0] == '{' && keys_[0] == field_) found(at_field_);
-  if (depth != path_.size() || open_.find('[') != std::string::npos) return;
-  if (std::equal(keys_.begin(), keys_.end(), path_.begin())) found(at_path_);
+  if (depth == 0 || depth > path_.size() || open_.find('[') != std::string::npos) return;
+  const auto end = keys_.begin() + static_cast<ptrdiff_t>(depth);
+  if (!std::equal(keys_.begin(), end, path_.begin())) return;
+  depth == path_.size() ? found(at_path_) : void(++num_outer_);
 }
 
 }  // namespace lmtrain

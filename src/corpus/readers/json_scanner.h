@@ -38,8 +38,10 @@ class JsonScanner {
   void scan();
 
   const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
-  const Found& path() const { return at_path_; }    // at `path`, through objects alone
-  Type type() const { return type_; }               // type of the whole text
+  // At `path`, through objects alone. Where an object around it is there twice, the count is 2, as
+  // either could be meant.
+  const Found& path() const { return at_path_; }
+  Type type() const { return type_; }  // type of the whole text
   // Returns the first fifty keys of the outermost object, escapes resolved.
   std::vector<std::string> keys() const;
 
@@ -81,6 +83,7 @@ class JsonScanner {
   Type type_ = Type::kNone;
   Found at_field_;
   Found at_path_;
+  size_t num_outer_ = 0;  // values at the beginnings of the path
 };
 
 // Appends the string whose bytes between its quotes are `raw`, escapes resolved. Requires that

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "formats/checked_json.h"
+#include "formats/json_number.h"
 
 namespace lmtrain {
 namespace {
@@ -49,7 +50,7 @@ std::vector<std::string> files_of_documents(const std::filesystem::path& table,
     auto row = rows.begin();
     for (const int64_t document : documents) {
       const auto after = std::partition_point(row, rows.end(), [&](const Json& other) {
-        return other.at(0).get<int64_t>() <= document;
+        return integer_in<int64_t>(other.at(0)) <= document;
       });
       if (after == rows.begin()) continue;
       row = std::prev(after);

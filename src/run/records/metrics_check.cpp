@@ -112,16 +112,43 @@ fs::path free_name(const fs::path& file) {
   }
 }
 
+// Returns whether the lines at the beginning of `bytes` are of updates that the state has. Some of
+// them may be damaged, so that most of several decide.
+bool begins_before(std::string_view bytes, const TrainingState& state) {
+  constexpr int kAsked = 16;
+  int before = 0, after = 0;
+  for (size_t begin = 0; before + after < kAsked;) {
+    const size_t newline = bytes.find('\n', begin);
+    if (newline == std::string_view::npos) break;
+    const Line line = read_line(bytes.substr(begin, newline - begin));
+    begin = newline + 1;
+    if (line.kind == LineKind::kUpdate) ++(line.step <= state.step ? before : after);
+  }
+  return before > after;
+}
+
+// Returns the first byte of the part to look at: the last `examined` bytes, whole lines of them, or
+// as many more as it takes to begin before the end of the state.
+size_t first_examined(std::string_view bytes, const TrainingState& state, uint64_t examined) {
+  for (uint64_t size = examined; size < bytes.size(); size *= 2) {
+    const size_t newline = bytes.find('\n', bytes.size() - size - 1);
+    if (newline == std::string_view::npos) continue;
+    if (begins_before(bytes.substr(newline + 1), state)) return newline + 1;
+  }
+  return 0;
+}
+
 struct Mended {
   std::string kept;
   MetricsDamage damage;
 };
 
-Mended mend(std::string_view bytes, const TrainingState& state) {
+// `is_whole`: `bytes` are all of the file, and its updates begin with step 1.
+Mended mend(std::string_view bytes, const TrainingState& state, bool is_whole) {
   const std::vector<Line> lines = read_lines(bytes);
   const std::vector<size_t> updates = updates_in_order(lines, state.step);
   Mended mended;
-  int64_t known = 0;
+  int64_t known = is_whole || updates.empty() ? 0 : lines[updates.front()].step - 1;
   const auto note_lost_before = [&](int64_t step) {
     if (step > known + 1) mended.damage.lost.emplace_back(known + 1, step - 1);
     known = step;
@@ -160,29 +187,40 @@ std::string range_text(const std::pair<int64_t, int64_t>& range) {
 
 }  // namespace
 
-MetricsDamage mend_metrics(const fs::path& file, const TrainingState& state) {
+MetricsDamage mend_metrics(const fs::path& file, const TrainingState& state, uint64_t examined) {
   if (!is_there(file)) {
-    MetricsDamage damage = mend("", state).damage;
+    MetricsDamage damage = mend("", state, /*is_whole=*/true).damage;
     damage.missing = true;
     return damage;
   }
   Mended mended;
   uint64_t size = 0;
+  size_t begin = 0;
   bool is_prefix = false;
+  fs::path rewritten = file;
+  rewritten += ".tmp";
   {
     const MappedFile mapped(file);
-    mended = mend(mapped.bytes(), state);
     size = mapped.bytes().size();
-    is_prefix = mapped.bytes().starts_with(mended.kept);
+    begin = first_examined(mapped.bytes(), state, examined);
+    const std::string_view end = mapped.bytes().substr(begin);
+    mended = mend(end, state, begin == 0);
+    is_prefix = end.starts_with(mended.kept);
     if (mended.damage.dropped_lines > 0) {
       mended.damage.copy = free_name(file);
       write_file_atomic(mended.damage.copy, mapped.bytes());
     }
+    if (!is_prefix) {
+      FileWriter writer(rewritten);
+      writer.write(mapped.bytes().substr(0, begin));
+      writer.write(mended.kept);
+      writer.finish();
+    }
   }
   if (!is_prefix) {
-    write_file_atomic(file, mended.kept);
-  } else if (mended.kept.size() < size) {
-    truncate_file(file, mended.kept.size());
+    publish_rename(rewritten, file);
+  } else if (begin + mended.kept.size() < size) {
+    truncate_file(file, begin + mended.kept.size());
   }
   return mended.damage;
 }

@@ -4,6 +4,9 @@
 // Lines of later steps are cut off, since those updates are trained again. Among the others, lines
 // that are no lines of metrics, and updates out of order, are taken out; then the file as it was is
 // kept beside it. A changed digit cannot be noticed.
+//
+// A run of millions of steps has a file of gigabytes. Only its end is looked at, so that a resume
+// takes the same time whatever the length.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +30,14 @@ struct MetricsDamage {
   bool any() const { return !lost.empty() || dropped_lines > 0; }
 };
 
-// Cuts and mends the file, and returns what was wrong with it. Throws Error(kIo) or Error(kData)
-// when it cannot be read or is no file.
-MetricsDamage mend_metrics(const std::filesystem::path& file, const TrainingState& state);
+// The part of the file that is looked at, in bytes: the lines of some 400,000 updates.
+inline constexpr uint64_t kExaminedMetrics = uint64_t{64} << 20;
+
+// Cuts and mends the file, and returns what was wrong with it. It looks at the last `examined`
+// bytes and takes what lies before them as it is; where these all are of steps after the state, it
+// looks at more. Throws Error(kIo) or Error(kData) when the file cannot be read or is no file.
+MetricsDamage mend_metrics(const std::filesystem::path& file, const TrainingState& state,
+                           uint64_t examined = kExaminedMetrics);
 // Returns a text for people that says what is wrong with `file`. Requires damage.any() or
 // damage.missing.
 std::string describe(const MetricsDamage& damage, const std::filesystem::path& file);

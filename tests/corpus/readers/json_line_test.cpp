@@ -81,6 +81,16 @@ TEST(JsonLine, ReadsWhatAnotherParserReads) {
   EXPECT_GT(texts, 500);
 }
 
+TEST(JsonLine, AnOuterKeyGivenTwiceIsAProblem) {
+  JsonLineParser parser("a.b");
+  for (const char* line : {R"({"a":{"b":"c"},"a":{"d":1}})", R"({"a":1,"a":{"b":"c"}})"})
+    EXPECT_TRUE(parser.parse(line).problem.ends_with("2 times")) << line;
+  // Elsewhere it means nothing.
+  const char* other = R"({"a":{"b":"c","x":1,"x":2},"z":[{"a":{}},{"a":{}}],"z":0})";
+  EXPECT_EQ(parser.parse(other).text, "c");
+  EXPECT_EQ(parser.parse(R"({"a":{},"a":{},"a.b":"d"})").text, "d");
+}
+
 TEST(JsonLine, ReadsWhatAnotherParserWrites) {
   JsonLineParser parser("text");
   std::mt19937_64 random(6);

@@ -146,21 +146,33 @@ Scenario FaultScenarios::rollback() {
   return scenario;
 }
 
-Scenario FaultScenarios::resume() {
-  Scenario scenario = run_of("resume", Json::object());
-  // As a run leaves it that is killed when its second checkpoint would get its name.
+Scenario FaultScenarios::resume() { return resume_of("resume", Json::object(), 2); }
+
+Scenario FaultScenarios::resume_with_checkpoints() {
+  return resume_of("checkpoints", {{"train", {{"steps", 4}}}}, 4);
+}
+
+Scenario FaultScenarios::resume_with_trials() {
+  const Json changes = {{"restart", {{"seeds", 2}, {"tokens", "25%"}}}, {"train", {{"steps", 4}}}};
+  return resume_of("trials", changes, 4);
+}
+
+Scenario FaultScenarios::resume_of(const std::string& name, const Json& changes, int64_t step) {
+  Scenario scenario = run_of(name, changes);
   const RunDir run = *scenario.run;
   server_.watch({run.folder()});
   scenario.begin();
   const std::vector<std::string> calls = server_.calls_of(scenario.command);
-  const auto named = std::find(calls.begin(), calls.end(), "rename " + run.checkpoint(2).string());
+  const auto named =
+      std::find(calls.begin(), calls.end(), "rename " + run.checkpoint(step).string());
   scenario.begin();
   const ProcessResult killed_then =
       server_.run(scenario.command, {.call = named - calls.begin() + 1, .how = "kill"});
   EXPECT_EQ(killed_then.signal, SIGKILL) << killed_then;
-  fs::remove_all(workspace_ / "killed");
-  const RunDir killed = run.copy(workspace_ / "killed");
-  EXPECT_EQ(killed.checkpoint_steps(), std::vector<int64_t>{1});
+  const fs::path kept = workspace_ / ("killed-" + name);
+  fs::remove_all(kept);
+  const RunDir killed = run.copy(kept);
+  EXPECT_EQ(killed.checkpoint_steps().back(), step - 1);
   scenario.command = {"resume", run.path()};
   scenario.begin = [=] {
     fs::remove_all(run.folder());

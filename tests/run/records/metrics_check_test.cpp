@@ -1,5 +1,7 @@
 #include "run/records/metrics_check.h"
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -53,6 +55,11 @@ class MetricsCheck : public ::testing::Test {
     EXPECT_EQ(mend_metrics(file(), state).dropped_lines, 0);
     return damage;
   }
+  // Looks at the last 2 KiB alone, which are some ten updates.
+  MetricsDamage mend_end(const std::string& text, const TrainingState& state) {
+    replace_file(file(), text);
+    return mend_metrics(file(), state, /*examined=*/2048);
+  }
   std::string kept() const { return read_file(file()); }
   fs::path file() const { return folder_ / "metrics.jsonl"; }
 
@@ -74,6 +81,46 @@ TEST_F(MetricsCheck, CutsAWholeFileAtTheState) {
   EXPECT_EQ(kept(), evaluation(0));
   EXPECT_FALSE(mend(lines(1, 12), state_at(0)).any());
   EXPECT_EQ(kept(), "");
+}
+
+// What lies before the end is not looked at, whatever it is.
+TEST_F(MetricsCheck, OfALongFileTheEndAlone) {
+  const std::string before = "no line\n" + update(70) + update(3) + std::string(50, '\0') + "\n";
+  EXPECT_FALSE(mend_end(before + lines(40, 60), state_at(60, 60)).any());
+  EXPECT_EQ(kept(), before + lines(40, 60));
+  EXPECT_FALSE(mend_end(before + lines(40, 60), state_at(58, 55)).any());
+  EXPECT_EQ(kept(), before + lines(40, 58));
+  // Damage in the end is mended, and what lies before stays.
+  const MetricsDamage torn =
+      mend_end(before + lines(40, 57) + "torn\n" + lines(59, 60), state_at(60, 60));
+  EXPECT_EQ(torn.dropped_lines, 1);
+  EXPECT_EQ(torn.lost, (Ranges{{58, 58}}));
+  EXPECT_EQ(kept(), before + lines(40, 57) + lines(59, 60));
+  // So are lines that are missing.
+  EXPECT_EQ(mend_end(before + lines(40, 60), state_at(62, 60)).lost, (Ranges{{61, 62}}));
+}
+
+// More is looked at where the end is all of steps that are trained again.
+TEST_F(MetricsCheck, OfALongFileAsMuchAsIsCutOff) {
+  EXPECT_FALSE(mend_end(lines(1, 400), state_at(30, 30)).any());
+  EXPECT_EQ(kept(), lines(1, 30));
+  EXPECT_FALSE(mend_end(lines(1, 400), state_at(0, 0)).any());
+  EXPECT_EQ(kept(), evaluation(0));
+}
+
+// Nobody reads this file to its end: it has a hole of a tebibyte.
+TEST_F(MetricsCheck, TakesNoLongerForALongerFile) {
+  constexpr uintmax_t kHole = uintmax_t{1} << 40;
+  std::string end = "\n";
+  for (int64_t step = 1'000'000; end.size() < 3 * kExaminedMetrics / 2; ++step) end += update(step);
+  const auto last = static_cast<int64_t>(1'000'000 + std::count(end.begin(), end.end(), '\n') - 2);
+  replace_file(file(), "");
+  fs::resize_file(file(), kHole);
+  std::ofstream(file(), std::ios::binary | std::ios::app) << end;
+  EXPECT_FALSE(mend_metrics(file(), state_at(last)).any());
+  EXPECT_EQ(fs::file_size(file()), kHole + end.size());
+  EXPECT_FALSE(mend_metrics(file(), state_at(last - 1)).any());
+  EXPECT_EQ(fs::file_size(file()), kHole + end.size() - update(last).size());
 }
 
 TEST_F(MetricsCheck, TakesOutWhatIsNoLine) {

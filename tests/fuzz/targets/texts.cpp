@@ -1,0 +1,21 @@
+// Text, lines and JSON lines, plain or compressed: the first byte says which.
+#include <array>
+
+#include "corpus/sources/content.h"
+#include "fuzz/tables.h"
+
+namespace lmtrain::fuzzing {
+
+LMTRAIN_FUZZ_TARGET(texts) {
+  if (input.empty()) return;
+  constexpr std::array<const char*, 4> kNames = {"x", "x.gz", "x.zst", "x.bz2"};
+  constexpr std::array<const char*, 3> kFormats = {"text", "lines", "jsonl"};
+  const auto choice = static_cast<uint8_t>(input.front());
+  input.remove_prefix(1);
+  const std::filesystem::path path = write_scratch(kNames[choice % 4], input);
+  read_documents(path, kFormats[choice / 4 % 3]);
+  accepts([&] { (void)look_at(path, "text"); });
+  (void)content_of(input, choice % 2 == 0, choice % 4 < 2, "a.b");
+}
+
+}  // namespace lmtrain::fuzzing
