@@ -1,10 +1,13 @@
 // bench_tokenizer: what scripts/bench_tokenizer.sh runs. Each prints one line of JSON.
-//   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; the
-//   seconds bench_tokenizer texts FILE PATH...                   the documents as a JSON list
+//   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; seconds
+//   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
 //   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
+//   bench_tokenizer ids MODEL TEXTS IDS                  the ids of TEXTS; processor seconds
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
-// Documents are the files of the PATHs. `speed` also counts the documents whose ids differ.
+// Documents are the files of the PATHs. `speed` also counts the documents whose ids differ. TEXTS
+// and IDS are of check_tokenizer_json.py: for each document a count (U32, little-endian), and as
+// many bytes, or ids (I32).
 #include "corpus/tokenizer/tokenizer.h"
 
 #include <sentencepiece_processor.h>
@@ -14,10 +17,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/read_file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "corpus/prepare.h"
@@ -117,6 +123,47 @@ Json measure_speed(const fs::path& model, const std::vector<std::string>& paths)
           {"seconds", seconds}};
 }
 
+// What this thread has had of a processor: other programs on the machine do not count.
+double processor_seconds() {
+  struct timespec time {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// One thread encodes all documents, from an empty cache of words.
+Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path& ids_path) {
+  const Tokenizer tokenizer(read_file(model), model.native());
+  const std::string texts = read_file(texts_path, uint64_t{4} << 30);
+  std::vector<std::string_view> documents;
+  size_t bytes = 0;
+  for (std::string_view rest = texts; !rest.empty();) {
+    uint32_t size = 0;
+    if (rest.size() < sizeof size) throw Error(ErrorKind::kData, "TEXTS is cut short");
+    std::memcpy(&size, rest.data(), sizeof size);
+    rest.remove_prefix(sizeof size);
+    if (rest.size() < size) throw Error(ErrorKind::kData, "TEXTS is cut short");
+    documents.push_back(rest.substr(0, size));
+    rest.remove_prefix(size);
+    bytes += size;
+  }
+  std::vector<Ids> ids;
+  ids.reserve(documents.size());
+  const double start = processor_seconds();
+  for (const std::string_view document : documents) ids.push_back(tokenizer.encode(document));
+  const double seconds = processor_seconds() - start;
+  size_t tokens = 0;
+  FileWriter writer(ids_path);
+  for (const Ids& of_document : ids) {
+    const auto count = static_cast<uint32_t>(of_document.size());
+    writer.write(&count, sizeof count);
+    writer.write(of_document.data(), count * sizeof(int32_t));
+    tokens += count;
+  }
+  writer.finish();
+  return {
+      {"documents", ids.size()}, {"bytes", bytes}, {"tokens", tokens}, {"seconds", seconds}};
+}
+
 Json train_model(const std::string& type, int64_t pieces, const fs::path& path,
                  const std::vector<std::string>& paths) {
   TokenizerConfig config;
@@ -198,6 +245,8 @@ int run(const std::vector<std::string>& words) {
   };
   if (words.size() > 2 && words[0] == "speed") {
     result = measure_speed(words[1], from(2));
+  } else if (words.size() == 4 && words[0] == "ids") {
+    result = write_ids(words[1], words[2], words[3]);
   } else if (words.size() > 4 && words[0] == "train") {
     result = train_model(words[1], std::atoi(words[2].c_str()), words[3], from(4));
   } else if (words.size() > 2 && words[0] == "texts") {

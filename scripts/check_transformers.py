@@ -9,6 +9,7 @@ import glob
 import json
 import math
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -178,9 +179,9 @@ def check_logits(arguments, folder, model):
         compare_logits("lmtrain", stored["logits"], model(input_ids=stored["input_ids"]).logits.float())
 
 
-def run_lmtrain(arguments, *command):
+def run_lmtrain(arguments, *command, environment=None):
     """What lmtrain prints; None, and a FAIL line, where it ends with an error."""
-    done = subprocess.run([arguments.lmtrain, *command], capture_output=True, text=True)
+    done = subprocess.run([arguments.lmtrain, *command], capture_output=True, text=True, env={**os.environ, **(environment or {})})
     if done.returncode == 0:
         return done.stdout
     report(False, f"lmtrain {command[0]} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
@@ -219,6 +220,48 @@ def check_continuations(arguments, folder, model, processor, documents):
                 equal += processor.decode(whole)[len(processor.decode(prompt)) :] == answer["text"]
                 tokens += answer["tokens"]
             report(equal == len(prompts), f"{name}: equal for {equal} of {len(prompts)} prompts, {tokens} tokens")
+
+
+def check_time(arguments, folder, documents):
+    """Greedy text of twice as many tokens takes twice as long: the model is given more positions, and none ends early."""
+    if not arguments.lmtrain:
+        report(None, "time of greedy text: no lmtrain")
+        return
+    counts = [512, 1024, 2048]
+    words = documents[0].decode("utf-8", errors="replace").replace("\0", " ").split()
+    with tempfile.TemporaryDirectory() as scratch:
+        model = os.path.join(scratch, "model")
+        shutil.copytree(folder, model, ignore=shutil.ignore_patterns("optimizer*", "state*"))
+        path = os.path.join(model, "config.json")
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        config["max_position_embeddings"] = 4096
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+
+        def generate(prompts, count):
+            """(answers, seconds of one thread)"""
+            path = os.path.join(scratch, "prompts.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts)
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            out = run_lmtrain(arguments, "generate", model, "--prompts", path, "--temperature", "0", "--max-tokens", str(count),
+                              "--device", "cpu", environment={"OMP_NUM_THREADS": "1"})
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            answers = None if out is None else [json.loads(line) for line in out.splitlines()]
+            return answers, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+        answers, _ = generate(words[:8], counts[-1])
+        if answers is None:
+            return
+        longest = next((answer["prompt"] for answer in answers if answer["tokens"] == counts[-1]), None)
+        if longest is None:
+            report(None, f"time of greedy text: none of {len(answers)} prompts has {counts[-1]} tokens")
+            return
+        seconds = [min(generate([longest], count)[1] for _ in range(3)) for count in counts]
+    growth = (seconds[2] - seconds[1]) / (seconds[1] - seconds[0])
+    figures = ", ".join(f"{count} tokens {value:.2f} s" for count, value in zip(counts, seconds))
+    report(growth < 3, f"time of greedy text: {figures}; the second doubling takes {growth:.2f} times the first (2: in proportion, 4 or more: without a cache)")
 
 
 def same_bits(ours, theirs):
@@ -292,6 +335,7 @@ def main():
             text = processor.decode(model.generate(prompt, max_new_tokens=8, do_sample=False)[0].tolist())
             report(True, f"generate: {text!r}")
             check_continuations(arguments, folder, model, processor, documents)
+            check_time(arguments, folder, documents)
     sys.exit(1 if failures else 0)
 
 

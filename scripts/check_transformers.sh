@@ -55,10 +55,10 @@ if [ -x "$binary" ]; then
   "device": "cpu", "precision": "fp32",
   "tokenizer": { "train": { "vocab_size": 512 } },
   "data": { "train": [ "$repo_root/src/**/*.h" ], "cache_dir": "$work/cache" },
-  "sequence": { "max_length": 64, "min_length": 64, "schedule": { "type": "constant" } },
+  "sequence": { "max_length": 256, "min_length": 256, "schedule": { "type": "constant" } },
   "model": { "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
              "tie_word_embeddings": false },
-  "batch": { "tokens": 256 }, "train": { "steps": 20 }
+  "batch": { "tokens": 1024 }, "train": { "steps": 20 }
 }
 JSON
   if "$binary" train "$work/tiny.json" --run-dir "$work/run" >"$work/out" 2>"$work/log"; then

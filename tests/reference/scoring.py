@@ -6,6 +6,7 @@ Run by hand, never by the build or the tests, with lm-eval 0.4.13 beside require
     VENV/bin/python tests/reference/scoring.py                        # writes tests/reference/scoring
     VENV/bin/python tests/reference/scoring.py --compare FOLDER...    # 500 requests, lm-eval against build/lmtrain
 FOLDER is a checkpoint, or a Llama of transformers. --compare exits with 1 where an answer differs by more than 1e-4.
+scripts/check_scoring.sh makes the environment and compares; LMTRAIN_BINARY names another lmtrain.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from lm_eval.models.huggingface import HFLM
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+LMTRAIN = os.environ.get("LMTRAIN_BINARY") or os.path.join(ROOT, "build", "lmtrain")
 SPACES = ["", "", "", " ", "  ", "\n", "\t", " \u00a0", "\u3000", "\u2028 ", "\x1f", "\x85"]
 
 
@@ -134,7 +136,7 @@ def compare(folder):
     with tempfile.TemporaryDirectory() as temporary:
         path = os.path.join(temporary, "requests.jsonl")
         write_lines(path, asked)
-        command = [os.path.join(ROOT, "build", "lmtrain"), "eval", folder, "--score", path]
+        command = [LMTRAIN, "eval", folder, "--score", path]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     actual, largest, differ = [json.loads(line) for line in lines], 0.0, 0
     assert len(actual) == len(asked)

@@ -6,6 +6,7 @@ Run by hand, never by the build or the tests:
     VENV/bin/python tests/reference/tasks.py                        # writes tests/reference/tasks
     VENV/bin/python tests/reference/tasks.py --compare FOLDER...    # 500 records of each type, against build/lmtrain
 FOLDER is a checkpoint, or a Llama of transformers. --compare exits with 1 where a result differs by more than 1e-5.
+scripts/check_scoring.sh makes the environment and compares; LMTRAIN_BINARY names another lmtrain.
 The rules are those of nanochat/core_eval.py, written anew; lmtrain's docs/scoring.md states them.
 """
 
@@ -28,6 +29,7 @@ import transformers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+LMTRAIN = os.environ.get("LMTRAIN_BINARY") or os.path.join(ROOT, "build", "lmtrain")
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ def compare(folder):
     with tempfile.TemporaryDirectory() as temporary:
         path = os.path.join(temporary, "tasks")
         write_tasks(path, tasks)
-        command = [os.path.join(ROOT, "build", "lmtrain"), "eval", folder, "--tasks", path, "--json"]
+        command = [LMTRAIN, "eval", folder, "--tasks", path, "--json"]
         ours = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["tasks"]
     largest, differ, right, count = 0.0, 0, 0, {}
     for (task, records), actual in zip(tasks, ours, strict=True):
