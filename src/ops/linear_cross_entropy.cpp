@@ -26,7 +26,7 @@ at::Tensor by_chunks(const at::Tensor& x_ND, const at::Tensor& weight_VD, const 
                      const std::optional<at::Tensor>& grad_scale, double z_loss, int64_t chunk,
                      const F& f) {
   const int64_t positions = x_ND.size(0);
-  const at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
+  at::Tensor losses = at::empty({positions}, x_ND.options().dtype(at::kFloat));
   for (int64_t first = 0; first < positions; first += chunk) {
     const int64_t count = std::min(chunk, positions - first);
     const at::Tensor x = x_ND.narrow(0, first, count);
@@ -125,7 +125,7 @@ std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
     const at::Tensor logits = at::linear(x, weight);
     return {cross_entropy(logits, targets, scale, 0.0), cross_entropies_reference(logits, targets)};
   }
-  const at::Tensor losses = losses_alone(
+  at::Tensor losses = losses_alone(
       x, weight, targets, linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
   return {sum_row_losses(losses, scale), losses};
 }

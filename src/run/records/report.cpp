@@ -122,6 +122,7 @@ std::string end_summary(const EndReport& report) {
 
 std::string task_line(const std::vector<TaskResult>& tasks) {
   std::vector<std::string> parts;
+  parts.reserve(tasks.size());
   for (const TaskResult& task : tasks)
     parts.push_back(str(quote(task.name), " ", printed("%.3f", task.accuracy.value)));
   return str(join(parts, ", "), "; centred mean ", printed("%.3f", centred_mean(tasks).value));
