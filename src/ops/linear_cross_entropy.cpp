@@ -125,7 +125,7 @@ std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
     const at::Tensor logits = at::linear(x, weight);
     return {cross_entropy(logits, targets, scale, 0.0), cross_entropies_reference(logits, targets)};
   }
-  at::Tensor losses = losses_alone(
+  const at::Tensor losses = losses_alone(
       x, weight, targets, linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
   return {sum_row_losses(losses, scale), losses};
 }
