@@ -35,6 +35,14 @@ at::Tensor matrix_view(const at::Tensor& flat, const ParameterSpec& spec) {
   return flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }
 
+// The dtype in which matrices of this shape are iterated. libtorch multiplies a batch of bf16
+// matrices otherwise, and rounds otherwise, where it has at most 16^3 products of numbers in all.
+// Matrices so small are iterated in fp32, lest their bits depend on how many are together.
+at::ScalarType dtype_for(int64_t rows, int64_t columns, at::ScalarType dtype) {
+  constexpr int64_t kSmall = 16;
+  return dtype == at::kBFloat16 && std::min(rows, columns) <= kSmall ? at::kFloat : dtype;
+}
+
 }  // namespace
 
 Muon::Muon(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
@@ -95,8 +103,9 @@ void Muon::update(const UpdateStep& step, const at::Tensor& grad) {
 
 void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction) {
   const auto count = static_cast<int64_t>(batch.matrices.size());
+  const at::ScalarType dtype = dtype_for(batch.rows, batch.columns, iteration_dtype_);
   const at::Tensor u_Bmn =
-      at::empty({count, batch.rows, batch.columns}, direction.options().dtype(iteration_dtype_));
+      at::empty({count, batch.rows, batch.columns}, direction.options().dtype(dtype));
   for (int64_t i = 0; i < count; ++i) {
     u_Bmn[i].copy_(matrix_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
   }
