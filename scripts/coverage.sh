@@ -13,7 +13,7 @@ folders=("$@")
 tests=(test_base test_formats test_config test_corpus)
 case " ${folders[*]} " in *checkpoint*) tests+=(test_checkpoint) ;; esac
 
-build=build-coverage
+build="build-coverage"
 [ -f "$build/build.ninja" ] || cmake --preset coverage >/dev/null
 cmake --build "$build" --target "${tests[@]}" --parallel "$(num_jobs)" >&2
 find "$build" -name '*.gcda' -delete

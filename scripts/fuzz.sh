@@ -31,7 +31,7 @@ for target in "${targets[@]}"; do
   [ -f "tests/fuzz/targets/$target.cpp" ] || fail "there is no target '$target'; scripts/fuzz.sh --list prints them"
 done
 
-build=build-fuzz
+build="build-fuzz"
 [ -f "$build/build.ninja" ] || cmake --preset fuzz >/dev/null
 cmake --build "$build" --target fuzz --parallel "$jobs" >&2
 

@@ -202,25 +202,29 @@ def long_past(program, folder, steps):
     run.rename(kept)
 
     def fresh(metrics_bytes=None):
-        """The run as it was, with the last bytes of its metrics alone where they are given. Their file is a link if it may be."""
+        """The run as it was, with the last bytes of its metrics alone where they are given."""
         shutil.rmtree(run, ignore_errors=True)
         shutil.copytree(kept, run)
         if metrics_bytes is not None:
             with (kept / "metrics.jsonl").open("rb") as file:
                 file.seek(-metrics_bytes, os.SEEK_END)
                 (run / "metrics.jsonl").write_bytes(file.read().split(b"\n", 1)[1])
+        os.sync()  # else the run's own sync waits for what was copied
 
     seconds = {}
     for name, metrics, command in (
-            ("resume, past of 70 MB", 70_000_000, [program, "resume", run]),
+            ("resume, past of 20 MB", 20_000_000, [program, "resume", run]),
             ("resume", None, [program, "resume", run]),
             ("train --continue", None, [program, "train", config, "--continue"]),
             ("report", None, [program, "report", run, "--to", folder / "report.html"])):
-        if name != "report":
-            fresh(metrics)
-        seconds[name], memory = timed(command)
-        print(f"{name:24}{seconds[name]:>8.1f} s, at most {memory:.0f} MB")
-    cost = seconds["resume"] - seconds["resume, past of 70 MB"]
+        taken = []
+        for _ in range(1 if name == "report" else 2):  # the machine may be busy
+            if name != "report":
+                fresh(metrics)
+            taken.append(timed(command))
+        seconds[name], memory = min(taken)
+        print(f"{name:24}{seconds[name]:>8.1f} s, at most {memory:.0f} MB with mapped files")
+    cost = seconds["resume"] - seconds["resume, past of 20 MB"]
     return [f"a resume takes {cost:.1f} s longer for its past"] if cost > MOST_SECONDS else []
 
 

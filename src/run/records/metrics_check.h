@@ -30,8 +30,8 @@ struct MetricsDamage {
   bool any() const { return !lost.empty() || dropped_lines > 0; }
 };
 
-// The part of the file that is looked at, in bytes: the lines of some 400,000 updates.
-inline constexpr uint64_t kExaminedMetrics = uint64_t{64} << 20;
+// The part of the file that is looked at, in bytes: the lines of some 100,000 updates.
+inline constexpr uint64_t kExaminedMetrics = uint64_t{16} << 20;
 
 // Cuts and mends the file, and returns what was wrong with it. It looks at the last `examined`
 // bytes and takes what lies before them as it is; where these all are of steps after the state, it

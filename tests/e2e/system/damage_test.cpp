@@ -2,6 +2,8 @@
 // restore is really restored (negative controls: without it the result differs).
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/files/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
@@ -141,6 +143,23 @@ TEST(Damage, NothingValidIsExit3AndChangesNothing) {
   EXPECT_EQ(resumed.exit_code, 3) << resumed;
   EXPECT_NE(resumed.err.find("every checkpoint"), std::string::npos) << resumed;
   EXPECT_EQ(read_text(run.folder() / "metrics.jsonl"), metrics);
+}
+
+TEST(Damage, AConfigThatIsGoneOrOfAModelIsExit3WithWhatPutsItBack) {
+  for (const bool is_gone : {true, false}) {
+    const RunDir run = copy_of_stopped_run("config");
+    const fs::path config = run.folder() / "config.json";
+    fs::remove(config);
+    if (!is_gone) fs::copy(run.newest_checkpoint() / "config.json", config);
+    const ProcessResult refused = resume(run);
+    EXPECT_EQ(refused.exit_code, 3) << refused;
+    EXPECT_NE(refused.err.find(config.string() + " is "), std::string::npos) << refused;
+    const size_t cure = refused.err.find("cp ");
+    ASSERT_NE(cure, std::string::npos) << refused;
+    ASSERT_EQ(std::system(refused.err.substr(cure).c_str()), 0);
+    ASSERT_EQ(resume(run).exit_code, 0);
+    EXPECT_EQ(difference(run, reference().run), "");
+  }
 }
 
 // A damaged checkpoint ahead of the resumed run must not count among those that are kept, or
