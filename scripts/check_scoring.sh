@@ -13,6 +13,7 @@ set -euo pipefail
 
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 
+export TQDM_DISABLE=1 TRANSFORMERS_VERBOSITY=error
 export LMTRAIN_BINARY=${LMTRAIN_BINARY:-$repo_root/build/lmtrain}
 [ -x "$LMTRAIN_BINARY" ] || fail "no $LMTRAIN_BINARY: build it with scripts/build.sh"
 base=$("$repo_root/scripts/check_transformers.sh" --python)

@@ -282,6 +282,7 @@ def main():
     parser.add_argument("--sources", required=True)
     parser.add_argument("--text", action="append", default=[])
     parser.add_argument("--megabytes", type=float, default=50)
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--random", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path)
@@ -306,8 +307,9 @@ def main():
         for what, part in parts.items():
             print(f"{what}: {len(part)} documents, {sum(len(text.encode()) for text in part) / 1e6:.1f} MB")
         texts = [text for part in parts.values() for text in part]
+    texts = texts[::options.every]
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    timed = texts[::8]
+    timed = texts[::max(1, 16 // options.every)]
     timed_megabytes = sum(len(text.encode()) for text in timed) / 1e6
     print(f"tokenizers {__version__}; one thread, empty caches, processor time, median of {options.rounds} on {timed_megabytes:.1f} MB of them")
     print(f"{'':<9}{'tokens in':>10}{'MB of':>7}{'docu-':>7}{'tokens':>12}{'differing':>10}{'random':>8}{'differing':>10}"

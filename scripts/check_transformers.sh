@@ -47,7 +47,7 @@ for folder in "$reference"/llama/*/ "$reference"/eval/hf/ "$reference"/eval/hf_s
   "${check[@]}" "${folder%/}" --max-length 16 --max-length 64 || status=1
 done
 if [ -x "$binary" ]; then
-  # Our own sources as the text: a tokenizer of 512 pieces, a model of some thousand weights, 20 steps, untied and grouped.
+  # Our own sources as the text: a tokenizer of 512 pieces, a model of two million weights, 20 steps, untied and grouped.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cat >"$work/tiny.json" <<JSON
@@ -56,7 +56,7 @@ if [ -x "$binary" ]; then
   "tokenizer": { "train": { "vocab_size": 512 } },
   "data": { "train": [ "$repo_root/src/**/*.h" ], "cache_dir": "$work/cache" },
   "sequence": { "max_length": 256, "min_length": 256, "schedule": { "type": "constant" } },
-  "model": { "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "model": { "hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
              "tie_word_embeddings": false },
   "batch": { "tokens": 1024 }, "train": { "steps": 20 }
 }
