@@ -9,8 +9,11 @@ iproute2); standard library only.
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
-slow   Step time, share of communication and bytes a step over the link as it is, and at some rates (Mbit/s) and a delay (ms, each way);
-       beside them the time that sending the gradient takes in theory. The delay needs netem in the kernel; without it rates alone are set.
+slow   Step time, share of communication and bytes a step over the link as it is, and at some rates (Mbit/s) and a delay (ms, each way),
+       with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it; beside them the time that sending takes in
+       theory, and which part of what could be hidden is hidden: of the sum's sending time, or of the backward where that is shorter (two
+       thirds of the step as it is). The delay needs netem in the kernel; without it rates alone are set. Fails where the bytes differ
+       by more than 2 % from the theory.
 
 Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
 fails.
@@ -57,9 +60,9 @@ class Machine:
     def remove(self):
         subprocess.run(["ip", "netns", "delete", self.name], check=False)
 
-    def start(self, command, log, count=2):
+    def start(self, command, log, count=2, variables=None):
         """One process of a run; its folder lies over `disk` for it alone."""
-        variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (variables or {})
         if count > 1:
             variables |= {"RANK": str(self.number), "LOCAL_RANK": "0", "WORLD_SIZE": str(count), "MASTER_ADDR": ADDRESSES[0],
                           "MASTER_PORT": "29500"}
@@ -116,10 +119,10 @@ class Pair:
             with open(os.path.join(machine.folder, "config.json"), "w") as file:
                 json.dump(config, file)
 
-    def start(self, run, *options, count=2):
+    def start(self, run, *options, count=2, variables=None):
         command = [self.arguments.lmtrain, "train", os.path.join(self.disk, "config.json"), "--run-dir", os.path.join(self.disk, run)]
         command += [part for option in options for part in ("--set", option)]
-        return [machine.start(command, self.log(run, machine.number), count) for machine in self.machines[:count]]
+        return [machine.start(command, self.log(run, machine.number), count, variables) for machine in self.machines[:count]]
 
     def log(self, run, number):
         return os.path.join(self.folder, f"{run}-{number}.log")
@@ -182,48 +185,63 @@ def check_cut(pair):
     assert max(seconds) < TIMEOUT + 5, f"it takes longer than parallel.timeout ({TIMEOUT} s)"
 
 
+def measure_slow(pair, arguments, run, overlap):
+    """Trains; returns the seconds of a step, the share of communication, the bytes that a process sent in a step, and the theory's."""
+    processes = pair.start(run, variables={"LMTRAIN_OVERLAP": overlap})
+    # The bytes of the steps alone: counted from one step to another.
+    counts = {}
+    while any(process.poll() is None for process in processes):
+        steps = len(pair.steps(run))
+        if steps >= 5 and "first" not in counts:
+            counts["first"] = (steps, pair.machines[1].sent())
+        elif steps >= arguments.steps - 3 and "last" not in counts:
+            counts["last"] = (steps, pair.machines[1].sent())
+        time.sleep(0.005)
+    assert not any(process.returncode for process in processes), pair.said(run, 0) + pair.said(run, 1)
+    lines = pair.steps(run)[5:]
+    step = (lines[-1]["elapsed"] - lines[0]["elapsed"]) / (len(lines) - 1)
+    share = sum(line["communication_share"] for line in lines) / len(lines)
+    weights = os.path.join(pair.machines[0].folder, run, "checkpoints", f"step_{arguments.steps:08}", "model.safetensors")
+    with open(weights, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    parameters = sum(int(one["data_offsets"][1] - one["data_offsets"][0]) // 4 for name, one in header.items() if name != "__metadata__")
+    (first, before), (last, after) = counts["first"], counts["last"]
+    return step, share, (after - before) / (last - first), parameters
+
+
 def check_slow(pair, arguments):
     pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4},
                 train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
-                sequence={"schedule": {"type": "constant"}, "batching": "concat"})
-    plan = None
+                batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"})
     shaped = True
+    alone = None
+    wrong = []
     for rate in (None, *arguments.rates):
         for machine in pair.machines:
             shaped = machine.shape(rate, arguments.delay) and shaped
-        run = f"slow-{rate or 'full'}"
-        processes = pair.start(run)
-        # The bytes of the steps alone: counted from one step to another.
-        counts = {}
-        while any(process.poll() is None for process in processes):
-            steps = len(pair.steps(run))
-            if steps >= 5 and "first" not in counts:
-                counts["first"] = (steps, pair.machines[1].sent())
-            elif steps >= arguments.steps - 3 and "last" not in counts:
-                counts["last"] = (steps, pair.machines[1].sent())
-            time.sleep(0.005)
-        assert not any(process.returncode for process in processes), pair.said(run, 0) + pair.said(run, 1)
-        lines = pair.steps(run)[5:]
-        step = (lines[-1]["elapsed"] - lines[0]["elapsed"]) / (len(lines) - 1)
-        share = sum(line["communication_share"] for line in lines) / len(lines)
-        weights = os.path.join(pair.machines[0].folder, run, "checkpoints", f"step_{arguments.steps:08}", "model.safetensors")
-        with open(weights, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        parameters = sum(int(one["data_offsets"][1] - one["data_offsets"][0]) // 4 for name, one in header.items() if name != "__metadata__")
-        theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
-        (first, before), (last, after) = counts["first"], counts["last"]
-        sent = (after - before) / (last - first)
-        if plan is None:
-            plan = step
-            print(f"slow: {parameters} parameters; a process sends {theory / 1e6:.3f} MB a step in theory")
-        sending = theory * 8 / (rate * 1e6) if rate else 0
-        print(f"slow: {f'{rate} Mbit/s' if rate else 'as it is'}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
-              f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)"
-              + (f"; step without sending {1000 * plan:.1f} ms + sending {1000 * sending:.1f} ms" if rate else ""), flush=True)
+        name = f"{rate:g} Mbit/s" if rate else "as it is"
+        steps = {}
+        for overlap in ("off", "auto"):
+            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{rate or 'full'}-{overlap}", overlap)
+            theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
+            if alone is None:
+                alone = step
+                print(f"slow: {parameters} parameters; a process sends {theory / 1e6:.3f} MB a step in theory, half of it for the sum")
+            steps[overlap] = step
+            print(f"slow: {name}, overlap {overlap}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
+                  f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
+            if abs(sent / theory - 1) > 0.02:
+                wrong.append(f"{name}, overlap {overlap}")
+        if rate:
+            summing = theory / 2 * 8 / (rate * 1e6) + arguments.delay / 1000
+            hidden, could = steps["off"] - steps["auto"], min(summing, 2 / 3 * alone)
+            print(f"slow: {name}: the sum takes {1000 * summing:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; hidden "
+                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %", flush=True)
     for machine in pair.machines:
         machine.shape(None, 0)
     if not shaped:
         print("slow: this kernel has no netem; the delay was not set")
+    assert not wrong, f"the bytes are more than 2 % off the theory: {'; '.join(wrong)}"
 
 
 def main():
@@ -233,6 +251,7 @@ def main():
     parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[50.0, 200.0, 1000.0])
     parser.add_argument("--delay", type=float, default=2)
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
+    parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
