@@ -3,17 +3,18 @@
 iproute2); standard library only.
 
     scripts/check_two_machines.py                        all of it
-    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow
+    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow-optimizer, slow-none
     scripts/check_two_machines.py --rates 50,200 --delay 5
+    scripts/check_two_machines.py --only slow --json slow.json && scripts/plot_two_machines.py slow.json --to slow.svg
 
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
-slow   Step time, share of communication and bytes a step over the link as it is, and at some rates (Mbit/s) and a delay (ms, each way),
-       with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it; beside them the time that sending takes in
-       theory, and which part of what could be hidden is hidden: of the sum's sending time, or of the backward where that is shorter (two
-       thirds of the step as it is). The delay needs netem in the kernel; without it rates alone are set. Fails where the bytes differ
-       by more than 2 % from the theory.
+slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
+       (Mbit/s) and a delay (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it; beside
+       them the time that sending takes in theory, and which part of what could be hidden is hidden: of the gradient's sending time, or
+       of the backward where that is shorter (two thirds of the step as it is). The delay needs netem in the kernel; without it rates
+       alone are set. Fails where the bytes differ by more than 2 % from the theory.
 
 Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
 fails.
@@ -104,7 +105,7 @@ class Pair:
             machine.inside("ip", "address", "add", address + "/30", "dev", LINK)
             machine.inside("ip", "link", "set", LINK, "up")
             shutil.copytree(arguments.corpus, os.path.join(machine.folder, "corpus"))
-        self.runs = 0
+        self.points = []  # what the parts slow- have found, for --json
 
     def remove(self):
         for machine in self.machines:
@@ -209,34 +210,41 @@ def measure_slow(pair, arguments, run, overlap):
     return step, share, (after - before) / (last - first), parameters
 
 
-def check_slow(pair, arguments):
+def check_slow(pair, arguments, shard):
     pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4},
                 train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
-                batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"})
+                batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"},
+                parallel={"shard": shard})
     shaped = True
     alone = None
     wrong = []
     for rate in (None, *arguments.rates):
         for machine in pair.machines:
             shaped = machine.shape(rate, arguments.delay) and shaped
-        name = f"{rate:g} Mbit/s" if rate else "as it is"
+        name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}"
         steps = {}
         for overlap in ("off", "auto"):
-            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{rate or 'full'}-{overlap}", overlap)
+            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{overlap}", overlap)
             theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
+            hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
             if alone is None:
                 alone = step
-                print(f"slow: {parameters} parameters; a process sends {theory / 1e6:.3f} MB a step in theory, half of it for the sum")
+                print(f"slow: {parameters} parameters; with {shard} a process sends {theory / 1e6:.3f} MB a step in theory, "
+                      f"{hideable / 1e6:.3f} MB of it for the gradient")
             steps[overlap] = step
             print(f"slow: {name}, overlap {overlap}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
                   f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
             if abs(sent / theory - 1) > 0.02:
                 wrong.append(f"{name}, overlap {overlap}")
         if rate:
-            summing = theory / 2 * 8 / (rate * 1e6) + arguments.delay / 1000
-            hidden, could = steps["off"] - steps["auto"], min(summing, 2 / 3 * alone)
-            print(f"slow: {name}: the sum takes {1000 * summing:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; hidden "
-                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %", flush=True)
+            sending = hideable * 8 / (rate * 1e6) + arguments.delay / 1000
+            hidden, could = steps["off"] - steps["auto"], min(sending, 2 / 3 * alone)
+            whole = alone + theory * 8 / (rate * 1e6) + 2 * arguments.delay / 1000
+            pair.points.append({"shard": shard, "rate": rate, "off": steps["off"], "auto": steps["auto"], "model_off": whole,
+                                "model_auto": whole - could})
+            print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; hidden "
+                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %; the model says a step of "
+                  f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
     for machine in pair.machines:
         machine.shape(None, 0)
     if not shaped:
@@ -252,6 +260,7 @@ def main():
     parser.add_argument("--delay", type=float, default=2)
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
+    parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
@@ -260,7 +269,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pair = Pair(arguments, folder)
         try:
-            for name, part in {"bits": check_bits, "cut": check_cut, "slow": lambda pair: check_slow(pair, arguments)}.items():
+            parts = {"bits": check_bits, "cut": check_cut}
+            for shard in ("optimizer", "none"):
+                parts[f"slow-{shard}"] = lambda pair, shard=shard: check_slow(pair, arguments, shard)
+            for name, part in parts.items():
                 if arguments.only not in name:
                     continue
                 try:
@@ -270,6 +282,9 @@ def main():
                     print(f"{name}: FAIL: {error}", flush=True)
         finally:
             pair.remove()
+        if arguments.json:
+            with open(arguments.json, "w") as file:
+                json.dump(pair.points, file, indent=1)
     sys.exit(1 if failures else 0)
 
 

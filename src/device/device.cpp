@@ -6,7 +6,6 @@
 #include <ATen/ops/empty.h>
 #include <dlfcn.h>
 #include <malloc.h>
-#include <omp.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -234,11 +233,6 @@ void configure_runtime(int num_threads) {
   // OpenMP's threads stay from their first use on. Where one is refused later, libgomp ends the
   // program.
   at::parallel_for(0, num_threads, 1, [](int64_t, int64_t) {});
-}
-
-void compute_on_this_thread_alone() {
-  at::get_num_threads();  // sets this thread's number when it is first called
-  omp_set_num_threads(1);
 }
 
 void use_deterministic_algorithms() {

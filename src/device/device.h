@@ -53,8 +53,6 @@ at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::De
 // the threads that a run needs. Call it once, before the first operator and before other threads
 // are started.
 void configure_runtime(int num_threads);
-// Makes the operators that the calling thread calls from now on run in this thread alone.
-void compute_on_this_thread_alone();
 // Makes ATen's operators give the same bits each time from now on; one that cannot do so throws.
 // Our operators, and all operators on a CPU, do so anyway. Sets CUBLAS_WORKSPACE_CONFIG unless it
 // is set, and forbids cuDNN's attention (ops/flash_attention.h) and libtorch's memory-efficient

@@ -102,7 +102,8 @@ TEST(Recompute, SameBitsInLessMemory) {
   }
 }
 
-// Each element is told of once, when it has its final value, and most of them while others have not.
+// Each element is told of once, when it has its final value, and most of them while others have
+// not.
 TEST(FinishedElements, AreToldOfWhileTheBackwardGoesOn) {
   const testing::Threads one_thread{1};
   for (const bool checkpointing : {false, true}) {

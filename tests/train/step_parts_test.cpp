@@ -109,9 +109,9 @@ TEST(StepParts, TellsOfElementsThatAreFinished) {
         told.narrow(0, begin, size).copy_(grad.narrow(0, begin, size));
         times.narrow(0, begin, size).add_(1);
       };
-      EXPECT_EQ(told_parts.accumulate(model.llama, own, kTinyLength, grad, loss_scale, nullptr,
-                                      finished),
-                losses);
+      EXPECT_EQ(
+          told_parts.accumulate(model.llama, own, kTinyLength, grad, loss_scale, nullptr, finished),
+          losses);
       EXPECT_TRUE(at::equal(grad, expected));
       EXPECT_TRUE(at::equal(told, expected));
       EXPECT_EQ(times.sum().item<double>(),

@@ -1,5 +1,8 @@
 #include "run/shared/overlapped_sum.h"
 
+#include <ATen/Parallel.h>
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -8,11 +11,16 @@
 #include <mutex>
 
 #include "base/activities.h"
-#include "device/device.h"
 #include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {
+
+// Makes the operators that this thread calls run in it alone.
+void compute_alone() {
+  at::get_num_threads();  // sets the number of this thread's when it is first called
+  omp_set_num_threads(1);
+}
 
 ElementRange common(const ElementRange& a, const ElementRange& b) {
   const int64_t first = std::max(a.first, b.first);
@@ -96,13 +104,12 @@ void OverlappedSum::Work::sum(const GradientChunk& chunk) const {
 }
 
 void OverlappedSum::Work::run() {
-  compute_on_this_thread_alone();
+  compute_alone();
   const at::NoGradGuard no_grad;
   std::unique_lock lock(mutex);
   for (;;) {
-    changed.wait(lock, [&] {
-      return stop || (next < chunks.size() && !error && unfinished[next] <= 0);
-    });
+    changed.wait(lock,
+                 [&] { return stop || (next < chunks.size() && !error && unfinished[next] <= 0); });
     if (stop) break;
     lock.unlock();
     std::exception_ptr failure;

@@ -68,7 +68,8 @@ TEST(GradientChunks, CoverTheLayoutInTheOrderOfTheBackward) {
     std::vector<int64_t> expected;
     if (!tied) expected.push_back(offset_of("lm_head.weight"));
     for (const char* layer : {"2", "1", "0"})
-      expected.push_back(offset_of(std::string("model.layers.") + layer + ".self_attn.q_proj.weight"));
+      expected.push_back(
+          offset_of(std::string("model.layers.") + layer + ".self_attn.q_proj.weight"));
     expected.push_back(0);
     expected.push_back(layout.decayed_size());
     EXPECT_EQ(begins, expected);
@@ -169,7 +170,8 @@ TEST(OverlappedSum, WaitsForTheChunksBefore) {
   }
   sum.wait();
   ASSERT_EQ(exchange.firsts.size(), chunks.size());
-  for (size_t i = 0; i < chunks.size(); ++i) EXPECT_EQ(exchange.firsts[i], chunks[i].elements.first);
+  for (size_t i = 0; i < chunks.size(); ++i)
+    EXPECT_EQ(exchange.firsts[i], chunks[i].elements.first);
 
   exchange.fails = true;
   sum.begin(at::zeros({layout.flat_size()}));

@@ -23,7 +23,7 @@ Config config_of(ParallelSum sum, ParallelShard shard) {
   Config config;
   config.model = testing::tiny_model_config();
   config.sequence.max_length = kTinyLength;
-  config.precision = "fp32";
+  config.precision = PrecisionSetting::kFp32;
   config.device = "cpu";
   config.compile = CompileMode::kEager;
   config.parallel.sum = sum;
