@@ -100,7 +100,7 @@ class Pair:
         os.makedirs(self.disk)
         self.machines = [Machine(number, self.disk, arguments) for number in (0, 1)]
         first, second = self.machines
-        call("ip", "link", "add", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
+        call("ip", "link", "add", "name", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
         for machine, address in zip(self.machines, ADDRESSES):
             machine.inside("ip", "address", "add", address + "/30", "dev", LINK)
             machine.inside("ip", "link", "set", LINK, "up")
@@ -112,7 +112,8 @@ class Pair:
             machine.remove()
 
     def config(self, **changes):
-        config = small_config(os.path.join(self.disk, "corpus"), os.path.join(self.disk, "cache"), 50, threads=1)
+        pages = os.path.join(self.disk, "corpus", "**", "*.md")
+        config = small_config(pages, os.path.join(self.disk, "cache"), 50, threads=1)
         config["parallel"] = {"sum": "exact", "parts": 2}
         for key, value in changes.items():
             config[key] = (config[key] | value) if isinstance(value, dict) else value
@@ -237,9 +238,10 @@ def check_slow(pair, arguments, shard):
             if abs(sent / theory - 1) > 0.02:
                 wrong.append(f"{name}, overlap {overlap}")
         if rate:
-            sending = hideable * 8 / (rate * 1e6) + arguments.delay / 1000
+            delay = arguments.delay / 1000 if shaped else 0
+            sending = hideable * 8 / (rate * 1e6) + delay
             hidden, could = steps["off"] - steps["auto"], min(sending, 2 / 3 * alone)
-            whole = alone + theory * 8 / (rate * 1e6) + 2 * arguments.delay / 1000
+            whole = alone + theory * 8 / (rate * 1e6) + 2 * delay
             pair.points.append({"shard": shard, "rate": rate, "off": steps["off"], "auto": steps["auto"], "model_off": whole,
                                 "model_auto": whole - could})
             print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; hidden "
@@ -261,7 +263,7 @@ def main():
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
     parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
-    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="a folder: its .md files are trained on")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: network namespaces need root")
