@@ -10,8 +10,8 @@ import json
 import math
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 260, 60, 40, 90  # of a panel, in pixels
-COLOURS = {"off": "#b6463b", "auto": "#3b6fb6"}
-NAMES = {"off": "sum after the backward", "auto": "sum during the backward"}
+COLOURS = {"off": "#b6463b", "on": "#3b6fb6"}
+NAMES = {"off": "sum after the backward", "on": "sum during the backward"}
 STYLE = ("text{font:13px sans-serif;fill:#333}.title{font-weight:bold}.grid{stroke:#ddd}"
          "@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#444}}")
 
@@ -49,7 +49,7 @@ def main():
     with open(arguments.points) as file:
         points = sorted(json.load(file), key=lambda point: point["rate"])
     shards = sorted({point["shard"] for point in points})
-    top_ms = 1.05 * 1000 * max(point[key] for point in points for key in ("off", "auto", "model_off", "model_auto"))
+    top_ms = 1.05 * 1000 * max(point[key] for point in points for key in ("off", "on", "model_off", "model_on"))
     body = []
     for number, shard in enumerate(shards):
         body += panel(shard, [point for point in points if point["shard"] == shard], LEFT + number * (WIDTH + GAP), top_ms)
@@ -64,7 +64,7 @@ def main():
                    f"<style>{STYLE}</style>\n" + "\n".join(body) + "\n</svg>\n")
     print("| `parallel.shard` | Mbit/s | after | during | model: after | during |\n|---|---|---|---|---|---|")
     for point in sorted(points, key=lambda point: (point["shard"], point["rate"])):
-        times = " | ".join(f"{1000 * point[key]:.0f}" for key in ("off", "auto", "model_off", "model_auto"))
+        times = " | ".join(f"{1000 * point[key]:.0f}" for key in ("off", "on", "model_off", "model_on"))
         print(f"| `{point['shard']}` | {point['rate']:g} | {times} |")
 
 

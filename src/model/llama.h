@@ -63,9 +63,9 @@ class Llama {
   // gradient to `grad`, the flat fp32 buffer of the layout; if `first`, overwrites `grad` instead.
   // The gaps of `grad` are left as they are. It does not wait for the device, and does the same
   // work for all micro-batches of one shape. `finished`, where it is given, is called for every
-  // element but the gaps once, tensor by tensor, while the backward goes on: from its thread, in the
-  // order in which it finishes them. On a GPU, where the work is only queued, it is called at the
-  // end. The bits are the same with it. What it throws passes through.
+  // element but the gaps once, tensor by tensor, while the backward goes on: from its thread, in
+  // the order in which it finishes them. On a GPU, where the work is only queued, it is called at
+  // the end. The bits are the same with it. What it throws passes through.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
                                const ElementsFinished& finished = {});
 

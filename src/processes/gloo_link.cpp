@@ -40,8 +40,8 @@ void GlooLink::guarded(const char* what, const std::function<void()>& work) {
     work();
   } catch (const std::exception& error) {
     const std::string message = error.what();
-    throw_lost(watch_.find_cause(str(what, " ", watch_.exchanges(),
-                                     " failed: ", message.substr(0, message.find('\n')))));
+    throw_lost(watch_.find_cause(
+        str(what, " ", watch_.exchanges(), " failed: ", message.substr(0, message.find('\n')))));
   }
 }
 
@@ -87,8 +87,7 @@ Exchange GlooLink::swapping(const char* what) {
 
 PassOn GlooLink::passing_on(const char* what) {
   return [this, what](const at::Tensor& give, const at::Tensor& take) {
-    exchange(what,
-             [&] { swap((rank_ + 1) % count_, give, (rank_ + count_ - 1) % count_, take); });
+    exchange(what, [&] { swap((rank_ + 1) % count_, give, (rank_ + count_ - 1) % count_, take); });
   };
 }
 

@@ -23,8 +23,8 @@ namespace lmtrain {
 
 class GlooLink final : public RangeExchange {
  public:
-  // Sends `give` to the rank `to` while it receives `take` from the rank `from`. Returns false where
-  // it does not take such tensors.
+  // Sends `give` to the rank `to` while it receives `take` from the rank `from`. Returns false
+  // where it does not take such tensors.
   using OtherWay = std::function<bool(int to, const at::Tensor& give, int from,
                                       const at::Tensor& take, std::chrono::milliseconds limit)>;
 

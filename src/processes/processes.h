@@ -2,9 +2,10 @@
 // alone the exchanges do nothing.
 //
 // Every process must make the same calls in the same order, except tell(), listen() and give_up();
-// all calls of a process come from one thread, but for those of aside(). A call returns when this process has its result. It
-// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
-// at the latest, except in listen() and meet(). The message names that process and the cause.
+// all calls of a process come from one thread, but for those of aside(). A call returns when this
+// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot be
+// reached: after the timeout at the latest, except in listen() and meet(). The message names that
+// process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>

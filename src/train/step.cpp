@@ -51,11 +51,10 @@ double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, in
                     rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
                     segments_of(batch, row, rows), model.device());
     const bool first = row == own.first, last = row + rows == own.end;
-    losses.push_back(
-        graphs != nullptr
-            ? graphs->loss_and_gradient(micro, first)
-            : model.loss_and_gradient(micro.to(model.device()), grad, first,
-                                      finished && last ? unscaled : ElementsFinished{}));
+    losses.push_back(graphs != nullptr ? graphs->loss_and_gradient(micro, first)
+                                       : model.loss_and_gradient(
+                                             micro.to(model.device()), grad, first,
+                                             finished && last ? unscaled : ElementsFinished{}));
   }
   if (loss_scale != 1 && !finished) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.

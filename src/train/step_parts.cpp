@@ -24,8 +24,7 @@ StepParts::StepParts(int64_t parts, const BatchShare& share)
 
 std::vector<double> StepParts::accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                           const at::Tensor& grad, double loss_scale,
-                                          StepGraphs* graphs,
-                                          const ElementsFinished& finished) {
+                                          StepGraphs* graphs, const ElementsFinished& finished) {
   std::vector<double> losses;
   for (int64_t part = first_; part < end_; ++part) {
     RowRange rows = rows_of_part(batch.batch_rows, part, parts_);

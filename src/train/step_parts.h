@@ -24,7 +24,8 @@ class StepParts {
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
   // these parts, in order; over all processes the losses add up to that of the batch. `batch` holds
   // the rows of the share. The other arguments and the errors are those of accumulate_batch
-  // (train/step.h); `finished` is told of elements of the whole sum, in the last part. Keeps log2(parts of the share) more buffers of the size of `grad`.
+  // (train/step.h); `finished` is told of elements of the whole sum, in the last part. Keeps
+  // log2(parts of the share) more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                  const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                                  const ElementsFinished& finished = {});

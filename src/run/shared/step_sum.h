@@ -1,8 +1,8 @@
 // Computes loss and gradient of a step with all processes of a run. Each computes its share of the
 // rows; then losses and gradients are summed over all processes, in the way that `parallel.sum`
 // says. Nothing is sent before the last micro-batch. In its backward the sum of the gradient begins
-// (run/shared/overlapped_sum.h), where gradients are in host memory; on GPUs, and with `compile:
-// graph`, it begins after it.
+// (run/shared/overlapped_sum.h) where that is wanted and gradients are in host memory; on GPUs, and
+// with `compile: graph`, it begins after it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class StepSum {
  public:
   // Requires processes that check_processes() allows. `engine` and `shards` are those of the run,
   // and live as long. Every process makes its StepSum at the same point. The variable
-  // LMTRAIN_OVERLAP of rank 0, where it is "off", lets the sum begin after the backward. Throws
-  // Error(kUsage) for another value than "auto", "off" or none.
+  // LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the backward: "on", "off", or "auto",
+  // which is on unless the optimizer is divided. Throws Error(kUsage) for another value.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
           const OptimizerShards& shards);
 
@@ -36,8 +36,8 @@ class StepSum {
   // the engine and returns its part of the batch's loss: one number, or one for each part where
   // parallel.sum is exact. May be called again where it has thrown, unless is_spoiled().
   std::vector<double> compute(const Batch& share, int64_t micro_rows, double loss_scale);
-  // Returns whether compute() has thrown after the sum had begun. Then sum_gradient() must be called,
-  // its gradient is no good, and all processes have to compute the step again.
+  // Returns whether compute() has thrown after the sum had begun. Then sum_gradient() must be
+  // called, its gradient is no good, and all processes have to compute the step again.
   bool is_spoiled() const { return is_spoiled_; }
   // Takes part in the sum, in place of compute(), without rows: the gradient is no good then.
   void take_part_without_rows();
@@ -62,7 +62,7 @@ class StepSum {
   Processes& processes_;
   Engine& engine_;
   const OptimizerShards& shards_;
-  std::optional<StepParts> parts_;         // none unless parallel.sum is exact
+  std::optional<StepParts> parts_;          // none unless parallel.sum is exact
   std::unique_ptr<OverlappedSum> overlap_;  // none where the sum begins after the backward
   bool is_spoiled_ = false;
 };

@@ -71,8 +71,10 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
     for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kNone}) {
       const Config config = config_of(how, shard);
       const at::Tensor one = gradient_of_one(config);
-      for (const char* overlap : {"auto", "off"}) {
-        ::setenv("LMTRAIN_OVERLAP", overlap, 1);
+      for (const std::string overlap : {"auto", "on", "off"}) {
+        const bool overlaps =
+            overlap == "on" || (overlap == "auto" && shard == ParallelShard::kNone);
+        ::setenv("LMTRAIN_OVERLAP", overlap.c_str(), 1);
         for (const int count : {2, 4}) {
           as_ranks(count, [&](Processes& processes) {
             const OptimizerShards shards(processes, config);
@@ -92,7 +94,7 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
                 EXPECT_LT((found - expected).abs().max().item<double>(), 1e-6);
               }
             }
-            EXPECT_EQ(told > 0, std::string(overlap) == "auto");
+            EXPECT_EQ(told > 0, overlaps);
           });
         }
       }
@@ -117,6 +119,7 @@ TEST(StepSum, RefusesAnotherValueOfItsVariable) {
 // Memory runs out in one process when it has handed out a part of its gradient. Nobody hangs, and
 // the step can be computed again; likewise with a process that cannot read its rows.
 TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
+  ::setenv("LMTRAIN_OVERLAP", "on", 1);
   const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
   const at::Tensor one = gradient_of_one(config);
   as_ranks(2, [&](Processes& processes) {
@@ -151,6 +154,7 @@ TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
     const ElementRange needed = needed_by(processes, shards, one.numel());
     EXPECT_TRUE(at::equal(needed.of(engine.gradient()), needed.of(one)));
   });
+  ::unsetenv("LMTRAIN_OVERLAP");
 }
 
 }  // namespace
