@@ -12,9 +12,9 @@ bits   Rank 0 on one machine and rank 1 on the other compute the bits of one pro
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
 slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
        (Mbit/s) and a delay (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
-       them the time that sending takes in theory, and which part of what could be hidden is hidden: of the gradient's sending time, or
-       of the backward where that is shorter (two thirds of the step as it is). The delay needs netem in the kernel; without it rates
-       alone are set. Fails where the bytes differ by more than 2 % from the theory.
+       them the time that sending takes in theory, and which part of what could be hidden is hidden: by how much a step waits less for the
+       other, against the gradient's sending time, or the backward where that is shorter (two thirds of the step without communication).
+       The delay needs netem in the kernel; without it rates alone are set. Fails where the bytes differ by more than 2 % from the theory.
 
 Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
 fails.
@@ -217,34 +217,38 @@ def check_slow(pair, arguments, shard):
                 batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"},
                 parallel={"shard": shard})
     shaped = True
-    alone = None
+    told = False
     wrong = []
     for rate in (None, *arguments.rates):
         for machine in pair.machines:
             shaped = machine.shape(rate, arguments.delay) and shaped
         name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}"
-        steps = {}
+        steps, computing, waiting = {}, {}, {}
         for overlap in ("off", "on"):
             step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{overlap}", overlap)
             theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
             hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
-            if alone is None:
-                alone = step
+            if not told:
+                told = True
                 print(f"slow: {parameters} parameters; with {shard} a process sends {theory / 1e6:.3f} MB a step in theory, "
                       f"{hideable / 1e6:.3f} MB of it for the gradient")
             steps[overlap] = step
+            computing[overlap], waiting[overlap] = step * (1 - share), step * share
             print(f"slow: {name}, overlap {overlap}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
                   f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
             if abs(sent / theory - 1) > 0.02:
                 wrong.append(f"{name}, overlap {overlap}")
         if rate:
+            alone = computing["on"]
             delay = arguments.delay / 1000 if shaped else 0
             sending = hideable * 8 / (rate * 1e6) + delay
-            hidden, could = steps["off"] - steps["on"], min(sending, 2 / 3 * alone)
+            # Of the waiting alone: what else the machine does changes the time of computing from run to run.
+            hidden, could = waiting["off"] - waiting["on"], min(sending, 2 / 3 * alone)
             whole = alone + theory * 8 / (rate * 1e6) + 2 * delay
             pair.points.append({"shard": shard, "rate": rate, "off": steps["off"], "on": steps["on"], "model_off": whole,
                                 "model_on": whole - could})
-            print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; hidden "
+            print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; "
+                  "hidden "
                   f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %; the model says a step of "
                   f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
     for machine in pair.machines:
