@@ -199,7 +199,7 @@ def main():
     parser.add_argument("--counts", default="1,2,4", help="numbers of processes, powers of two up to 4")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--steps", type=int, help="default: 50, and 1500 with --kills")
-    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs", "**", "*.md"), help="text to train on")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--count", type=int, default=2, help="of processes, with --kills")
     parser.add_argument("--window", type=float, default=5, help="seconds")

@@ -3,14 +3,18 @@
 iproute2); standard library only.
 
     scripts/check_two_machines.py                        all of it
-    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow
+    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow-optimizer, slow-none
     scripts/check_two_machines.py --rates 50,200 --delay 5
+    scripts/check_two_machines.py --only slow --json slow.json && scripts/plot_two_machines.py slow.json --to slow.svg
 
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
-slow   Step time, share of communication and bytes a step over the link as it is, and at some rates (Mbit/s) and a delay (ms, each way);
-       beside them the time that sending the gradient takes in theory. The delay needs netem in the kernel; without it rates alone are set.
+slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
+       (Mbit/s) and a delay (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
+       them the time that sending takes in theory, and which part of what could be hidden is hidden: by how much a step waits less for the
+       other, against the gradient's sending time, or the backward where that is shorter (two thirds of the step without communication).
+       The delay needs netem in the kernel; without it rates alone are set. Fails where the bytes differ by more than 2 % from the theory.
 
 Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
 fails.
@@ -31,7 +35,7 @@ import time
 from compare_builds import REPO, results, small_config
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the block for documentation
-LINK = "link"  # the name of each machine's end
+LINK = "wire"  # the name of each machine's end, no word of the program ip
 HEADERS = 66  # bytes of Ethernet, IPv4 and TCP in a packet
 TIMEOUT = 20  # parallel.timeout of the part `cut`, in seconds
 
@@ -57,9 +61,9 @@ class Machine:
     def remove(self):
         subprocess.run(["ip", "netns", "delete", self.name], check=False)
 
-    def start(self, command, log, count=2):
+    def start(self, command, log, count=2, variables=None):
         """One process of a run; its folder lies over `disk` for it alone."""
-        variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (variables or {})
         if count > 1:
             variables |= {"RANK": str(self.number), "LOCAL_RANK": "0", "WORLD_SIZE": str(count), "MASTER_ADDR": ADDRESSES[0],
                           "MASTER_PORT": "29500"}
@@ -96,19 +100,20 @@ class Pair:
         os.makedirs(self.disk)
         self.machines = [Machine(number, self.disk, arguments) for number in (0, 1)]
         first, second = self.machines
-        call("ip", "link", "add", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
+        call("ip", "link", "add", "name", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
         for machine, address in zip(self.machines, ADDRESSES):
             machine.inside("ip", "address", "add", address + "/30", "dev", LINK)
             machine.inside("ip", "link", "set", LINK, "up")
             shutil.copytree(arguments.corpus, os.path.join(machine.folder, "corpus"))
-        self.runs = 0
+        self.points = []  # what the parts slow- have found, for --json
 
     def remove(self):
         for machine in self.machines:
             machine.remove()
 
     def config(self, **changes):
-        config = small_config(os.path.join(self.disk, "corpus"), os.path.join(self.disk, "cache"), 50, threads=1)
+        pages = os.path.join(self.disk, "corpus", "**", "*.md")
+        config = small_config(pages, os.path.join(self.disk, "cache"), 50, threads=1)
         config["parallel"] = {"sum": "exact", "parts": 2}
         for key, value in changes.items():
             config[key] = (config[key] | value) if isinstance(value, dict) else value
@@ -116,10 +121,10 @@ class Pair:
             with open(os.path.join(machine.folder, "config.json"), "w") as file:
                 json.dump(config, file)
 
-    def start(self, run, *options, count=2):
+    def start(self, run, *options, count=2, variables=None):
         command = [self.arguments.lmtrain, "train", os.path.join(self.disk, "config.json"), "--run-dir", os.path.join(self.disk, run)]
         command += [part for option in options for part in ("--set", option)]
-        return [machine.start(command, self.log(run, machine.number), count) for machine in self.machines[:count]]
+        return [machine.start(command, self.log(run, machine.number), count, variables) for machine in self.machines[:count]]
 
     def log(self, run, number):
         return os.path.join(self.folder, f"{run}-{number}.log")
@@ -182,48 +187,75 @@ def check_cut(pair):
     assert max(seconds) < TIMEOUT + 5, f"it takes longer than parallel.timeout ({TIMEOUT} s)"
 
 
-def check_slow(pair, arguments):
+def measure_slow(pair, arguments, run, overlap):
+    """Trains; returns the seconds of a step, the share of communication, the bytes that a process sent in a step, and the theory's."""
+    processes = pair.start(run, variables={"LMTRAIN_OVERLAP": overlap})
+    # The bytes of the steps alone: counted from one step to another.
+    counts = {}
+    while any(process.poll() is None for process in processes):
+        steps = len(pair.steps(run))
+        if steps >= 5 and "first" not in counts:
+            counts["first"] = (steps, pair.machines[1].sent())
+        elif steps >= arguments.steps - 3 and "last" not in counts:
+            counts["last"] = (steps, pair.machines[1].sent())
+        time.sleep(0.005)
+    assert not any(process.returncode for process in processes), pair.said(run, 0) + pair.said(run, 1)
+    lines = pair.steps(run)[5:]
+    step = (lines[-1]["elapsed"] - lines[0]["elapsed"]) / (len(lines) - 1)
+    share = sum(line["communication_share"] for line in lines) / len(lines)
+    weights = os.path.join(pair.machines[0].folder, run, "checkpoints", f"step_{arguments.steps:08}", "model.safetensors")
+    with open(weights, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    parameters = sum(int(one["data_offsets"][1] - one["data_offsets"][0]) // 4 for name, one in header.items() if name != "__metadata__")
+    (first, before), (last, after) = counts["first"], counts["last"]
+    return step, share, (after - before) / (last - first), parameters
+
+
+def check_slow(pair, arguments, shard):
     pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4},
                 train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
-                sequence={"schedule": {"type": "constant"}, "batching": "concat"})
-    plan = None
+                batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"},
+                parallel={"shard": shard})
     shaped = True
+    told = False
+    wrong = []
     for rate in (None, *arguments.rates):
         for machine in pair.machines:
             shaped = machine.shape(rate, arguments.delay) and shaped
-        run = f"slow-{rate or 'full'}"
-        processes = pair.start(run)
-        # The bytes of the steps alone: counted from one step to another.
-        counts = {}
-        while any(process.poll() is None for process in processes):
-            steps = len(pair.steps(run))
-            if steps >= 5 and "first" not in counts:
-                counts["first"] = (steps, pair.machines[1].sent())
-            elif steps >= arguments.steps - 3 and "last" not in counts:
-                counts["last"] = (steps, pair.machines[1].sent())
-            time.sleep(0.005)
-        assert not any(process.returncode for process in processes), pair.said(run, 0) + pair.said(run, 1)
-        lines = pair.steps(run)[5:]
-        step = (lines[-1]["elapsed"] - lines[0]["elapsed"]) / (len(lines) - 1)
-        share = sum(line["communication_share"] for line in lines) / len(lines)
-        weights = os.path.join(pair.machines[0].folder, run, "checkpoints", f"step_{arguments.steps:08}", "model.safetensors")
-        with open(weights, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        parameters = sum(int(one["data_offsets"][1] - one["data_offsets"][0]) // 4 for name, one in header.items() if name != "__metadata__")
-        theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
-        (first, before), (last, after) = counts["first"], counts["last"]
-        sent = (after - before) / (last - first)
-        if plan is None:
-            plan = step
-            print(f"slow: {parameters} parameters; a process sends {theory / 1e6:.3f} MB a step in theory")
-        sending = theory * 8 / (rate * 1e6) if rate else 0
-        print(f"slow: {f'{rate} Mbit/s' if rate else 'as it is'}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
-              f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)"
-              + (f"; step without sending {1000 * plan:.1f} ms + sending {1000 * sending:.1f} ms" if rate else ""), flush=True)
+        name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}"
+        steps, computing, waiting = {}, {}, {}
+        for overlap in ("off", "on"):
+            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{overlap}", overlap)
+            theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
+            hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
+            if not told:
+                told = True
+                print(f"slow: {parameters} parameters; with {shard} a process sends {theory / 1e6:.3f} MB a step in theory, "
+                      f"{hideable / 1e6:.3f} MB of it for the gradient")
+            steps[overlap] = step
+            computing[overlap], waiting[overlap] = step * (1 - share), step * share
+            print(f"slow: {name}, overlap {overlap}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
+                  f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
+            if abs(sent / theory - 1) > 0.02:
+                wrong.append(f"{name}, overlap {overlap}")
+        if rate:
+            alone = computing["on"]
+            delay = arguments.delay / 1000 if shaped else 0
+            sending = hideable * 8 / (rate * 1e6) + delay
+            # Of the waiting alone: what else the machine does changes the time of computing from run to run.
+            hidden, could = waiting["off"] - waiting["on"], min(sending, 2 / 3 * alone)
+            whole = alone + theory * 8 / (rate * 1e6) + 2 * delay
+            pair.points.append({"shard": shard, "rate": rate, "off": steps["off"], "on": steps["on"], "model_off": whole,
+                                "model_on": whole - could})
+            print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; "
+                  "hidden "
+                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %; the model says a step of "
+                  f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
     for machine in pair.machines:
         machine.shape(None, 0)
     if not shaped:
         print("slow: this kernel has no netem; the delay was not set")
+    assert not wrong, f"the bytes are more than 2 % off the theory: {'; '.join(wrong)}"
 
 
 def main():
@@ -233,7 +265,9 @@ def main():
     parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[50.0, 200.0, 1000.0])
     parser.add_argument("--delay", type=float, default=2)
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
-    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="text to train on")
+    parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
+    parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
+    parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="a folder: its .md files are trained on")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: network namespaces need root")
@@ -241,7 +275,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pair = Pair(arguments, folder)
         try:
-            for name, part in {"bits": check_bits, "cut": check_cut, "slow": lambda pair: check_slow(pair, arguments)}.items():
+            parts = {"bits": check_bits, "cut": check_cut}
+            for shard in ("optimizer", "none"):
+                parts[f"slow-{shard}"] = lambda pair, shard=shard: check_slow(pair, arguments, shard)
+            for name, part in parts.items():
                 if arguments.only not in name:
                     continue
                 try:
@@ -251,6 +288,9 @@ def main():
                     print(f"{name}: FAIL: {error}", flush=True)
         finally:
             pair.remove()
+        if arguments.json:
+            with open(arguments.json, "w") as file:
+                json.dump(pair.points, file, indent=1)
     sys.exit(1 if failures else 0)
 
 

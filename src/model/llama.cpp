@@ -221,11 +221,47 @@ TargetLosses Llama::target_losses(const MicroBatch& micro) {
   return {parts[0].toTensor(), parts[1].toTensor().view_as(micro.targets)};
 }
 
-at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first) {
+void Llama::sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,
+                             const ElementsFinished& finished) {
+  if (!std::exchange(has_hooks_, true)) {
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      leaves_[i].register_hook([this, i](const at::Tensor& gradient) {
+        if (take_gradient_) take_gradient_(i, gradient);
+      });
+    }
+  }
+  // With activation checkpointing the backward of a layer yields its gradients, and then so does
+  // the backward of the whole.
+  std::vector<bool> taken(leaves_.size());
+  take_gradient_ = [&](size_t i, const at::Tensor& gradient) {
+    if (taken[i]) return;
+    taken[i] = true;
+    const at::NoGradGuard no_grad;
+    accumulate(gradient, grad.narrow(0, offsets_[i], leaves_[i].numel()), first);
+    finished(offsets_[i], leaves_[i].numel());
+  };
+  try {
+    torch::autograd::grad({loss}, leaves_, {at::ones_like(loss)});
+  } catch (...) {
+    take_gradient_ = nullptr;
+    throw;
+  }
+  take_gradient_ = nullptr;
+  if (std::find(taken.begin(), taken.end(), false) != taken.end())
+    throw Error(ErrorKind::kInternal, "a weight has no gradient");
+}
+
+at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
+                                    const ElementsFinished& finished) {
   const at::Tensor loss = [&] {
     RECORD_USER_SCOPE("forward");
     return activation_checkpointing_ ? checkpointed_loss(micro) : whole_loss(micro);
   }();
+  if (finished && device().is_cpu() && !sums_by_products_) {
+    RECORD_USER_SCOPE("backward");
+    sum_as_they_come(loss, grad, first, finished);
+    return loss.detach();
+  }
   const auto sum_of = [&](size_t i) { return grad.narrow(0, offsets_[i], leaves_[i].numel()); };
   std::optional<GradientSums> sums;
   if (sums_by_products_) {
@@ -247,6 +283,7 @@ at::Tensor Llama::loss_and_gradient(const MicroBatch& micro, const at::Tensor& g
     } else if (!added) {
       throw Error(ErrorKind::kInternal, "a weight has no gradient");
     }
+    if (finished) finished(offsets_[i], leaves_[i].numel());
   }
   return loss.detach();
 }

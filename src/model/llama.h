@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct TargetLosses {
   at::Tensor sum;   // scalar in fp32: scale x sum of nats
   at::Tensor each;  // fp32 [B, T]: nats, 0 where nothing is predicted
 };
+
+// Is told that the elements [first, first + size) of a flat gradient have their final value.
+using ElementsFinished = std::function<void(int64_t first, int64_t size)>;
 
 class Llama {
  public:
@@ -58,8 +62,12 @@ class Llama {
   // Returns scale x sum of nats, a scalar in fp32 with the bits of TargetLosses::sum, and adds its
   // gradient to `grad`, the flat fp32 buffer of the layout; if `first`, overwrites `grad` instead.
   // The gaps of `grad` are left as they are. It does not wait for the device, and does the same
-  // work for all micro-batches of one shape.
-  at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first);
+  // work for all micro-batches of one shape. `finished`, where it is given, is called for every
+  // element but the gaps once, tensor by tensor, while the backward goes on: from its thread, in
+  // the order in which it finishes them. On a GPU, where the work is only queued, it is called at
+  // the end. The bits are the same with it. What it throws passes through.
+  at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
+                               const ElementsFinished& finished = {});
 
   // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like
   // logits() and returns states_BTD in the working dtype, which head() turns from [N, D] into
@@ -83,6 +91,9 @@ class Llama {
   c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
+  // Sums the gradients of the leaves into `grad` as the backward of `loss` yields them.
+  void sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,
+                        const ElementsFinished& finished);
   // Returns the same loss, and keeps only the input of each layer.
   at::Tensor checkpointed_loss(const MicroBatch& micro);
 
@@ -92,6 +103,9 @@ class Llama {
   std::unique_ptr<Compiled> compiled_;
   std::vector<at::Tensor> leaves_;  // working tensors with requires_grad, in the layout's order
   std::vector<int64_t> offsets_;    // where each leaf is in the flat buffer
+  // Takes leaf i and its whole gradient; empty unless sum_as_they_come() is at work.
+  std::function<void(size_t i, const at::Tensor& gradient)> take_gradient_;
+  bool has_hooks_ = false;  // the leaves call take_gradient_
   c10::IValue weights_;
   c10::IValue layers_;
   bool activation_checkpointing_;

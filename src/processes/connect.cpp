@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <bit>
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
@@ -14,10 +13,9 @@
 #include "base/text.h"
 #include "device/torch_headers.h"
 #include "processes/device_exchange.h"
+#include "processes/gloo_link.h"
 #include "processes/local_address.h"
 #include "processes/members.h"
-#include "processes/ring.h"
-#include "processes/tree_sum.h"
 #include "processes/watch.h"
 
 namespace lmtrain {
@@ -95,12 +93,6 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::stri
   return options;
 }
 
-// Gloo's part of the time limit; the rest is for finding out who is lost.
-milliseconds exchange_limit(milliseconds timeout) {
-  const milliseconds search = std::chrono::seconds(5);
-  return timeout > 2 * search ? timeout - search : timeout / 2;
-}
-
 // Ends a process whose main thread hangs although the run is over.
 void end_process(const Loss& loss) {
   log_error(loss.cause);
@@ -127,45 +119,47 @@ class GlooProcesses final : public Processes {
     }
     if (self.local_rank >= 0) local_rank_ = self.local_rank;
 
-    const std::string address =
-        local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>("gloo", store_), rank_, count_,
-        gloo_options(address, exchange_limit(timeout)));
+    address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
+    const auto group = connect_group("gloo");
     watch_.emplace(
         c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
         Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
         end_process);
+    link_.emplace(group, *watch_, timeout,
+                  [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
+                         milliseconds limit) {
+                    auto* const gpus = gpus_of(give);
+                    if (gpus != nullptr) gpus->swap(to, give, from, take, limit);
+                    return gpus != nullptr;
+                  });
   }
 
   void sum(const at::Tensor& flat) override {
     where_exchanged(flat, [&](const at::Tensor& here) {
       exchange("sum", [&] {
-        if (auto* gpus = gpus_of(here)) return gpus->sum(here, exchange_limit(timeout_));
+        if (auto* gpus = gpus_of(here)) return gpus->sum(here, link_->limit());
         std::vector<at::Tensor> tensors = {here};
-        group_->allreduce(tensors)->wait();
+        link_->group().allreduce(tensors)->wait();
       });
     });
   }
 
   void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) {
-      if (is_tree()) {
-        tree_sum(here, ranges, rank_, swapping("sum"));
-      } else {
-        ring_sum(here, ranges, rank_, passing_on("sum"));
-      }
-    });
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->sum_ranges(here, ranges); });
   }
 
   void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) {
-      if (is_tree()) {
-        tree_gather(here, ranges, rank_, swapping("gather"));
-      } else {
-        ring_gather(here, ranges, rank_, passing_on("gather"));
-      }
-    });
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->gather_ranges(here, ranges); });
+  }
+
+  RangeExchange& aside() override {
+    if (!aside_) {
+      const QuietStreams quiet;
+      c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
+      exchange("connection", [&] { group = connect_group("gloo_aside"); });
+      aside_.emplace(group, *watch_, timeout_);
+    }
+    return *aside_;
   }
 
   void pass(const at::Tensor& values, int from, int to) override {
@@ -174,16 +168,16 @@ class GlooProcesses final : public Processes {
     at::Tensor host = none;
     if (gives) host = values.cpu().contiguous();
     if (takes) host = at::empty(values.sizes(), values.options().device(at::kCPU));
-    exchange("pass", [&] { swap(to, from, gives ? host : none, takes ? host : none); });
+    exchange("pass", [&] { link_->swap(to, gives ? host : none, from, takes ? host : none); });
     if (takes) values.copy_(host);
   }
 
   void broadcast(const at::Tensor& values) override {
     where_exchanged(values, [&](const at::Tensor& here) {
       exchange("broadcast", [&] {
-        if (auto* gpus = gpus_of(here)) return gpus->broadcast(here, exchange_limit(timeout_));
+        if (auto* gpus = gpus_of(here)) return gpus->broadcast(here, link_->limit());
         std::vector<at::Tensor> tensors = {here};
-        group_->broadcast(tensors)->wait();
+        link_->group().broadcast(tensors)->wait();
       });
     });
   }
@@ -203,7 +197,7 @@ class GlooProcesses final : public Processes {
     at::Tensor mine = at::empty({size}, at::kDouble);
     std::copy(values.begin(), values.end(), mine.data_ptr<double>());
     at::Tensor all = at::empty({size * count_}, at::kDouble);
-    exchange("all_gather", [&] { group_->_allgather_base(all, mine)->wait(); });
+    exchange("all_gather", [&] { link_->group()._allgather_base(all, mine)->wait(); });
     return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
   }
 
@@ -216,7 +210,7 @@ class GlooProcesses final : public Processes {
     at::Tensor mine = at::zeros({longest}, at::kByte);
     std::copy(text.begin(), text.end(), mine.data_ptr<uint8_t>());
     at::Tensor all = at::empty({longest * count_}, at::kByte);
-    exchange("all_gather", [&] { group_->_allgather_base(all, mine)->wait(); });
+    exchange("all_gather", [&] { link_->group()._allgather_base(all, mine)->wait(); });
     const auto* data = reinterpret_cast<const char*>(all.data_ptr<uint8_t>());
     for (size_t rank = 0; rank < texts.size(); ++rank) {
       texts[rank].assign(data + rank * static_cast<size_t>(longest),
@@ -252,7 +246,8 @@ class GlooProcesses final : public Processes {
 
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
-    group_->setTimeout(exchange_limit(timeout));
+    link_->set_timeout(timeout);
+    if (aside_) aside_->set_timeout(timeout);
   }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
@@ -270,54 +265,19 @@ class GlooProcesses final : public Processes {
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
  private:
-  [[noreturn]] static void throw_lost(const Loss& loss) {
-    throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_group(const char* name) {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>(name, store_), rank_, count_,
+        gloo_options(address_, GlooLink::limit_of(timeout_)));
   }
 
-  template <class Work>
-  void guarded(const char* what, const Work& work) {
-    try {
-      work();
-    } catch (const std::exception& error) {
-      throw_lost(watch_->find_cause(
-          str(what, " ", watch_->exchanges(), " failed: ", first_line(error.what()))));
-    }
-  }
-
-  template <class Work>
-  void exchange(const char* what, const Work& work) {
-    watch_->count_exchange();
-    guarded(what, work);
+  void guarded(const char* what, const std::function<void()>& work) { link_->guarded(what, work); }
+  void exchange(const char* what, const std::function<void()>& work) {
+    link_->exchange(what, work);
   }
 
   void wait(const std::vector<int>& awaited, const std::function<bool()>& done) {
     if (const auto loss = watch_->wait(awaited, done, timeout_)) throw_lost(*loss);
-  }
-
-  bool is_tree() const { return std::has_single_bit(static_cast<unsigned>(count_)); }
-  Exchange swapping(const char* what) {
-    return [this, what](int partner, const at::Tensor& give, const at::Tensor& take) {
-      exchange(what, [&] { swap(partner, partner, give, take); });
-    };
-  }
-  PassOn passing_on(const char* what) {
-    return [this, what](const at::Tensor& give, const at::Tensor& take) {
-      exchange(what,
-               [&] { swap((rank_ + 1) % count_, (rank_ + count_ - 1) % count_, give, take); });
-    };
-  }
-
-  // Sends `give` to the rank `to` while it receives `take` from the rank `from`; either may be
-  // empty.
-  void swap(int to, int from, const at::Tensor& give, const at::Tensor& take) {
-    const milliseconds limit = exchange_limit(timeout_);
-    if (auto* gpus = gpus_of(give)) return gpus->swap(to, give, from, take, limit);
-    std::vector<at::Tensor> given = {give}, taken = {take};
-    c10::intrusive_ptr<c10d::Work> receiving, sending;
-    if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
-    if (give.numel() > 0) sending = group_->send(given, to, 0);
-    if (sending) sending->wait(limit);
-    if (receiving) receiving->wait(limit);
   }
 
   // Connects the GPUs when the first tensor on one comes. Null: the tensor is in host memory, or
@@ -325,7 +285,7 @@ class GlooProcesses final : public Processes {
   DeviceExchange* gpus_of(const at::Tensor& values) {
     if (values.device().type() != library_.device) return nullptr;
     if (!std::exchange(asked_for_gpus_, true))
-      gpus_ = connect_devices(library_, *this, *watch_, values.device(), exchange_limit(timeout_));
+      gpus_ = connect_devices(library_, *this, *watch_, values.device(), link_->limit());
     return gpus_.get();
   }
 
@@ -344,8 +304,9 @@ class GlooProcesses final : public Processes {
   c10::intrusive_ptr<c10d::Store> store_;
   milliseconds timeout_;
   std::vector<std::string> names_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::string address_;  // by which the others reach this process
   std::optional<Watch> watch_;
+  std::optional<GlooLink> link_, aside_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;

@@ -2,9 +2,10 @@
 // alone the exchanges do nothing.
 //
 // Every process must make the same calls in the same order, except tell(), listen() and give_up();
-// all calls of a process come from one thread. A call returns when this process has its result. It
-// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
-// at the latest, except in listen() and meet(). The message names that process and the cause.
+// all calls of a process come from one thread, but for those of aside(). A call returns when this
+// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot be
+// reached: after the timeout at the latest, except in listen() and meet(). The message names that
+// process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,12 +32,30 @@ class ProcessLost : public Error {
   int exit_code_;
 };
 
-class Processes {
+// The two halves of a sum over all processes. Every process must make the same calls in the same
+// order.
+class RangeExchange {
  public:
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
-  virtual ~Processes() = default;
+  RangeExchange(const RangeExchange&) = delete;
+  RangeExchange& operator=(const RangeExchange&) = delete;
+  virtual ~RangeExchange() = default;
 
+  // Makes the elements of `flat`, a tensor as for Processes::sum(), in this process's range their
+  // sum over all processes; all others are without meaning afterwards. `ranges` holds the range of
+  // each rank, in the order of processes/ranges.h, the same in each process. They may overlap, and
+  // need not cover `flat`. A power of two of processes adds in a fixed order: the ranks are the
+  // leaves of a binary tree, so neighbours are added first. Other numbers add in a ring.
+  virtual void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
+  // Copies the range of each process to all others. The ranges are as above and do not overlap;
+  // `flat` may have any dtype.
+  virtual void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
+
+ protected:
+  RangeExchange() = default;
+};
+
+class Processes : public RangeExchange {
+ public:
   int rank() const { return rank_; }
   int count() const { return count_; }
   bool is_first() const { return rank_ == 0; }
@@ -51,15 +70,10 @@ class Processes {
   // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
   // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // Makes the elements of `flat`, a tensor as for sum(), in this process's range their sum over all
-  // processes; all others are without meaning afterwards. `ranges` holds the range of each rank, in
-  // the order of processes/ranges.h, the same in each process. They may overlap, and need not cover
-  // `flat`. A power of two of processes adds in a fixed order: the ranks are the leaves of a binary
-  // tree, so neighbours are added first. Other numbers add in a ring.
-  virtual void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
-  // Copies the range of each process to all others. The ranges are as above and do not overlap;
-  // `flat` may have any dtype.
-  virtual void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
+  // Returns exchanges that another thread may make while this one makes those above: over
+  // connections of their own, of tensors in host memory. They live as long as this object. All
+  // processes must make the first call together, like an exchange; it connects them.
+  virtual RangeExchange& aside() = 0;
   // Copies `values` of the process `from` into those of the process `to`: of the same size and
   // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
   // is copied where `from` and `to` are the same.

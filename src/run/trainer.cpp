@@ -33,7 +33,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       engine_(config_, shards_.owned()),
       started_(std::chrono::steady_clock::now()),
       processes_(processes),
-      step_sum_(processes_, config_.parallel),
+      step_sum_(processes_, config_.parallel, engine_, shards_),
       agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   eval_sets_ = eval_sets_of(config_.data, data_);
@@ -209,23 +209,27 @@ void Trainer::fit_micro_batches() {
 }
 
 double Trainer::forward_and_backward(const Batch& batch) {
-  const MicroBatchLimits limits = state_.micro;
-  const std::vector<double> losses = compute_share(batch);
-  const Activity exchanging("exchanging with the other processes");
-  const double loss = StepSum::loss_of(
-      agreement_.exchange(losses, state_.micro != limits ? News::kLimits : News::kNone));
-  if (agreement_.news() == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
-  if (agreement_.news() == News::kLimits) share_limits(processes_, state_.micro);
-  step_sum_.sum_gradient(engine_, shards_);
-  agreement_.end_communication();
-  return loss;
+  for (;;) {
+    const MicroBatchLimits limits = state_.micro;
+    const std::vector<double> losses = compute_share(batch);
+    const Activity exchanging("exchanging with the other processes");
+    const News mine = state_.micro != limits ? News::kLimits : News::kNone;
+    const double loss = StepSum::loss_of(
+        agreement_.exchange(losses, step_sum_.is_spoiled() ? News::kSpoiledSum : mine));
+    const News news = agreement_.news();
+    if (news == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
+    if (news != News::kNone) share_limits(processes_, state_.micro);
+    step_sum_.sum_gradient();
+    agreement_.end_communication();
+    if (news != News::kSpoiledSum) return loss;
+  }
 }
 
 std::vector<double> Trainer::compute_share(const Batch& batch) {
   const Activity computing("computing forward and backward");
   for (;;) {
     try {
-      return step_sum_.compute(engine_, batch, micro_rows(config_, state_.micro, batch.length),
+      return step_sum_.compute(batch, micro_rows(config_, state_.micro, batch.length),
                                state_.loss_scale ? state_.loss_scale->scale : 1);
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
@@ -234,6 +238,7 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
           state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
       reset_peak_memory(engine_.device());
     }
+    if (step_sum_.is_spoiled()) return step_sum_.no_losses();
   }
 }
 
@@ -242,6 +247,7 @@ Batch Trainer::next_batch() {
   try {
     return loader_->next();
   } catch (const Error&) {
+    step_sum_.take_part_without_rows();
     agreement_.exchange(step_sum_.no_losses(), News::kUnreadRows);
     end_with_unread_rows(std::current_exception());
   }

@@ -33,6 +33,7 @@ void Trainer::save_checkpoint() {
 
 void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
   try {
+    step_sum_.end_begun_sum();
     save_checkpoint();
     if (saver_) saver_->wait();
     processes_.barrier();  // the first process has saved

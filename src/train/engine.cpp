@@ -50,15 +50,16 @@ void Engine::reset_optimizer() {
 }
 
 double Engine::forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
-                                bool use_graphs) {
+                                bool use_graphs, const ElementsFinished& finished) {
   return accumulate_batch(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
-                          use_graphs ? graphs_.get() : nullptr);
+                          use_graphs ? graphs_.get() : nullptr, finished);
 }
 
 std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batch,
-                                             int64_t micro_rows, double loss_scale) {
+                                             int64_t micro_rows, double loss_scale,
+                                             const ElementsFinished& finished) {
   return parts.accumulate(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
-                          graphs_.get());
+                          graphs_.get(), finished);
 }
 
 double Engine::grad_norm() const { return gradient_norm(gradient_); }

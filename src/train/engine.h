@@ -52,12 +52,14 @@ class Engine {
   // the model both are multiplied by `loss_scale`, a power of two; the results are divided by it
   // again. `use_graphs` false computes the same bits without the captured graphs. An error of
   // libtorch that says that memory ran out passes through as it is.
+  // `finished` is told which elements of gradient() have their final value (train/step.h).
   double forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale = 1,
-                          bool use_graphs = true);
+                          bool use_graphs = true, const ElementsFinished& finished = {});
   // Does the same part by part (StepParts::accumulate): gradient() becomes the sum over the parts
   // of the share, and the losses of these parts are returned.
   std::vector<double> forward_backward(StepParts& parts, const Batch& batch, int64_t micro_rows,
-                                       double loss_scale = 1);
+                                       double loss_scale = 1,
+                                       const ElementsFinished& finished = {});
   // Returns the L2 norm of gradient() over all parameters; not finite where the gradient is not.
   double grad_norm() const;
   // Clips as `clip` of the config says: by value in gradient() itself, by norm through the factor

@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/device.h"
@@ -28,8 +29,16 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
 }
 
 double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
-                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
-  if (own.first == own.end) grad.zero_();
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                       const ElementsFinished& finished) {
+  if (own.first == own.end) {
+    grad.zero_();
+    if (finished) finished(0, grad.numel());
+  }
+  const auto unscaled = [&](int64_t begin, int64_t size) {
+    if (loss_scale != 1) grad.narrow(0, begin, size).mul_(1 / loss_scale);
+    finished(begin, size);
+  };
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
   // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
   const double scale =
@@ -41,12 +50,13 @@ double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, in
         micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                     rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
                     segments_of(batch, row, rows), model.device());
-    const bool first = row == own.first;
-    losses.push_back(graphs != nullptr
-                         ? graphs->loss_and_gradient(micro, first)
-                         : model.loss_and_gradient(micro.to(model.device()), grad, first));
+    const bool first = row == own.first, last = row + rows == own.end;
+    losses.push_back(graphs != nullptr ? graphs->loss_and_gradient(micro, first)
+                                       : model.loss_and_gradient(
+                                             micro.to(model.device()), grad, first,
+                                             finished && last ? unscaled : ElementsFinished{}));
   }
-  if (loss_scale != 1) grad.mul_(1 / loss_scale);
+  if (loss_scale != 1 && !finished) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.
   double loss = 0;
   for (const at::Tensor& part : losses) loss += part.item<double>();
@@ -56,16 +66,22 @@ double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, in
 }  // namespace
 
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
-                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
-  return accumulate_rows(model, batch, {0, batch.rows}, micro_tokens, grad, loss_scale, graphs);
+                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                        const ElementsFinished& finished) {
+  return accumulate_rows(model, batch, {0, batch.rows}, micro_tokens, grad, loss_scale, graphs,
+                         finished);
 }
 
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
-                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs) {
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                       const ElementsFinished& finished) {
+  if (finished && graphs != nullptr)
+    throw Error(ErrorKind::kInternal, "a captured graph does not tell what it has finished");
   const bool by_graphs = graphs != nullptr && graphs->in_use();
   try {
-    return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs);
+    return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, finished);
   } catch (const std::exception& error) {
+    if (finished) throw;
     const bool lost_graphs = by_graphs && !graphs->in_use();
     const bool refused = cudnn_attention_allowed() && is_refused_by_cudnn(error);
     if (!lost_graphs && !refused) throw;
@@ -78,7 +94,7 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
     }
   }
   // The first micro-batch puts the gradient, so nothing is left of the attempt.
-  return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs);
+  return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});
 }
 
 }  // namespace lmtrain

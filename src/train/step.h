@@ -17,12 +17,17 @@ namespace lmtrain {
 // attention is turned off for the rest of the process, the log says so, and the step is computed
 // again. Where the graphs are given up for want of memory, the step is computed again without them.
 // Other errors pass through.
+//
+// `finished`, where it is given, is told in the backward of the last micro-batch which elements of
+// `grad` have their final value (Llama::loss_and_gradient), the gaps excepted; without rows all
+// have it at once. It must not be given with `graphs`, and nothing is computed again with it.
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
-                        const at::Tensor& grad, double loss_scale = 1,
-                        StepGraphs* graphs = nullptr);
+                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
+                        const ElementsFinished& finished = {});
 // Computes the part of that loss and gradient that some rows have, zero for an empty range. `rows`
 // counts from the first row that `batch` holds.
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, int64_t micro_tokens,
-                       const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr);
+                       const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
+                       const ElementsFinished& finished = {});
 
 }  // namespace lmtrain

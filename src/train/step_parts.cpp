@@ -24,18 +24,27 @@ StepParts::StepParts(int64_t parts, const BatchShare& share)
 
 std::vector<double> StepParts::accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                           const at::Tensor& grad, double loss_scale,
-                                          StepGraphs* graphs) {
+                                          StepGraphs* graphs, const ElementsFinished& finished) {
   std::vector<double> losses;
   for (int64_t part = first_; part < end_; ++part) {
     RowRange rows = rows_of_part(batch.batch_rows, part, parts_);
     rows.first -= batch.first_row;
     rows.end -= batch.first_row;
-    losses.push_back(accumulate_rows(model, batch, rows, micro_tokens, grad, loss_scale, graphs));
     // The part's number in the share, in binary, says which sums it completes: each trailing 1 is a
     // subtree whose other half waits.
-    auto number = static_cast<uint64_t>(part - first_);
-    size_t level = 0;
-    for (; number % 2 == 1; number /= 2) grad.add_(sums_[level++]);
+    const auto level = static_cast<size_t>(std::countr_one(static_cast<uint64_t>(part - first_)));
+    const auto complete = [&](int64_t begin, int64_t size) {
+      for (size_t half = 0; half < level; ++half)
+        grad.narrow(0, begin, size).add_(sums_[half].narrow(0, begin, size));
+    };
+    const auto complete_and_tell = [&](int64_t begin, int64_t size) {
+      complete(begin, size);
+      finished(begin, size);
+    };
+    const bool tells = finished && part + 1 == end_;
+    losses.push_back(accumulate_rows(model, batch, rows, micro_tokens, grad, loss_scale, graphs,
+                                     tells ? complete_and_tell : ElementsFinished{}));
+    if (!tells) complete(0, grad.numel());
     if (part + 1 == end_) break;
     if (level == sums_.size()) sums_.push_back(at::empty_like(grad));
     sums_[level].copy_(grad);

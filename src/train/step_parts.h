@@ -24,9 +24,11 @@ class StepParts {
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
   // these parts, in order; over all processes the losses add up to that of the batch. `batch` holds
   // the rows of the share. The other arguments and the errors are those of accumulate_batch
-  // (train/step.h). Keeps log2(parts of the share) more buffers of the size of `grad`.
+  // (train/step.h); `finished` is told of elements of the whole sum, in the last part. Keeps
+  // log2(parts of the share) more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
-                                 const at::Tensor& grad, double loss_scale, StepGraphs* graphs);
+                                 const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                                 const ElementsFinished& finished = {});
   // Returns the number of parts of the share, and so of the losses of accumulate().
   size_t parts_of_share() const { return static_cast<size_t>(end_ - first_); }
 

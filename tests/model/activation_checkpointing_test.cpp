@@ -102,6 +102,59 @@ TEST(Recompute, SameBitsInLessMemory) {
   }
 }
 
+// Each element is told of once, when it has its final value, and most of them while others have
+// not.
+TEST(FinishedElements, AreToldOfWhileTheBackwardGoesOn) {
+  const testing::Threads one_thread{1};
+  for (const bool checkpointing : {false, true}) {
+    for (const bool tied : {false, true}) {
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+        const ModelConfig config = deep_config(checkpointing, tied);
+        Parameters parameters(ParameterLayout(config, kVocabulary), dtype, at::kCPU);
+        parameters.initialize(/*seed=*/5, /*initializer_range=*/0.2);
+        Llama llama(config, parameters, kLength, CompileMode::kScript);
+        const MicroBatch micro =
+            micro_batch(random_integers(0, kVocabulary, {kRows, kLength}, 1),
+                        random_integers(0, kVocabulary, {kRows, kLength}, 2), 1.0 / 128);
+        const at::Tensor expected = at::zeros_like(parameters.master());
+        const at::Tensor loss = llama.loss_and_gradient(micro, expected, true);
+        for (const bool first : {true, false}) {  // the second adds to a sum
+          if (!first) llama.loss_and_gradient(micro, expected, false);
+          const at::Tensor grad = first ? at::full_like(expected, NAN) : expected / 2;
+          const at::Tensor before = grad.clone();
+          const at::Tensor told = grad.clone(), times = at::zeros_like(grad);
+          std::vector<std::pair<int64_t, bool>> calls;  // offset; is the first layer untouched
+          const int64_t first_layer = parameters.layout().working()[2].offset;
+          const auto touched = [&](int64_t at) {
+            return !same_bits(grad.narrow(0, at, 64), before.narrow(0, at, 64));
+          };
+          const at::Tensor again =
+              llama.loss_and_gradient(micro, grad, first, [&](int64_t begin, int64_t size) {
+                calls.emplace_back(begin, !touched(first_layer));
+                told.narrow(0, begin, size).copy_(grad.narrow(0, begin, size));
+                times.narrow(0, begin, size).add_(1);
+              });
+          EXPECT_TRUE(same_bits(again, loss));
+          EXPECT_TRUE(same_bits(told, grad));
+          EXPECT_EQ(times.max().item<double>(), 1);
+          EXPECT_EQ(times.sum().item<double>(),
+                    static_cast<double>(parameters.layout().num_parameters()));
+          for (const WorkingSpec& spec : parameters.layout().working()) {
+            const int64_t numel = std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1},
+                                                  std::multiplies<>());
+            EXPECT_TRUE(same_bits(grad.narrow(0, spec.offset, numel),
+                                  expected.narrow(0, spec.offset, numel)))
+                << spec.key << checkpointing << tied << first;
+          }
+          const auto early = std::count_if(calls.begin(), calls.end(),
+                                           [](const auto& call) { return call.second; });
+          EXPECT_GT(2 * early, static_cast<std::ptrdiff_t>(calls.size()));
+        }
+      }
+    }
+  }
+}
+
 // Gradients that products add to the sum (ops/weight_gradient.h), as on a GPU: the same bits, but
 // for weights that two operators read.
 TEST(SumsByProducts, HaveTheBitsOfSumsAfterTheBackward) {

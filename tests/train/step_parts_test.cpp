@@ -93,6 +93,34 @@ TEST(StepParts, TheBitsDoNotDependOnHowManyShareTheParts) {
   }
 }
 
+// Elements are told of once, when they have their final value.
+TEST(StepParts, TellsOfElementsThatAreFinished) {
+  TinyModel model;
+  const Batch whole = whole_batch(16);
+  for (const BatchShare& share : {BatchShare{0, 1}, BatchShare{1, 4}, BatchShare{7, 8}}) {
+    const Batch own = share_of(whole, rows_of_part(whole.batch_rows, share.rank, share.count));
+    for (const double loss_scale : {1.0, 1024.0}) {
+      StepParts parts(8, share), told_parts(8, share);
+      const at::Tensor expected = model.new_gradient(), grad = model.new_gradient();
+      const at::Tensor told = model.new_gradient(), times = model.new_gradient();
+      const auto losses =
+          parts.accumulate(model.llama, own, kTinyLength, expected, loss_scale, nullptr);
+      const auto finished = [&](int64_t begin, int64_t size) {
+        told.narrow(0, begin, size).copy_(grad.narrow(0, begin, size));
+        times.narrow(0, begin, size).add_(1);
+      };
+      EXPECT_EQ(
+          told_parts.accumulate(model.llama, own, kTinyLength, grad, loss_scale, nullptr, finished),
+          losses);
+      EXPECT_TRUE(at::equal(grad, expected));
+      EXPECT_TRUE(at::equal(told, expected));
+      EXPECT_EQ(times.sum().item<double>(),
+                static_cast<double>(model.parameters.layout().num_parameters()));
+      EXPECT_EQ(times.max().item<double>(), 1);
+    }
+  }
+}
+
 // One part dealt to the wrong process shows.
 TEST(StepParts, AnotherDealingIsOtherBits) {
   TinyModel model;

@@ -32,6 +32,7 @@ struct StepBalance {
 enum class News {
   kNone,
   kLimits,      // it has lowered its micro-batches, and all exchange theirs
+  kSpoiledSum,  // it did so when the sum had begun: all do that too, and compute the step again
   kUnreadRows,  // it could not read its rows, and the run ends
 };
 

@@ -1,0 +1,94 @@
+#include "processes/gloo_link.h"
+
+#include <bit>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/text.h"
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+
+using std::chrono::milliseconds;
+
+void throw_lost(const Loss& loss) {
+  throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));
+}
+
+GlooLink::GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Watch& watch,
+                   milliseconds timeout, OtherWay other_way)
+    : group_(std::move(group)),
+      watch_(watch),
+      timeout_(timeout),
+      other_way_(std::move(other_way)),
+      rank_(group_->getRank()),
+      count_(group_->getSize()) {}
+
+GlooLink::~GlooLink() = default;
+
+milliseconds GlooLink::limit_of(milliseconds timeout) {
+  const milliseconds search = std::chrono::seconds(5);
+  return timeout > 2 * search ? timeout - search : timeout / 2;
+}
+
+void GlooLink::set_timeout(milliseconds timeout) {
+  timeout_ = timeout;
+  group_->setTimeout(limit());
+}
+
+void GlooLink::guarded(const char* what, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    throw_lost(watch_.find_cause(
+        str(what, " ", watch_.exchanges(), " failed: ", message.substr(0, message.find('\n')))));
+  }
+}
+
+void GlooLink::exchange(const char* what, const std::function<void()>& work) {
+  watch_.count_exchange();
+  guarded(what, work);
+}
+
+void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& take) {
+  const milliseconds limit = this->limit();
+  if (other_way_ && other_way_(to, give, from, take, limit)) return;
+  std::vector<at::Tensor> given = {give}, taken = {take};
+  c10::intrusive_ptr<c10d::Work> receiving, sending;
+  if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
+  if (give.numel() > 0) sending = group_->send(given, to, 0);
+  if (sending) sending->wait(limit);
+  if (receiving) receiving->wait(limit);
+}
+
+void GlooLink::sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+  if (is_tree()) {
+    tree_sum(flat, ranges, rank_, swapping("sum"));
+  } else {
+    ring_sum(flat, ranges, rank_, passing_on("sum"));
+  }
+}
+
+void GlooLink::gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+  if (is_tree()) {
+    tree_gather(flat, ranges, rank_, swapping("gather"));
+  } else {
+    ring_gather(flat, ranges, rank_, passing_on("gather"));
+  }
+}
+
+bool GlooLink::is_tree() const { return std::has_single_bit(static_cast<unsigned>(count_)); }
+
+Exchange GlooLink::swapping(const char* what) {
+  return [this, what](int partner, const at::Tensor& give, const at::Tensor& take) {
+    exchange(what, [&] { swap(partner, give, partner, take); });
+  };
+}
+
+PassOn GlooLink::passing_on(const char* what) {
+  return [this, what](const at::Tensor& give, const at::Tensor& take) {
+    exchange(what, [&] { swap((rank_ + 1) % count_, give, (rank_ + count_ - 1) % count_, take); });
+  };
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,67 @@
+// Sums the gradient of a step over the processes while the backward goes on. The flat gradient is
+// divided into chunks, in the order in which the backward finishes them: an untied head, the layers
+// from the last to the first, the embeddings, the norms. A thread sums each chunk as soon as all of
+// its elements are finished here, over connections of its own (Processes::aside), in that order in
+// every process. So the sums of the others' chunks and this one's meet without a word more.
+//
+// Every process must make the same calls of begin() and wait(), and finish all elements between the
+// two, whatever they hold. Gradients must be in host memory.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "model/parameters.h"
+#include "processes/processes.h"
+
+namespace lmtrain {
+
+// A chunk is a range of the flat gradient that is summed at once.
+struct GradientChunk {
+  ElementRange elements;
+  int64_t numel = 0;                 // without the gaps
+  std::vector<ElementRange> ranges;  // by rank: the elements whose sum it needs
+};
+
+// Returns the chunks of a layout, which cover it, in the order in which the backward finishes them.
+// Neighbouring layers share one of at least `least` elements. `needed` are the elements whose sum
+// each rank needs. Where it is empty every rank needs all, and `ranges` divides each chunk evenly.
+std::vector<GradientChunk> chunks_of(const ParameterLayout& layout,
+                                     const std::vector<ElementRange>& needed, int count,
+                                     int64_t least);
+
+class OverlappedSum {
+ public:
+  // With `gathers` all elements of a chunk are copied to all processes after its sum.
+  OverlappedSum(RangeExchange& exchange, std::vector<GradientChunk> chunks, bool gathers);
+  // Does not wait longer than a second for an exchange that is under way.
+  ~OverlappedSum();
+  OverlappedSum(const OverlappedSum&) = delete;
+  OverlappedSum& operator=(const OverlappedSum&) = delete;
+
+  // Begins the sum of a step's gradient, of which nothing is finished.
+  void begin(const at::Tensor& gradient);
+  // Says that these elements are finished, and will not be written before wait(). Each is named
+  // once in a step; a gap may be named or not.
+  void finish(int64_t first, int64_t size);
+  // Says so of all elements that are not finished, after a failure: their values do not matter.
+  void finish_all();
+  // Returns whether begin() was called, and not yet wait().
+  bool is_under_way() const { return is_under_way_; }
+  // Returns whether elements of the step that is under way were finished.
+  bool has_finished_any() const { return has_finished_any_; }
+  // Waits for the sums of all chunks. Throws what has failed in the other thread.
+  void wait();
+
+ private:
+  struct Work;
+  std::shared_ptr<Work> work_;  // shared with the thread, which an exchange may hold up
+  std::thread thread_;
+  bool is_under_way_ = false, has_finished_any_ = false;
+};
+
+}  // namespace lmtrain

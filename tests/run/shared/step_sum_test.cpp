@@ -1,0 +1,161 @@
+// Loss and gradient of a step by several processes, which are threads of the test.
+#include "run/shared/step_sum.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+#include "device/torch_headers.h"
+#include "processes/group.h"
+#include "train/resolve.h"
+#include "train/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::kTinyLength;
+
+constexpr int64_t kRows = 8;
+
+Config config_of(ParallelSum sum, ParallelShard shard) {
+  Config config;
+  config.model = testing::tiny_model_config();
+  config.sequence.max_length = kTinyLength;
+  config.precision = PrecisionSetting::kFp32;
+  config.device = "cpu";
+  config.compile = CompileMode::kEager;
+  config.parallel.sum = sum;
+  config.parallel.shard = shard;
+  return config;
+}
+
+Batch share_of(const BatchShare& share) {
+  const RowRange rows = rows_of_part(kRows, share.rank, share.count);
+  const auto part = [&](std::vector<int32_t> ids) {
+    return std::vector<int32_t>(ids.begin() + rows.first * kTinyLength,
+                                ids.begin() + rows.end * kTinyLength);
+  };
+  Batch batch;
+  batch.batch_rows = kRows;
+  batch.first_row = rows.first;
+  batch.rows = rows.end - rows.first;
+  batch.length = kTinyLength;
+  batch.inputs = part(testing::random_ids(kRows * kTinyLength, 1));
+  batch.targets = part(testing::random_ids(kRows * kTinyLength, 2));
+  batch.num_targets = kRows * kTinyLength;
+  for (int64_t row = 0; row < batch.rows; ++row)
+    batch.segments.push_back(static_cast<int32_t>(row * kTinyLength));
+  return batch;
+}
+
+at::Tensor gradient_of_one(const Config& config) {
+  Engine engine(config);
+  engine.initialize(1);
+  const OptimizerShards shards(only_process(), config);
+  StepSum sum(only_process(), config.parallel, engine, shards);
+  sum.compute(share_of(sum.share()), /*micro_rows=*/1, /*loss_scale=*/1);
+  sum.sum_gradient();
+  return engine.gradient().clone();
+}
+
+// What a process needs of the sum.
+ElementRange needed_by(const Processes& processes, const OptimizerShards& shards, int64_t size) {
+  if (!shards.is_divided()) return {0, size};
+  return shards.needed_ranges()[static_cast<size_t>(processes.rank())];
+}
+
+TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
+  for (const ParallelSum how : {ParallelSum::kExact, ParallelSum::kFast}) {
+    for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kNone}) {
+      const Config config = config_of(how, shard);
+      const at::Tensor one = gradient_of_one(config);
+      for (const std::string overlap : {"auto", "on", "off"}) {
+        const bool overlaps =
+            overlap == "on" || (overlap == "auto" && shard == ParallelShard::kNone);
+        ::setenv("LMTRAIN_OVERLAP", overlap.c_str(), 1);
+        for (const int count : {2, 4}) {
+          as_ranks(count, [&](Processes& processes) {
+            const OptimizerShards shards(processes, config);
+            Engine engine(config, shards.owned());
+            engine.initialize(1);
+            StepSum sum(processes, config.parallel, engine, shards);
+            int told = 0;
+            sum.after_elements = [&] { ++told; };
+            const ElementRange needed = needed_by(processes, shards, one.numel());
+            for (const double loss_scale : {1.0, 64.0}) {
+              sum.compute(share_of(sum.share()), 1, loss_scale);
+              sum.sum_gradient();
+              const at::Tensor found = needed.of(engine.gradient()), expected = needed.of(one);
+              if (how == ParallelSum::kExact) {
+                EXPECT_TRUE(at::equal(found, expected)) << count << " " << overlap;
+              } else {
+                EXPECT_LT((found - expected).abs().max().item<double>(), 1e-6);
+              }
+            }
+            EXPECT_EQ(told > 0, overlaps);
+          });
+        }
+      }
+      ::unsetenv("LMTRAIN_OVERLAP");
+    }
+  }
+}
+
+TEST(StepSum, RefusesAnotherValueOfItsVariable) {
+  ::setenv("LMTRAIN_OVERLAP", "no", 1);
+  const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
+  EXPECT_THROW(as_ranks(2,
+                        [&](Processes& processes) {
+                          const OptimizerShards shards(processes, config);
+                          Engine engine(config, shards.owned());
+                          const StepSum sum(processes, config.parallel, engine, shards);
+                        }),
+               Error);
+  ::unsetenv("LMTRAIN_OVERLAP");
+}
+
+// Memory runs out in one process when it has handed out a part of its gradient. Nobody hangs, and
+// the step can be computed again; likewise with a process that cannot read its rows.
+TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
+  ::setenv("LMTRAIN_OVERLAP", "on", 1);
+  const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
+  const at::Tensor one = gradient_of_one(config);
+  as_ranks(2, [&](Processes& processes) {
+    const OptimizerShards shards(processes, config);
+    Engine engine(config, shards.owned());
+    engine.initialize(1);
+    StepSum sum(processes, config.parallel, engine, shards);
+    const Batch share = share_of(sum.share());
+    int told = 0;
+    if (processes.rank() == 1) {
+      sum.after_elements = [&] {
+        if (++told == 5) throw std::bad_alloc();
+      };
+      EXPECT_THROW(sum.compute(share, 1, 1), std::bad_alloc);
+      EXPECT_TRUE(sum.is_spoiled());
+    } else {
+      sum.compute(share, 1, 1);
+      EXPECT_FALSE(sum.is_spoiled());
+    }
+    sum.sum_gradient();
+
+    if (processes.rank() == 1) {
+      sum.take_part_without_rows();
+    } else {
+      sum.compute(share, 1, 1);
+    }
+    sum.end_begun_sum();
+
+    sum.compute(share, 1, 1);
+    EXPECT_FALSE(sum.is_spoiled());
+    sum.sum_gradient();
+    const ElementRange needed = needed_by(processes, shards, one.numel());
+    EXPECT_TRUE(at::equal(needed.of(engine.gradient()), needed.of(one)));
+  });
+  ::unsetenv("LMTRAIN_OVERLAP");
+}
+
+}  // namespace
+}  // namespace lmtrain
