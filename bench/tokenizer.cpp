@@ -160,8 +160,7 @@ Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path
     tokens += count;
   }
   writer.finish();
-  return {
-      {"documents", ids.size()}, {"bytes", bytes}, {"tokens", tokens}, {"seconds", seconds}};
+  return {{"documents", ids.size()}, {"bytes", bytes}, {"tokens", tokens}, {"seconds", seconds}};
 }
 
 Json train_model(const std::string& type, int64_t pieces, const fs::path& path,
