@@ -23,15 +23,14 @@ for test in "${tests[@]}"; do
   "$build/$test" --gtest_brief=1 >&2 || say "warning: $test has failures in this build"
 done
 # gcov has an answer for each object file; what is run in one of them is run.
-reports=$(mktemp -d)
-trap 'rm -rf "$reports"' EXIT
-find "$PWD/$build" -name '*.gcda' | (cd "$reports" && xargs -n 20 gcov --json-format >/dev/null 2>&1)
-python3 - "$reports" "${folders[@]}" <<'PYTHON'
-import collections, glob, gzip, json, os, sys
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+find "$build" -name '*.gcda' -print0 | xargs -0 gcov --json-format --stdout >"$report" 2>/dev/null
+python3 - "$report" "${folders[@]}" <<'PYTHON'
+import collections, json, os, sys
 
 counts = collections.defaultdict(lambda: collections.defaultdict(int))
-for report in glob.glob(sys.argv[1] + "/*.json.gz"):
-    data = json.load(gzip.open(report))
+for data in map(json.loads, open(sys.argv[1])):
     for file in data["files"]:
         path = os.path.relpath(os.path.join(data["current_working_directory"], file["file"]))
         for line in file["lines"]:

@@ -20,10 +20,9 @@ build=build-$mode
 if [ "$mode" = tsan ]; then
   tests=(test_base test_batching test_corpus test_report)
   cmake --build "$build" --target "${tests[@]}" --parallel "$(num_jobs)" >&2
-  # Tests that fork, or time something, mean nothing here.
   for test in "${tests[@]}"; do
     step "$test"
-    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 "$build/$test" --gtest_brief=1
+    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1 "$build/$test" --gtest_brief=1
   done
   step
   exit

@@ -112,6 +112,9 @@ void TokenShard::open_own(bool verify_tokens) {
   std::vector<BlockSums> sums = read_block_sums(sums_path);
   if (sums.size() != 1 || sums[0].size() != num_sum_blocks(size))
     fail(file_, str(sums_path.string(), " has checksums of another shard"));
+  // The tokens are right, so these are those of another shard with as many blocks.
+  if (verify_tokens && sum_blocks(file_.bytes()) != sums[0])
+    fail(file_, str(sums_path.string(), " has checksums of another shard"));
   blocks_ = BlockCheck(std::move(sums[0]));
 }
 

@@ -123,5 +123,20 @@ TEST(TokenShardDamage, SealedIndexesThatLieAreRefused) {
   }
 }
 
+// Two shards of one folder may have as many blocks.
+TEST(TokenShardDamage, ChecksumsOfAnotherShardAreNamed) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    TokenShardWriter writer(folder / name, 300);
+    writer.add_document(std::vector<int32_t>{1, 2, name[0]}, 3);
+    writer.finish();
+  }
+  const auto sums = block_sums_path(folder / "a");
+  testing::replace_file(sums, read_file(block_sums_path(folder / "b")));
+  const std::string message =
+      error_of(ErrorKind::kData, [&] { TokenShard(folder / "a", /*verify_tokens=*/true); });
+  EXPECT_NE(message.find(sums.string()), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace lmtrain
