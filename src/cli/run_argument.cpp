@@ -70,9 +70,11 @@ std::string what_it_is(const fs::path& path) {
 }
 
 // A folder that holds a run, but its config.json is gone or that of a model: throws, with what puts
-// it back.
+// it back. A run that was killed before it began has no events; it is begun anew.
 void require_own_config(const RunFolder& run) {
-  const std::vector<std::string> names = list_folder_if_there(run.config_history());
+  if (!is_there(run.events())) return;
+  std::vector<std::string> names = list_folder_if_there(run.config_history());
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".json"); });
   const auto newest = std::max_element(names.begin(), names.end());
   if (newest == names.end()) return;
   throw Error(
