@@ -261,7 +261,7 @@ def check_time(arguments, folder, documents):
             return
         rounds = [[generate([longest], count)[1] for count in counts] for _ in range(5)]
     seconds = [min(values) for values in zip(*rounds)]
-    if seconds[1] - seconds[0] < 0.1:
+    if seconds[1] - seconds[0] < 0.05:
         report(None, f"time of greedy text: {counts[1] - counts[0]} tokens take {seconds[1] - seconds[0]:.2f} s, too little to compare")
         return
     per_token = [1000 * (value - seconds[0]) / (count - 1) for value, count in zip(seconds[1:], counts[1:])]
