@@ -22,7 +22,8 @@ if [ "$mode" = tsan ]; then
   cmake --build "$build" --target "${tests[@]}" --parallel "$(num_jobs)" >&2
   for test in "${tests[@]}"; do
     step "$test"
-    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1 "$build/$test" --gtest_brief=1
+    list_tests "$build/$test" | TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1 \
+      xargs -P "$(num_jobs)" -I{} "$build/$test" --gtest_brief=1 --gtest_filter={}
   done
   step
   exit
