@@ -44,7 +44,7 @@ void for_each_json_line_with(const std::filesystem::path& path, std::string_view
   if (!is_there(path)) return;
   const MappedFile file(path);
   const std::string_view bytes = file.bytes();
-  for (size_t begin = 0;;) {
+  for (size_t begin = 0; begin < bytes.size();) {
     // Much faster than find() where, as here, the first byte of the text is everywhere.
     const void* match =
         ::memmem(bytes.data() + begin, bytes.size() - begin, text.data(), text.size());

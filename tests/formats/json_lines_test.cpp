@@ -59,6 +59,7 @@ TEST(JsonLines, MissingAndEmptyFilesHaveNoLines) {
   const auto never = [](const nlohmann::json&, uint64_t) { FAIL(); };
   for_each_json_line(folder / "missing", never);
   for_each_json_line(folder / "empty", never);
+  for_each_json_line_with(folder / "empty", "a", never);
   testing::error_of(ErrorKind::kData, [&] { for_each_json_line(folder.path(), never); });
 }
 
