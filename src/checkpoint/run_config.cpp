@@ -164,6 +164,16 @@ Config read_run_config(const RunFolder& run, const std::vector<std::string>& ove
   return parse_config(read_own_text(run, kept), run.config().string(), overrides, InitFrom::kSkip);
 }
 
+void require_config_of_run(const RunFolder& run) {
+  if (!is_there(run.events())) return;
+  const std::optional<Kept> kept = kept_of(run, "");
+  if (!kept) return;
+  throw Error(
+      ErrorKind::kCheckpoint,
+      str(run.config().string(), is_there(run.config()) ? " is that of a model" : " is missing",
+          ", though the folder holds a run; ", put_back(kept->file, run)));
+}
+
 void write_run_config(const RunFolder& run, const Config& config, int64_t step) {
   Json json = config_to_json(config);
   if (!run.identity().id.empty()) json[kIdentityKey] = identity_json(run.identity());

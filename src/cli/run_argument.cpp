@@ -10,6 +10,7 @@
 #include "base/files/examine.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/run_config.h"
 
 namespace lmtrain {
 namespace {
@@ -69,30 +70,13 @@ std::string what_it_is(const fs::path& path) {
   return is_folder(path) ? "is not a run folder (no config.json)" : "is not a folder";
 }
 
-// A folder that holds a run, but its config.json is gone or that of a model: throws, with what puts
-// it back. A run that was killed before it began has no events; it is begun anew.
-void require_own_config(const RunFolder& run) {
-  if (!is_there(run.events())) return;
-  std::vector<std::string> names = list_folder_if_there(run.config_history());
-  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".json"); });
-  const auto newest = std::max_element(names.begin(), names.end());
-  if (newest == names.end()) return;
-  throw Error(
-      ErrorKind::kCheckpoint,
-      str(run.config().string(),
-          is_there(run.config()) ? " is that of a model, though the folder holds a run"
-                                 : " is missing, though the folder holds a run",
-          "; the file is put back by: cp ", shell_quoted((run.config_history() / *newest).string()),
-          " ", shell_quoted(run.config().string())));
-}
-
 }  // namespace
 
 RunFolder run_of_argument(const std::string& typed, const std::string& command) {
   fs::path path = fs::absolute(typed).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "runs/a/"
   if (is_run_folder(path)) return RunFolder(path);
-  if (is_folder(path)) require_own_config(RunFolder(path));
+  if (is_folder(path)) require_config_of_run(RunFolder(path));
   std::string cure;
   if (const std::optional<fs::path> run = run_around(path)) {
     cure = str("; it belongs to a run; for that run: lmtrain ", command, " ",
