@@ -17,8 +17,8 @@ namespace lmtrain {
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Does the same for the lines that hold `text`, such as "\"eval_loss\"", and looks at no other: of
-// a file of gigabytes few lines may be wanted.
+// Does the same for the lines that hold `text`, such as "\"eval_loss\"", without a newline, and
+// looks at no other: of a file of gigabytes few lines may be wanted.
 void for_each_json_line_with(
     const std::filesystem::path& path, std::string_view text,
     const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
