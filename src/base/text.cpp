@@ -53,6 +53,10 @@ std::string counted(int64_t count, std::string_view noun) {
   return str(count, " ", noun, count == 1 ? "" : "s");
 }
 
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

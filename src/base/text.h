@@ -27,6 +27,9 @@ std::string counted(int64_t count, std::string_view noun);
 // Turns A to Z into lower case; all else stays.
 std::string lower_case(std::string_view text);
 
+// Returns the text up to its first newline, all of it where it has none.
+std::string first_line(std::string_view text);
+
 // Returns the text as one word of a shell, quoted where it has to be.
 std::string shell_quoted(const std::string& text);
 

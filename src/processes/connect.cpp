@@ -23,8 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
 class QuietStreams {
  public:

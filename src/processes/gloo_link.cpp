@@ -39,9 +39,8 @@ void GlooLink::guarded(const char* what, const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    const std::string message = error.what();
     throw_lost(watch_.find_cause(
-        str(what, " ", watch_.exchanges(), " failed: ", message.substr(0, message.find('\n')))));
+        str(what, " ", watch_.exchanges(), " failed: ", first_line(error.what()))));
   }
 }
 

@@ -64,7 +64,7 @@ std::string Recorder::done_status(const TrainingState& state) const {
   };
   const bool said = says("state", "done") && says("step", state.step) &&
                     says("checkpoint", run_.checkpoint(state.step).string());
-  return said ? text.substr(0, text.find('\n')) : "";
+  return said ? first_line(text) : "";
 }
 
 void Recorder::note_finished(const TrainingState& state, Stop why) const {

@@ -21,6 +21,12 @@ TEST(Text, Join) {
 
 TEST(Text, LowerCase) { EXPECT_EQ(lower_case("AbZ z\xC3\x84-9"), "abz z\xC3\x84-9"); }
 
+TEST(Text, FirstLine) {
+  EXPECT_EQ(first_line("one\ntwo\n"), "one");
+  EXPECT_EQ(first_line("one"), "one");
+  EXPECT_EQ(first_line("\ntwo"), "");
+}
+
 TEST(Text, ShellQuoted) {
   EXPECT_EQ(shell_quoted("/runs/a-1_b.c,d=e:f@g%+"), "/runs/a-1_b.c,d=e:f@g%+");
   EXPECT_EQ(shell_quoted("/my runs/$a"), "'/my runs/$a'");
