@@ -152,7 +152,6 @@ void OverlappedSum::begin(const at::Tensor& gradient) {
   work_->unfinished.clear();
   for (const GradientChunk& chunk : work_->chunks) work_->unfinished.push_back(chunk.numel);
   work_->next = 0;
-  is_under_way_ = true;
   has_finished_any_ = false;
 }
 
@@ -172,7 +171,6 @@ void OverlappedSum::finish_all() {
 }
 
 void OverlappedSum::wait() {
-  is_under_way_ = false;
   std::unique_lock lock(work_->mutex);
   work_->changed.wait(lock, [&] { return work_->next == work_->chunks.size() || work_->error; });
   if (work_->error) std::rethrow_exception(work_->error);

@@ -50,9 +50,7 @@ class OverlappedSum {
   void finish(int64_t first, int64_t size);
   // Says so of all elements that are not finished, after a failure: their values do not matter.
   void finish_all();
-  // Returns whether begin() was called, and not yet wait().
-  bool is_under_way() const { return is_under_way_; }
-  // Returns whether elements of the step that is under way were finished.
+  // Returns whether elements were finished since begin().
   bool has_finished_any() const { return has_finished_any_; }
   // Waits for the sums of all chunks. Throws what has failed in the other thread.
   void wait();
@@ -61,7 +59,7 @@ class OverlappedSum {
   struct Work;
   std::shared_ptr<Work> work_;  // shared with the thread, which an exchange may hold up
   std::thread thread_;
-  bool is_under_way_ = false, has_finished_any_ = false;
+  bool has_finished_any_ = false;
 };
 
 }  // namespace lmtrain

@@ -10,29 +10,21 @@
 #include "device/torch_headers.h"
 #include "optim/clip.h"
 #include "processes/group.h"
+#include "run/shared/divided_config.h"
 #include "support/tensors.h"
-#include "train/tiny_model.h"
 
 namespace lmtrain {
 namespace {
 
 using testing::random_tensor;
 
-// A model whose norm has some blocks, of which no range's end is one.
 Config config_of(OptimizerType type) {
-  Config config;
-  config.model = testing::tiny_model_config();
-  config.model.hidden_size = 64;
-  config.model.intermediate_size = 600;
-  config.model.vocab_size = 1003;
+  Config config = testing::divided_config();
   config.optimizer.type = type;
-  config.parallel.shard = ParallelShard::kOptimizer;
   return config;
 }
 
-int64_t flat_size(const Config& config) {
-  return ParameterLayout(config.model, *config.model.vocab_size).flat_size();
-}
+int64_t flat_size(const Config& config) { return testing::layout_of(config).flat_size(); }
 
 TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
   Config config = config_of(OptimizerType::kAdamW);

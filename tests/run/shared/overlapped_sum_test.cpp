@@ -11,29 +11,21 @@
 
 #include "device/torch_headers.h"
 #include "processes/group.h"
+#include "run/shared/divided_config.h"
 #include "run/shared/optimizer_shards.h"
 #include "support/tensors.h"
-#include "train/tiny_model.h"
 
 namespace lmtrain {
 namespace {
 
+using testing::layout_of;
 using testing::random_tensor;
 
 Config config_of(bool tied) {
-  Config config;
-  config.model = testing::tiny_model_config();
-  config.model.hidden_size = 64;
-  config.model.intermediate_size = 600;
+  Config config = testing::divided_config();
   config.model.num_hidden_layers = 3;
-  config.model.vocab_size = 1003;
   config.model.tie_word_embeddings = tied;
-  config.parallel.shard = ParallelShard::kOptimizer;
   return config;
-}
-
-ParameterLayout layout_of(const Config& config) {
-  return ParameterLayout(config.model, *config.model.vocab_size);
 }
 
 // Tells a sum of all tensors, in an order of its own.

@@ -1,0 +1,25 @@
+// A run whose optimizer is divided over several processes, for the tests of what they exchange.
+#pragma once
+
+#include "config/config.h"
+#include "model/parameters.h"
+#include "train/tiny_model.h"
+
+namespace lmtrain::testing {
+
+// The norm of the model's gradient has some blocks, of which no range's end is one.
+inline Config divided_config() {
+  Config config;
+  config.model = tiny_model_config();
+  config.model.hidden_size = 64;
+  config.model.intermediate_size = 600;
+  config.model.vocab_size = 1003;
+  config.parallel.shard = ParallelShard::kOptimizer;
+  return config;
+}
+
+inline ParameterLayout layout_of(const Config& config) {
+  return ParameterLayout(config.model, *config.model.vocab_size);
+}
+
+}  // namespace lmtrain::testing
