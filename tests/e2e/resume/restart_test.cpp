@@ -233,8 +233,11 @@ TEST(Restart, AFailureAfterTheChoiceTruncatesNothing) {
         EXPECT_EQ(run.status().at("checkpoint"), run.newest_checkpoint().string());
       }
     }
+    // Where the failure came before the config was written, no run is there to be resumed.
+    const bool has_begun = fs::exists(run.folder() / "config.json");
     const ProcessResult resumed =
-        lmtrain({"train", expected.config, "--run-dir", run.path(), "--continue"});
+        has_begun ? lmtrain({"resume", run.path()})
+                  : lmtrain({"train", expected.config, "--run-dir", run.path()});
     ASSERT_EQ(resumed.exit_code, 0) << resumed;
     EXPECT_EQ(difference(run, expected.run), "");
   }
