@@ -33,8 +33,8 @@ class Muon : public Optimizer {
   // Updates only the tensors for which `takes` returns true.
   Muon(const OptimizerConfig& config, Parameters& parameters,
        const ParameterFilter& takes = every_parameter);
-  // Iterates in this dtype, instead of newton_schulz_dtype() (newton_schulz.h); bf16 where no side
-  // of a matrix is below 17, else fp32.
+  // Iterates in this dtype, instead of newton_schulz_dtype() (newton_schulz.h). Where it is bf16,
+  // matrices with a side of at most 16 are iterated in fp32.
   Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype,
        const ParameterFilter& takes = every_parameter);
   void update(const UpdateStep& step, const at::Tensor& grad) override;

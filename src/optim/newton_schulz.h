@@ -2,7 +2,7 @@
 //
 //   X <- U / |U|      and each time      A = X X^T      X <- a X + (b A + c A^2) X
 //
-// or for tall matrices, as A shall be small,  A = X^T X      X <- a X + X (b A + c A^2)
+// or, so that A is small where U is tall,  A = X^T X      X <- a X + X (b A + c A^2)
 //
 // kQuintic (Jordan 2024, Muon): (a, b, c) = (3.4445, -4.7750, 2.0315), and |U| is the Frobenius
 // norm, 1e-7 at least. Five iterations bring every singular value into about [0.7, 1.2]; the
