@@ -31,8 +31,8 @@ RunConfig read_run_config(const RunFolder& run);
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
 
 // Requires that config.json is gone or that of a model. Throws Error(kCheckpoint) with the command
-// that puts it back, where a run has begun in the folder: where it has events, and a whole config in
-// config_history/. Returns otherwise.
+// that puts it back, where a run has begun in the folder: where it has events, and a whole config
+// in config_history/. Returns otherwise.
 void require_config_of_run(const RunFolder& run);
 
 // Writes `config`, in force from `step` on, with run.identity(), as config.json, and before that in
