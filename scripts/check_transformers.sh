@@ -47,7 +47,8 @@ for folder in "$reference"/llama/*/ "$reference"/eval/hf/ "$reference"/eval/hf_s
   "${check[@]}" "${folder%/}" --max-length 16 --max-length 64 || status=1
 done
 if [ -x "$binary" ]; then
-  # Our own sources as the text: a tokenizer of 512 pieces, a model of two million weights, 20 steps, untied and grouped.
+  # Our own sources as the text: a tokenizer of 512 pieces, a model of two million weights, 20 steps, untied and grouped; as a
+  # Llama, and as a Qwen3 whose checkpoints are in bf16.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cat >"$work/tiny.json" <<JSON
@@ -61,12 +62,16 @@ if [ -x "$binary" ]; then
   "batch": { "tokens": 1024 }, "train": { "steps": 20 }
 }
 JSON
-  if "$binary" train "$work/tiny.json" --run-dir "$work/run" >"$work/out" 2>"$work/log"; then
-    "${check[@]}" "$work/run" || status=1
-  else
-    tail -n 5 "$work/log" >&2
-    echo "FAIL a tiny run of lmtrain to check"
-    status=1
-  fi
+  for model in llama qwen3; do
+    changes=(--set "model.model_type=$model")
+    if [ "$model" = qwen3 ]; then changes+=(--set model.head_dim=64 --set checkpoint.dtype=bf16); fi
+    if "$binary" train "$work/tiny.json" --run-dir "$work/$model" "${changes[@]}" >"$work/out" 2>"$work/log"; then
+      "${check[@]}" "$work/$model" || status=1
+    else
+      tail -n 5 "$work/log" >&2
+      echo "FAIL a tiny $model of lmtrain to check"
+      status=1
+    fi
+  done
 fi
 exit $status

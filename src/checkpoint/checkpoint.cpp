@@ -18,6 +18,7 @@
 #include "formats/safetensors.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
+#include "model/round_weights.h"
 
 namespace lmtrain {
 namespace {
@@ -34,18 +35,23 @@ std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>&
   return tensors;
 }
 
-uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot) {
+// Beside weights in bf16 lie the fp32 masters, under this prefix, in the optimizer's file.
+constexpr const char* kMasterPrefix = "master.";
+
+uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot, CheckpointDType dtype) {
   uint64_t bytes = kSmallFilesOfCheckpoint + snapshot.master.nbytes();
+  if (dtype == CheckpointDType::kBf16) bytes += snapshot.master.nbytes() / 2;
   for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
   return bytes;
 }
 
 // All files of a checkpoint of the run with the id `run`, synced, the manifest last.
 void write_files(const fs::path& folder, const std::string& run, const CheckpointTexts& texts,
-                 const ParameterLayout& layout, const CheckpointSnapshot& snapshot) {
+                 const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                 CheckpointDType dtype) {
   uint64_t tokenizer_bytes = 0;
   for (const TokenizerFile& file : texts.tokenizer) tokenizer_bytes += file.bytes.size();
-  require_free_space(folder, tokenizer_bytes + snapshot_bytes(snapshot), "a checkpoint");
+  require_free_space(folder, tokenizer_bytes + snapshot_bytes(snapshot, dtype), "a checkpoint");
 
   TrainingState state = snapshot.state;
   state.run = run;
@@ -60,18 +66,39 @@ void write_files(const fs::path& folder, const std::string& run, const Checkpoin
   const auto add_text = [&](const std::string& name, const std::string& text) {
     add_file(name, [&](FileWriter& writer) { writer.write(text); });
   };
+  const bool rounds = dtype == CheckpointDType::kBf16;
   add_file(kModelFile, [&](FileWriter& writer) {
-    write_safetensors(writer, hf_tensors(layout, snapshot.master.data_ptr<float>()),
-                      {{"format", "pt"}});
+    const at::Tensor weights =
+        rounds ? rounded_weights(snapshot.master, DType::kBF16, kModelFile) : snapshot.master;
+    write_safetensors(writer, hf_tensors(layout, weights), {{"format", "pt"}});
   });
   add_file(kOptimizerFile, [&](FileWriter& writer) {
-    write_safetensors(writer, optimizer_tensors(snapshot.buffers), {});
+    std::vector<TensorToWrite> tensors = optimizer_tensors(snapshot.buffers);
+    if (rounds) {
+      for (TensorToWrite& tensor : hf_tensors(layout, snapshot.master)) {
+        tensor.name.insert(0, kMasterPrefix);
+        tensors.push_back(std::move(tensor));
+      }
+    }
+    write_safetensors(writer, std::move(tensors), {});
   });
   add_text("config.json", texts.hf_config);
   add_text("generation_config.json", texts.generation_config);
   for (const TokenizerFile& file : texts.tokenizer) add_text(file.name, file.bytes);
   add_text(kStateFile, state_to_text(state));
   write_manifest(folder, manifest);
+}
+
+// Does nothing where the weights are the masters.
+void load_masters(const fs::path& folder, const TensorFiles& weights, Parameters& parameters) {
+  const std::vector<ParameterSpec>& specs = parameters.layout().parameters();
+  if (weights.at(specs.front().name).dtype == DType::kF32) return;
+  const ReadBuffer read = optimizer_reader(folder);
+  for (const ParameterSpec& spec : specs) {
+    at::Tensor to = parameters.master_view(spec);
+    to.copy_(read({kMasterPrefix + spec.name, to}));
+  }
+  parameters.refresh_working();
 }
 
 // The id of the run that a checkpoint says it is of; empty where it says none. A state that cannot
@@ -112,7 +139,8 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
                                              {"bos_token_id", id_or_null(tokenizer.bos_id())},
                                              {"eos_token_id", id_or_null(tokenizer.eos_id())}};
   return {hf_model_config_json(config.model, *config.model.vocab_size, config.sequence.max_length,
-                               tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id())
+                               tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id(),
+                               config.checkpoint.dtype)
                   .dump(2) +
               "\n",
           generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
@@ -136,7 +164,7 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
   remove_tree(unfinished);
   lmtrain::create_directories(unfinished);
   try {
-    write_files(unfinished, run.identity().id, texts, layout, snapshot);
+    write_files(unfinished, run.identity().id, texts, layout, snapshot, config.dtype);
   } catch (...) {
     std::error_code ignored;  // where the disk is full, the half-written files are in the way
     fs::remove_all(unfinished, ignored);
@@ -151,7 +179,9 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {
   TrainingState state = read_state(folder);
-  load_weights(TensorFiles(folder), parameters);
+  const TensorFiles weights(folder);
+  load_weights(weights, parameters);
+  load_masters(folder, weights, parameters);
   return state;
 }
 

@@ -54,14 +54,16 @@ at::Tensor host_copy(const at::Tensor& values);
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
-// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). The run id
+// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). Weights
+// are written in config.dtype, as model/round_weights.h rounds them. The run id
 // in its state.json is that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the
 // system refuses; no older checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config);
 
-// Restores the weights from a checkpoint whose files were verified, and returns its state. Throws
+// Restores the masters from a checkpoint whose files were verified, and returns its state. Where
+// its weights are in bf16, the masters are those beside the optimizer's state. Throws
 // Error(kCheckpoint) when state.json is malformed; Error(kData) when a weight does not fit, or a
 // tensor is missing.
 TrainingState load_checkpoint(const std::filesystem::path& folder, Parameters& parameters);

@@ -58,11 +58,13 @@ ModelConfig located_model_config(const ModelLocation& location) {
 }
 
 int64_t located_max_length(const ModelLocation& location) {
-  constexpr int64_t kDefault = 2048;
+  constexpr int64_t kLlamaDefault = 2048, kQwen3Default = 32768;
   constexpr int64_t kLargest = int64_t{1} << 30;
   const fs::path file = location.folder / "config.json";
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("max_position_embeddings")) return kDefault;
+  if (!json.is_object()) return kLlamaDefault;
+  if (!json.contains("max_position_embeddings"))
+    return json.value("model_type", nlohmann::json()) == "qwen3" ? kQwen3Default : kLlamaDefault;
   const auto& value = json.at("max_position_embeddings");
   const bool fits =
       value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLargest;

@@ -237,6 +237,18 @@ void check_model(const ModelConfig& model, const std::string& prefix, SettingRea
                     "; allowed: an even number (rotary embedding turns pairs)"));
 }
 
+void check_architectures(const JsonNode* model_node, const ModelConfig& model,
+                         const std::string& prefix, SettingReader& reader) {
+  const JsonNode* node = model_node == nullptr ? nullptr : model_node->find("architectures");
+  const std::string key = prefix + "architectures";
+  if (node == nullptr || !node->is(JsonNode::Type::kArray) || reader.bad(key)) return;
+  const std::string type = prefix + "model_type";
+  if (reader.bad(type) || node->items.front().text == hf_class(model.model_type)) return;
+  reader.problem(node->where, pointer_of(key),
+                 str(quote_json(*node), " is not the class of ", type, " ",
+                     name_of(model.model_type), ", which is ", hf_class(model.model_type)));
+}
+
 void check_config(const Config& config, SettingReader& reader) {
   Rules rules(reader);
   check_data(config, rules, reader);

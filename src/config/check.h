@@ -15,5 +15,10 @@ void check_config(const Config& config, SettingReader& reader);
 // Checks the model alone. `prefix` stands before its keys in the table and in the problems:
 // "model.", or empty for transformers' config.json.
 void check_model(const ModelConfig& model, const std::string& prefix, SettingReader& reader);
+// Checks that `architectures` of `model_node`, the object that the model was read from (null:
+// none), is the class of model.model_type. It is known but is no setting, so only the text has its
+// value.
+void check_architectures(const JsonNode* model_node, const ModelConfig& model,
+                         const std::string& prefix, SettingReader& reader);
 
 }  // namespace lmtrain

@@ -95,10 +95,12 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig, except two that it lacks. With
-// activation_checkpointing activations are not kept but computed again in the backward, which saves
-// memory; `initializer` says which matrices begin at zero.
+// Names and meanings are those of transformers' LlamaConfig and Qwen3Config, except two that they
+// lack. With activation_checkpointing activations are not kept but computed again in the backward,
+// which saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a
+// norm of each query and key head (QK-norm).
 struct ModelConfig {
+  ModelArchitecture model_type = ModelArchitecture::kLlama;
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
   int64_t num_hidden_layers = 6;
@@ -115,6 +117,7 @@ struct ModelConfig {
   bool activation_checkpointing = false;
   bool operator==(const ModelConfig&) const = default;
 
+  bool has_qk_norm() const { return model_type == ModelArchitecture::kQwen3; }
   int64_t resolved_head_dim() const { return head_dim.value_or(hidden_size / num_attention_heads); }
 };
 
@@ -225,9 +228,10 @@ struct EvalConfig {
 
 struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
-  int64_t keep = 3;                              // so many of the newest stay
-  std::optional<TrainingDuration> keep_every{};  // how often one is kept for good; none: never
-  int64_t keep_best = 0;                         // so many with the lowest held-out loss stay
+  int64_t keep = 3;                                // so many of the newest stay
+  std::optional<TrainingDuration> keep_every{};    // how often one is kept for good; none: never
+  int64_t keep_best = 0;                           // so many with the lowest held-out loss stay
+  CheckpointDType dtype = CheckpointDType::kFp32;  // of model.safetensors
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
   bool operator==(const CheckpointConfig&) const = default;

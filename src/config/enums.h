@@ -91,6 +91,18 @@ constexpr auto enum_names(RopeType) {
   return std::to_array<EnumName<RopeType>>({{kDefault, "default"}, {kLlama3, "llama3"}});
 }
 
+// `model.model_type`: the architectures of transformers that lmtrain computes.
+enum class ModelArchitecture { kLlama, kQwen3 };
+constexpr auto enum_names(ModelArchitecture) {
+  using enum ModelArchitecture;
+  return std::to_array<EnumName<ModelArchitecture>>({{kLlama, "llama"}, {kQwen3, "qwen3"}});
+}
+
+// Returns the name of transformers' class of such a model.
+constexpr const char* hf_class(ModelArchitecture type) {
+  return type == ModelArchitecture::kQwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
+}
+
 // `model.initializer`.
 enum class Initializer { kNormal, kZeroOutputs };
 constexpr auto enum_names(Initializer) {
@@ -182,6 +194,13 @@ enum class RestartVary { kAll, kInit };
 constexpr auto enum_names(RestartVary) {
   using enum RestartVary;
   return std::to_array<EnumName<RestartVary>>({{kAll, "all"}, {kInit, "init"}});
+}
+
+// `checkpoint.dtype`: the format of the weights in model.safetensors.
+enum class CheckpointDType { kFp32, kBf16 };
+constexpr auto enum_names(CheckpointDType) {
+  using enum CheckpointDType;
+  return std::to_array<EnumName<CheckpointDType>>({{kFp32, "fp32"}, {kBf16, "bf16"}});
 }
 
 // `checkpoint.on_save_error`.

@@ -1,6 +1,6 @@
-// transformers' config.json of a Llama, read and written. Written keys and their values were
-// checked with transformers 4.57 and 5.23: the forms of rope_theta and rope_scaling of both are
-// there, as version 4 ignores rope_parameters.
+// transformers' config.json of a Llama or Qwen3, read and written. Written keys and their values
+// were checked with transformers 4.57 and 5.23: the forms of rope_theta and rope_scaling of both
+// are there, as version 4 ignores rope_parameters.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -25,15 +25,32 @@ ModelConfig llama_defaults() {
   return model;
 }
 
+// Those of Qwen3Config.
+ModelConfig qwen3_defaults() {
+  ModelConfig model = llama_defaults();
+  model.model_type = ModelArchitecture::kQwen3;
+  model.intermediate_size = 22016;
+  model.head_dim = 128;
+  model.vocab_size = 151936;
+  return model;
+}
+
+bool is_qwen3(const JsonNode& root) {
+  const JsonNode* type = root.find("model_type");
+  return type != nullptr && type->is(JsonNode::Type::kString) &&
+         type->text == name_of(ModelArchitecture::kQwen3);
+}
+
 }  // namespace
 
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin) {
   JsonReadResult json = read_json_file_text(text, origin);
   if (!json.root) throw Error(ErrorKind::kConfig, join(json.problems, "\n"));
-  ModelConfig model = llama_defaults();
+  const ModelConfig defaults = is_qwen3(*json.root) ? qwen3_defaults() : llama_defaults();
+  ModelConfig model = defaults;
   SettingTable table;
   add_model_settings(table, model, "");
-  // A key that LlamaConfig does not know has no effect in transformers either.
+  // A key that transformers' class does not know has no effect in transformers either.
   SettingReader reader(SettingReader::UnknownKeys::kIgnore);
   reader.read_section(*json.root, table, "", "");
   if (!reader.origins().given("num_key_value_heads")) {
@@ -41,10 +58,12 @@ ModelConfig parse_hf_model_config(std::string_view text, const std::string& orig
   }
   if (json.root->is(JsonNode::Type::kObject)) {
     if (!reader.origins().given("model_type")) {
-      reader.problem(json.root->where, "/model_type",
-                     "is missing, so this is not transformers' config.json; allowed: \"llama\"");
+      reader.problem(
+          json.root->where, "/model_type",
+          "is missing, so this is not transformers' config.json; allowed: llama | qwen3");
     }
-    if (!model.vocab_size) model.vocab_size = llama_defaults().vocab_size;
+    if (!model.vocab_size) model.vocab_size = defaults.vocab_size;
+    check_architectures(&*json.root, model, "", reader);
     check_model(model, "", reader);
   }
   std::vector<std::string> problems = std::move(json.problems);
@@ -55,7 +74,7 @@ ModelConfig parse_hf_model_config(std::string_view text, const std::string& orig
 
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
                                             int64_t max_position_embeddings, int64_t bos_id,
-                                            int64_t eos_id, int64_t pad_id) {
+                                            int64_t eos_id, int64_t pad_id, CheckpointDType dtype) {
   using Json = nlohmann::ordered_json;
   const auto id = [](int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
   Json rope_scaling = nullptr;
@@ -71,33 +90,41 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
     rope_parameters = rope_scaling;
     rope_parameters["rope_theta"] = model.rope_theta;
   }
-  return {{"architectures", {"LlamaForCausalLM"}},
-          {"attention_bias", false},
-          {"attention_dropout", 0.0},
-          {"bos_token_id", id(bos_id)},
-          {"dtype", "float32"},
-          {"eos_token_id", id(eos_id)},
-          {"head_dim", model.resolved_head_dim()},
-          {"hidden_act", "silu"},
-          {"hidden_size", model.hidden_size},
-          {"initializer_range", model.initializer_range},
-          {"intermediate_size", model.intermediate_size},
-          {"max_position_embeddings", max_position_embeddings},
-          {"mlp_bias", false},
-          {"model_type", "llama"},
-          {"num_attention_heads", model.num_attention_heads},
-          {"num_hidden_layers", model.num_hidden_layers},
-          {"num_key_value_heads", model.num_key_value_heads},
-          {"pad_token_id", id(pad_id)},
-          {"pretraining_tp", 1},
-          {"rms_norm_eps", model.rms_norm_eps},
-          {"rope_parameters", rope_parameters},
-          {"rope_scaling", rope_scaling},
-          {"rope_theta", model.rope_theta},
-          {"tie_word_embeddings", model.tie_word_embeddings},
-          {"torch_dtype", "float32"},
-          {"use_cache", true},
-          {"vocab_size", vocab_size}};
+  const char* weights = dtype == CheckpointDType::kBf16 ? "bfloat16" : "float32";
+  Json json = {{"architectures", {hf_class(model.model_type)}},
+               {"attention_bias", false},
+               {"attention_dropout", 0.0},
+               {"bos_token_id", id(bos_id)},
+               {"dtype", weights},
+               {"eos_token_id", id(eos_id)},
+               {"head_dim", model.resolved_head_dim()},
+               {"hidden_act", "silu"},
+               {"hidden_size", model.hidden_size},
+               {"initializer_range", model.initializer_range},
+               {"intermediate_size", model.intermediate_size},
+               {"max_position_embeddings", max_position_embeddings},
+               {"mlp_bias", false},
+               {"model_type", name_of(model.model_type)},
+               {"num_attention_heads", model.num_attention_heads},
+               {"num_hidden_layers", model.num_hidden_layers},
+               {"num_key_value_heads", model.num_key_value_heads},
+               {"pad_token_id", id(pad_id)},
+               {"pretraining_tp", 1},
+               {"rms_norm_eps", model.rms_norm_eps},
+               {"rope_parameters", rope_parameters},
+               {"rope_scaling", rope_scaling},
+               {"rope_theta", model.rope_theta},
+               {"tie_word_embeddings", model.tie_word_embeddings},
+               {"torch_dtype", weights},
+               {"use_cache", true},
+               {"vocab_size", vocab_size}};
+  if (model.model_type == ModelArchitecture::kQwen3) {
+    // LlamaConfig has these and Qwen3Config has not, and the other way round.
+    for (const char* key : {"mlp_bias", "pretraining_tp"}) json.erase(key);
+    json["use_sliding_window"] = false;
+    json["sliding_window"] = nullptr;
+  }
+  return json;
 }
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// The model's settings, and the keys of transformers' LlamaConfig that are known but change nothing
-// here.
+// The model's settings, and the keys of transformers' LlamaConfig and Qwen3Config that are known
+// but change nothing here.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -12,6 +12,10 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
   const auto accept = [&](const char* key, std::vector<std::string> values, const char* meaning) {
     add(key, {}, meaning).as(Kind::kAccepted).choices = std::move(values);
   };
+  add("model_type", &c.model_type,
+      "The architecture of transformers: llama, or qwen3, a Llama with a norm of each query and "
+      "key head (QK-norm).")
+      .from("Dehghani et al. 2023; Yang et al. 2025, Qwen3");
   add("hidden_size", &c.hidden_size, "Width; a multiple of num_attention_heads.").range(1, 1 << 20);
   add("intermediate_size", &c.intermediate_size, "Width inside the MLP.").range(1, 1 << 24);
   add("num_hidden_layers", &c.num_hidden_layers, "Layers.").range(1, 10'000);
@@ -54,12 +58,18 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
       "transformers 5's form of rope_theta and rope_scaling, read into them.")
       .as(Kind::kRopeParameters);
   accept("max_position_embeddings", {}, "sequence.max_length stands for it.");
-  accept("model_type", {"\"llama\""}, "The architecture.");
-  accept("architectures", {"[\"LlamaForCausalLM\"]", "null"}, "The architecture.");
+  accept("architectures", {"[\"LlamaForCausalLM\"]", "[\"Qwen3ForCausalLM\"]", "null"},
+         "The architecture; that of model_type.");
   accept("hidden_act", {"\"silu\"", "\"swish\""}, "The MLP is SwiGLU.");
   accept("attention_bias", {"false"}, "Projections have no bias.");
   accept("mlp_bias", {"false"}, "Projections have no bias.");
   accept("attention_dropout", {"0"}, "There is no dropout.");
+  accept("use_sliding_window", {"false"}, "Attention sees the whole row.");
+  accept("sliding_window", {}, "use_sliding_window says whether there is one.");
+  accept("max_window_layers", {}, "use_sliding_window says whether there is one.");
+  add("layer_types", {}, "Attention sees the whole row.")
+      .as(Kind::kAccepted)
+      .lists({"null", "\"full_attention\""});
   accept("pretraining_tp", {"1"}, "A matrix is multiplied whole.");
   accept("rope_interleaved", {"false"}, "Rotary pairs are halves of a head.");
   accept("is_llama_config", {"true"}, "The architecture.");

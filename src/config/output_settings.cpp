@@ -42,6 +42,10 @@ void add_output_settings(SettingTable& t, Config& c) {
         "How many of those with the lowest held-out loss to keep, beside the others. An evaluation "
         "that gives a new lowest loss saves one.")
       .range(0, 1'000'000);
+  t.add(
+      "checkpoint.dtype", &c.checkpoint.dtype,
+      "Format of the weights in model.safetensors. bf16: half the size there, and the fp32 weights "
+      "that a resume needs lie in optimizer.safetensors.");
   t.add("checkpoint.async", &c.checkpoint.async, "Write while training goes on.");
   t.add("checkpoint.on_save_error", &c.checkpoint.on_save_error,
         "When a save fails, the disk full for example. continue: the run goes on, and keeps the "

@@ -97,7 +97,10 @@ Config parse_config(std::string_view text, const std::string& origin,
     config.tokenizer.model = folder.tokenizer_model;
   }
   if (folder.model) check_init_from(config, folder, reader);
-  if (json.root->is(JsonNode::Type::kObject)) check_config(config, reader);
+  if (json.root->is(JsonNode::Type::kObject)) {
+    check_architectures(json.root->find("model"), config.model, "model.", reader);
+    check_config(config, reader);
+  }
 
   problems.insert(problems.end(), reader.problems().begin(), reader.problems().end());
   const bool only_missing = problems.empty() && folder.is_missing;

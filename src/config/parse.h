@@ -49,17 +49,18 @@ void make_paths_absolute(Config& config);
 // effect. parse_config of its dump, with InitFrom::kSkip, gives the same Config back.
 nlohmann::ordered_json config_to_json(const Config& config);
 
-// Reads transformers' config.json of a Llama (a "LlamaForCausalLM" folder). A key of LlamaConfig
-// that would change what is computed, and that lmtrain has no setting for, must have the value with
-// which lmtrain computes; all other keys without a setting are ignored. A missing key has the
-// default of transformers; vocab_size is always set. Throws Error(kConfig) for what is wrong, and
-// where model_type is missing. `origin` names the file.
+// Reads transformers' config.json of a Llama or Qwen3 (the folder of a "LlamaForCausalLM" or
+// "Qwen3ForCausalLM"). A key of its class that would change what is computed, and that lmtrain has
+// no setting for, must have the value with which lmtrain computes; all other keys without a setting
+// are ignored. A missing key has the default of transformers; vocab_size is always set. Throws
+// Error(kConfig) for what is wrong, and where model_type is missing. `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
 // Returns config.json for a checkpoint, which opens in transformers 4 and 5. An id below 0 becomes
-// null.
+// null. `dtype` is that of the weights beside it.
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
                                             int64_t max_position_embeddings, int64_t bos_id,
-                                            int64_t eos_id, int64_t pad_id);
+                                            int64_t eos_id, int64_t pad_id,
+                                            CheckpointDType dtype = CheckpointDType::kFp32);
 
 // Returns the text of `config show`: the whole configuration as JSON. A comment after a value says
 // where it was given ("run.json:12", "--set optimizer.lr=3e-4") or that it comes from init_from,

@@ -339,10 +339,14 @@ bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& set
 void SettingReader::read_accepted(const JsonNode& node, const Setting& setting,
                                   const std::string& pointer) {
   if (setting.choices.empty()) return;
-  const nlohmann::ordered_json value = to_json(node);
-  for (const std::string& choice : setting.choices) {
-    if (nlohmann::ordered_json::parse(choice) == value) return;
-  }
+  const auto is_choice = [&](const JsonNode& value) {
+    return std::any_of(setting.choices.begin(), setting.choices.end(), [&](const std::string& one) {
+      return nlohmann::ordered_json::parse(one) == to_json(value);
+    });
+  };
+  if (is_choice(node)) return;
+  const bool is_list = setting.each_item && node.is(Type::kArray);
+  if (is_list && std::all_of(node.items.begin(), node.items.end(), is_choice)) return;
   wrong(node, setting, pointer, "is not what lmtrain computes");
 }
 

@@ -153,7 +153,9 @@ std::string allowed_without_null(const Setting& setting) {
     case SettingKind::kRopeParameters:
       return R"({"rope_theta": ..., "rope_type": "default" or "llama3", ...})";
     case SettingKind::kAccepted:
-      return setting.choices.empty() ? "any value" : join(setting.choices, " | ");
+      return setting.choices.empty()
+                 ? "any value"
+                 : join(setting.choices, " | ") + (setting.each_item ? ", or a list of these" : "");
   }
   return {};
 }
@@ -265,6 +267,11 @@ Setting& Setting::in_units(std::vector<TrainingDuration::Unit> allowed,
 Setting& Setting::used_if(std::string other, std::vector<std::string> values) {
   used_key = std::move(other);
   used_values = std::move(values);
+  return *this;
+}
+Setting& Setting::lists(std::vector<std::string> values) {
+  each_item = true;
+  choices = std::move(values);
   return *this;
 }
 Setting& Setting::from(std::string reference) {

@@ -342,8 +342,8 @@ SettingTable config_settings(Config& config) {
   add_data(table, config.data);
   add_sequence(table, config.sequence);
   table.section("model",
-                "The Llama, by the names of transformers' LlamaConfig, whose config.json can be "
-                "pasted here.");
+                "The Llama, by the names of transformers' LlamaConfig and Qwen3Config, whose "
+                "config.json can be pasted here.");
   add_model_settings(table, config.model, "model.");
   add_optimizer(table, config);
   add_schedules(table, config);

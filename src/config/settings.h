@@ -105,6 +105,7 @@ struct Setting {
 
   SettingRange bounds;
   std::vector<std::string> choices;  // for kChoice, from the slot, and for kAccepted
+  bool each_item = false;            // for kAccepted: a list of `choices` is accepted too
   bool nullable = false;
   std::string null_name;     // how null is written, "auto"; empty: null
   std::string null_meaning;  // the meaning of null, in words
@@ -136,6 +137,8 @@ struct Setting {
     for (const Enum value : values) names.push_back(name_of(value));
     return used_if(std::move(other), std::move(names));
   }
+  // For kAccepted: one of `values`, as JSON, or a list of them.
+  Setting& lists(std::vector<std::string> values);
   Setting& from(std::string reference);  // the paper or program that the setting is from
   Setting& must_be_given();              // it has no default
 };

@@ -16,6 +16,14 @@ def add_rms_norm(x: Tensor, residual: Optional[Tensor], weight: Tensor, eps: flo
     normed = wide * torch.rsqrt(torch.mean(wide * wide, [-1], True) + eps) * weight.float()
     return h, normed.type_as(x)
 
+def qk_norm(qkv_BTC: Tensor, q_weight: Tensor, k_weight: Tensor, num_heads: int, num_kv_heads: int,
+            eps: float) -> Tensor:
+    heads_BTHE = qkv_BTC.unflatten(-1, [num_heads + 2 * num_kv_heads, -1])
+    keys = num_heads + num_kv_heads
+    q_BTHE = add_rms_norm(heads_BTHE[:, :, :num_heads], None, q_weight, eps)[1]
+    k_BTKE = add_rms_norm(heads_BTHE[:, :, num_heads:keys], None, k_weight, eps)[1]
+    return torch.cat([q_BTHE, k_BTKE, heads_BTHE[:, :, keys:]], 2).flatten(2)
+
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     return torch.linear(x, weight)
 

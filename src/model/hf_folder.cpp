@@ -68,10 +68,12 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   parameters.refresh_working();
 }
 
-std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const float* flat) {
+std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat) {
+  const DType dtype = flat.scalar_type() == at::kBFloat16 ? DType::kBF16 : DType::kF32;
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : layout.parameters()) {
-    tensors.push_back({spec.name, DType::kF32, spec.shape, flat + spec.offset});
+    const at::Tensor values = flat.narrow(0, spec.offset, spec.numel());
+    tensors.push_back({spec.name, dtype, spec.shape, values.const_data_ptr()});
   }
   return tensors;
 }

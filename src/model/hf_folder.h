@@ -1,4 +1,5 @@
-// Converts weights between our flat buffer and the tensors of transformers' LlamaForCausalLM.
+// Converts weights between our flat buffer and the tensors of transformers' LlamaForCausalLM or
+// Qwen3ForCausalLM.
 #pragma once
 
 #include <vector>
@@ -15,8 +16,8 @@ namespace lmtrain {
 // and a head beside a tied embedding, are ignored.
 void load_weights(const TensorFiles& files, Parameters& parameters);
 
-// Returns the masters as fp32 HF tensors that point into `flat`, a host copy of the flat buffer,
-// which must stay alive. A tied head is left out, as transformers does.
-std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const float* flat);
+// Returns HF tensors that point into `flat`, a copy in host memory of the flat buffer in fp32 or
+// bf16, which must stay alive. A tied head is left out, as transformers does.
+std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat);
 
 }  // namespace lmtrain

@@ -1,5 +1,6 @@
 // Defines the Llama, once, in TorchScript (Touvron et al., 2302.13971; the names are those of
-// transformers' LlamaForCausalLM).
+// transformers' LlamaForCausalLM). With the constant has_qk_norm it is a Qwen3 (Yang et al.,
+// 2505.09388; Qwen3ForCausalLM): each head of queries and of keys goes through a norm.
 //
 // model/llama.cpp compiles it. Its resolver gives the names of ModelConfig as constants and `lm` as
 // our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
@@ -25,9 +26,16 @@ namespace lmtrain {
 
 // An exported module has these (model/torchscript.h), as a model in training does.
 inline constexpr const char* kLlamaLogitsSource = R"(
+def queries_keys_values(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
+    qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
+    if has_qk_norm:
+        qkv_BTC = lm.qk_norm(qkv_BTC, layer["q_norm"], layer["k_norm"], num_attention_heads, num_key_value_heads,
+                             rms_norm_eps)
+    return qkv_BTC
+
 def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
               segments: Optional[Tensor]) -> Tensor:
-    qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
+    qkv_BTC = queries_keys_values(x_BTD, layer)
     y_BTA = lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
     return hidden_linear(y_BTA, layer["o_proj"])
 
@@ -82,7 +90,7 @@ def head_loss(delta_BTD: Tensor, residual_BTD: Optional[Tensor], targets_BT: Ten
 
 def cached_attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor, keys_BKSE: Tensor,
                      values_BKSE: Tensor, positions_B: Optional[Tensor], mask: Optional[Tensor]) -> Tensor:
-    qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
+    qkv_BTC = queries_keys_values(x_BTD, layer)
     y_BTA = lm.cached_rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, keys_BKSE,
                                      values_BKSE, positions_B, mask)
     return hidden_linear(y_BTA, layer["o_proj"])

@@ -68,8 +68,15 @@ ParameterLayout::ParameterLayout(const ModelConfig& model, int64_t vocab_size) {
   }
   decayed_size_ = flat_size_;
   for (int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
+    const std::string prefix = str("model.layers.", layer, ".");
+    if (model.has_qk_norm()) {
+      for (const char* key : {"q_norm", "k_norm"}) {
+        offset = add(str(prefix, "self_attn.", key, ".weight"), {model.resolved_head_dim()});
+        add_working(layer, key, {model.resolved_head_dim()}, offset);
+      }
+    }
     for (const char* key : {"input_layernorm", "post_attention_layernorm"}) {
-      offset = add(str("model.layers.", layer, ".", key, ".weight"), {d});
+      offset = add(str(prefix, key, ".weight"), {d});
       add_working(layer, key, {d}, offset);
     }
   }

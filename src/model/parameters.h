@@ -1,7 +1,8 @@
 // Keeps the parameters of a Llama in flat buffers: fp32 master weights, and working weights in the
 // precision of the run.
 //
-// Every tensor of transformers' LlamaForCausalLM is a range of the flat buffer, under its HF name.
+// Every tensor of transformers' LlamaForCausalLM or Qwen3ForCausalLM is a range of the flat buffer,
+// under its HF name.
 // Tensors of two dimensions, which have weight decay by default, come first, then the norms, so
 // that each kind is one range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent, without
 // gaps: the model reads each of these two groups as one matrix. Each group, and each tensor that is

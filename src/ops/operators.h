@@ -27,6 +27,15 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x,
                                                           const std::optional<at::Tensor>& residual,
                                                           const at::Tensor& weight, double eps);
 
+// Returns qkv_BTC, C = (H + 2K)E, with each head of queries and of keys replaced by its RMSNorm
+// (add_rms_norm without a residual) with q_weight_E or k_weight_E, and the values as they are: the
+// QK-norm of Qwen3 (transformers, modeling_qwen3.py; Dehghani et al., 2302.05442).
+at::Tensor qk_norm(const at::Tensor& qkv, const at::Tensor& q_weight, const at::Tensor& k_weight,
+                   int64_t num_heads, int64_t num_kv_heads, double eps);
+at::Tensor qk_norm_reference(const at::Tensor& qkv, const at::Tensor& q_weight,
+                             const at::Tensor& k_weight, int64_t num_heads, int64_t num_kv_heads,
+                             double eps);
+
 // Returns x weight', like at::linear, with products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
 // Does the same with both operands of each of the three products (forward, gradient of x, gradient

@@ -6,6 +6,9 @@
 TORCH_LIBRARY(lm, library) {
   library.def(
       "add_rms_norm(Tensor x, Tensor? residual, Tensor weight, float eps) -> (Tensor, Tensor)");
+  library.def(
+      "qk_norm(Tensor qkv, Tensor q_weight, Tensor k_weight, int num_heads, int num_kv_heads, "
+      "float eps) -> Tensor");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
   library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
   library.def(
@@ -28,6 +31,7 @@ TORCH_LIBRARY(lm, library) {
 // CompositeImplicitAutograd: each function chooses its path and records its own gradient.
 TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("add_rms_norm", &lmtrain::add_rms_norm);
+  library.impl("qk_norm", &lmtrain::qk_norm);
   library.impl("linear", &lmtrain::linear);
   library.impl("fp8_linear", &lmtrain::fp8_linear);
   library.impl("rope_attention", &lmtrain::rope_attention);

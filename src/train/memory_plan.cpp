@@ -14,6 +14,7 @@ namespace {
 // Bytes that the backward of one position needs of a layer (model/llama_source.h): the inputs
 // of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
 // matrices, of which one is that output and one is computed again, unless they are kept in fp8.
+// With QK-norm also Q, K, V before it.
 int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
                        const at::Device& device) {
   const int64_t d = model.hidden_size;
@@ -21,9 +22,11 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
   const int64_t q = model.num_attention_heads * model.resolved_head_dim();
   // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp).
   const bool repeats = device.is_cuda() && precision.dtype == at::kFloat;
-  const int64_t kv = repeats ? q : model.num_key_value_heads * model.resolved_head_dim();
+  const int64_t own_kv = model.num_key_value_heads * model.resolved_head_dim();
+  const int64_t kv = repeats ? q : own_kv;
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
-  const int64_t kept = element * (2 * d + (q + 2 * kv) + q + 2 * f);
+  const int64_t before_norm = model.has_qk_norm() ? q + 2 * own_kv : 0;
+  const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f);
   return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
 }
 
@@ -90,7 +93,10 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       element * *model.vocab_size *
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
-  if (config.checkpoint.async) plan.snapshot = plan.weights + whole_optimizer;
+  if (config.checkpoint.async) {
+    const bool rounds = config.checkpoint.dtype == CheckpointDType::kBf16;
+    plan.snapshot = plan.weights + (rounds ? plan.weights / 2 : 0) + whole_optimizer;
+  }
   return plan;
 }
 

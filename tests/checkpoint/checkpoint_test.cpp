@@ -7,6 +7,10 @@
 #include "base/killed_at_call.h"
 #include "base/support.h"
 #include "checkpoint/retention.h"
+#include "formats/manifest.h"
+#include "formats/tensor_files.h"
+#include "model/hf_folder.h"
+#include "support/tensors.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain {
@@ -72,6 +76,50 @@ TEST_F(CheckpointTest, RestoresWeightsOptimizerAndState) {
   ASSERT_FALSE(optimizer->buffers().empty());
   for (const OptimizerBuffer& buffer : optimizer->buffers())
     EXPECT_TRUE(buffer.values.eq(-0.5).all().item<bool>()) << buffer.name;
+}
+
+// Weights of 16 bits for those who read the model, masters to the bit for a resume.
+TEST_F(CheckpointTest, InBf16ItHoldsTheMastersBesideTheWeights) {
+  model.parameters.initialize(3, 0.02);
+  const at::Tensor masters = host_copy(model.parameters.master());
+  const CheckpointConfig bf16{.keep = 1, .dtype = CheckpointDType::kBf16};
+  write_checkpoint(run, texts, model.parameters.layout(), snapshot(5), bf16);
+  const ParameterLayout& layout = model.parameters.layout();
+  const TensorFiles files(run.checkpoint(5));
+  EXPECT_EQ(files.tensors().size(), layout.parameters().size());
+  Parameters weights(layout, at::kFloat, at::kCPU);
+  load_weights(files, weights);
+  for (const ParameterSpec& spec : layout.parameters()) {
+    EXPECT_EQ(files.at(spec.name).dtype, DType::kBF16) << spec.name;
+    EXPECT_TRUE(
+        testing::same_bits(weights.master_view(spec),
+                           model.parameters.master_view(spec).to(at::kBFloat16).to(at::kFloat)))
+        << spec.name;
+  }
+  EXPECT_FALSE(weights.master().equal(masters));
+
+  fill(3);
+  load_checkpoint(run.checkpoint(5), model.parameters);
+  for (const ParameterSpec& spec : layout.parameters()) {
+    EXPECT_TRUE(testing::same_bits(model.parameters.master_view(spec),
+                                   masters.narrow(0, spec.offset, spec.numel()).view(spec.shape)))
+        << spec.name;
+  }
+  EXPECT_EQ(newest(), 5);
+  damage(5);
+  error_of(ErrorKind::kCheckpoint, [&] { newest(); });
+}
+
+// The weights alone are not what a run goes on from.
+TEST_F(CheckpointTest, InBf16WithoutMastersItIsNotRestored) {
+  write_checkpoint(run, texts, model.parameters.layout(), snapshot(5),
+                   {.keep = 1, .dtype = CheckpointDType::kBf16});
+  write(run, 6);
+  fs::copy_file(run.checkpoint(6) / kOptimizerFile, run.checkpoint(5) / kOptimizerFile,
+                fs::copy_options::overwrite_existing);
+  const std::string problem =
+      error_of(ErrorKind::kData, [&] { load_checkpoint(run.checkpoint(5), model.parameters); });
+  EXPECT_NE(problem.find("master.model.embed_tokens.weight"), std::string::npos) << problem;
 }
 
 TEST_F(CheckpointTest, ASnapshotIsACopy) {

@@ -51,6 +51,45 @@ TEST(HfConfig, LeftOutKeysAreLlamaConfigsDefaults) {
   EXPECT_EQ(model.vocab_size, 32000);
 }
 
+TEST(HfConfig, LeftOutKeysAreQwen3ConfigsDefaults) {
+  const ModelConfig model = parse_hf_model_config(R"({"model_type": "qwen3"})", "config.json");
+  EXPECT_EQ(model.model_type, ModelArchitecture::kQwen3);
+  EXPECT_EQ(model.hidden_size, 4096);
+  EXPECT_EQ(model.intermediate_size, 22016);
+  EXPECT_EQ(model.num_key_value_heads, 32);
+  EXPECT_EQ(model.head_dim, 128);
+  EXPECT_EQ(model.rms_norm_eps, 1e-6);
+  EXPECT_FALSE(model.tie_word_embeddings);
+  EXPECT_EQ(model.vocab_size, 151936);
+}
+
+TEST(HfConfig, ASlidingWindowIsRefusedByItsKey) {
+  const std::vector<std::string> problems = hf_problems(R"({"model_type": "qwen3",
+ "use_sliding_window": true,
+ "sliding_window": 4096, "max_window_layers": 28,
+ "layer_types": ["full_attention", "sliding_attention"]})");
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_TRUE(problems[0].starts_with("config.json:2: /use_sliding_window: true is not"));
+  EXPECT_TRUE(problems[1].starts_with("config.json:4: /layer_types: ["));
+  // As transformers writes a Qwen3 without a window.
+  EXPECT_TRUE(hf_problems(R"({"model_type": "qwen3", "use_sliding_window": false,
+ "sliding_window": 4096, "max_window_layers": 28,
+ "layer_types": ["full_attention", "full_attention"]})")
+                  .empty());
+}
+
+TEST(HfConfig, ArchitecturesAreThoseOfModelType) {
+  const std::vector<std::string> problems =
+      hf_problems(R"({"model_type": "llama", "architectures": ["Qwen3ForCausalLM"]})");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_TRUE(problems[0].starts_with("config.json:1: /architectures: [\"Qwen3ForCausalLM\"] is "));
+  EXPECT_NE(problems[0].find("LlamaForCausalLM"), std::string::npos);
+  EXPECT_EQ(hf_problems(R"({"model_type": "qwen3", "architectures": ["LlamaForCausalLM"]})").size(),
+            1U);
+  EXPECT_TRUE(
+      hf_problems(R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]})").empty());
+}
+
 TEST(HfConfig, BothFormsOfRopeAreOne) {
   const ModelConfig v4 = parse_hf_model_config(
       R"({"model_type": "llama", "rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3",
@@ -102,6 +141,21 @@ TEST(HfConfig, WhatIsWrittenReadsBack) {
     EXPECT_EQ(json["rope_parameters"]["rope_theta"], 500.0);
     EXPECT_EQ(json["rope_parameters"]["rope_type"], scaled ? "llama3" : "default");
   }
+}
+
+TEST(HfConfig, AQwen3ThatIsWrittenReadsBack) {
+  ModelConfig model;
+  model.model_type = ModelArchitecture::kQwen3;
+  model.vocab_size = 67;
+  model.head_dim = 32;
+  const auto json = hf_model_config_json(model, 67, 128, 1, 2, -1, CheckpointDType::kBf16);
+  EXPECT_EQ(parse_hf_model_config(json.dump(), "config.json"), model);
+  EXPECT_EQ(json["architectures"], nlohmann::ordered_json::array({"Qwen3ForCausalLM"}));
+  EXPECT_EQ(json["model_type"], "qwen3");
+  EXPECT_EQ(json["use_sliding_window"], false);
+  EXPECT_EQ(json["dtype"], "bfloat16");
+  EXPECT_EQ(json["torch_dtype"], "bfloat16");
+  EXPECT_FALSE(json.contains("mlp_bias"));
 }
 
 }  // namespace

@@ -94,6 +94,22 @@ TEST(GpuOperators, AddProductAddsInFp32) {
   }
 }
 
+TEST(GpuOperators, QkNorm) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1], in[2], 6, 2, 1e-5)};
+    };
+  };
+  for (const int64_t size : {6, 64, 128}) {
+    SCOPED_TRACE(size);
+    check_on_gpu(
+        *device, of(qk_norm), of(qk_norm_reference),
+        {random_tensor({3, 37, 10 * size}, 1), random_tensor({size}, 2), random_tensor({size}, 3)});
+  }
+}
+
 TEST(GpuOperators, AddRmsNorm) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);

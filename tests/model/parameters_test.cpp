@@ -89,6 +89,28 @@ TEST(ParameterLayout, DecayCoversMatricesAndEmbeddingsAndNoNorm) {
   EXPECT_EQ(norms, 2 * 3 + 1);
 }
 
+TEST(ParameterLayout, AQwen3HasTwoNormsMoreInALayer) {
+  ModelConfig model = small_model();
+  const ParameterLayout llama(model, 101);
+  model.model_type = ModelArchitecture::kQwen3;
+  model.head_dim = 8;
+  const Parameters parameters = initialized(model, 101, 1);
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const char* key : {"q_norm", "k_norm"}) {
+      const ParameterSpec& spec =
+          spec_of(parameters.layout(),
+                  "model.layers." + std::to_string(layer) + ".self_attn." + key + ".weight");
+      EXPECT_EQ(spec.shape, std::vector<int64_t>{8});
+      EXPECT_GE(spec.offset, parameters.layout().decayed_size());
+      EXPECT_TRUE(parameters.master_view(spec).eq(1).all().item<bool>());
+    }
+  }
+  model.model_type = ModelArchitecture::kLlama;
+  EXPECT_EQ(parameters.layout().num_parameters(),
+            ParameterLayout(model, 101).num_parameters() + 3 * 2 * 8);
+  EXPECT_EQ(llama.parameters().size() + 6, parameters.layout().parameters().size());
+}
+
 TEST(ParameterLayout, WorkingMatricesAreTheStackedTensors) {
   const std::map<std::string, std::vector<std::string>> parts = {
       {"qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 import transformers
 from optimizers import make_optimizers
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IGNORE = -100
@@ -51,7 +51,7 @@ def fresh_folder(*parts):
 
 
 # ------------------------------------------------------------------------------------------------------------------
-# A float64 Llama of our own: the oracle that says how far float32 rounding alone moves transformers' numbers.
+# A float64 Llama (and Qwen3) of our own: the oracle that says how far float32 rounding alone moves transformers' numbers.
 
 
 def oracle_inverse_frequencies(config, head_dim):
@@ -91,6 +91,8 @@ def oracle_logits(config, weights, ids_BT):
         q = (h @ weights[p + "self_attn.q_proj.weight"].T).view(batch, length, heads, head_dim).transpose(1, 2)
         k = (h @ weights[p + "self_attn.k_proj.weight"].T).view(batch, length, kv_heads, head_dim).transpose(1, 2)
         v = (h @ weights[p + "self_attn.v_proj.weight"].T).view(batch, length, kv_heads, head_dim).transpose(1, 2)
+        if config.model_type == "qwen3":
+            q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
         q, k = rotate(q), rotate(k)
         k = k.repeat_interleave(heads // kv_heads, 1)
         v = v.repeat_interleave(heads // kv_heads, 1)
@@ -125,7 +127,7 @@ def llama_config(**changes):
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
     )
     base.update(changes)
-    return LlamaConfig(**base)
+    return (Qwen3Config if base.pop("model_type", "llama") == "qwen3" else LlamaConfig)(**base)
 
 
 # name: (config changes, rows, length)
@@ -149,6 +151,10 @@ LLAMA_CASES = {
     "odd_vocab": (dict(vocab_size=131), 3, 7),
     "head_dim": (dict(head_dim=6, num_key_value_heads=2, tie_word_embeddings=True), 3, 12),
     "rms_eps": (dict(rms_norm_eps=1e-6, num_key_value_heads=2, tie_word_embeddings=True), 1, 16),
+    "qwen3_tied": (
+        dict(model_type="qwen3", head_dim=6, num_key_value_heads=2, tie_word_embeddings=True, rms_norm_eps=1e-6), 3, 12
+    ),
+    "qwen3_untied": (dict(model_type="qwen3", head_dim=4), 3, 9),
 }
 
 ADAMW = {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
@@ -202,7 +208,7 @@ def adamw_run(model_step, parameters, batches, learning_rates):
 
 def config_for_transformers_4(config):
     """The same config in the form that transformers 4 wrote: rope_theta and rope_scaling at the top level."""
-    old = config.to_diff_dict() | {"architectures": ["LlamaForCausalLM"], "torch_dtype": "float32"}
+    old = config.to_diff_dict() | {"architectures": config.architectures, "torch_dtype": "float32"}
     rope = dict(old.pop("rope_parameters"))
     old.pop("dtype", None)
     old["transformers_version"] = "4.57.6"
@@ -216,7 +222,8 @@ def make_llama():
         folder = fresh_folder("llama", name)
         config = llama_config(**changes)
         torch.manual_seed(1000 + index)
-        model = LlamaForCausalLM._from_config(config, attn_implementation="sdpa", dtype=torch.float32)
+        kind = Qwen3ForCausalLM if config.model_type == "qwen3" else LlamaForCausalLM
+        model = kind._from_config(config, attn_implementation="sdpa", dtype=torch.float32)
         model.eval()
         with torch.no_grad():
             for parameter in model.parameters():

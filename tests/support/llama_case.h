@@ -23,9 +23,9 @@ inline std::filesystem::path reference_folder(const std::string& name) {
 }
 
 inline const std::vector<std::string>& llama_cases() {
-  static const std::vector<std::string> names = {"mha_tied", "mha_untied",  "gqa_untied",
-                                                 "mqa_tied", "rope_llama3", "odd_vocab",
-                                                 "head_dim", "rms_eps"};
+  static const std::vector<std::string> names = {
+      "mha_tied",  "mha_untied", "gqa_untied", "mqa_tied",   "rope_llama3",
+      "odd_vocab", "head_dim",   "rms_eps",    "qwen3_tied", "qwen3_untied"};
   return names;
 }
 

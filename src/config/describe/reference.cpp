@@ -83,9 +83,9 @@ std::string section_table(const SettingsCatalog& catalog, const std::string& sec
 
 std::string accepted_keys(const SettingsCatalog& catalog) {
   std::string out =
-      "Further keys of transformers' LlamaConfig are accepted and change nothing. Where values are "
-      "listed, "
-      "any other is an error:\nlmtrain computes nothing else.\n\n| Key | Accepted | Why "
+      "Further keys of transformers' LlamaConfig and Qwen3Config are accepted and change nothing. "
+      "Where values are listed, any other is an error:\nlmtrain computes nothing else.\n\n"
+      "| Key | Accepted | Why "
       "|\n|---|---|---|\n";
   for (const SettingsCatalog::Entry& entry : catalog.entries()) {
     if (entry.setting->kind != SettingKind::kAccepted || !entry.key.starts_with("model.")) continue;

@@ -189,7 +189,8 @@ class SchemaWriter {
     if (setting.choices.empty()) return Json::object();
     Json values = Json::array();
     for (const std::string& choice : setting.choices) values.push_back(Json::parse(choice));
-    return {{"enum", values}};
+    const Json one = {{"enum", values}};
+    return setting.each_item ? any_of({one, list_of(one)}) : one;
   }
 
   SettingsCatalog catalog_;

@@ -38,6 +38,10 @@ std::vector<OptimizerCase> optimizer_cases() {
         {"ns_steps", 4}},
        "second_momentum.",
        {{"initializer", "zero_outputs"}}},
+      {"Qwen3",
+       {{"type", "muon"}, {"lr", 3e-3}, {"groups", groups()}},
+       "exp_avg.",
+       {{"model_type", "qwen3"}, {"head_dim", 12}}},
       {"Soap", {{"type", "soap"}, {"lr", 3e-3}, {"precondition_frequency", 5}}, "L."},
   };
 }
