@@ -69,14 +69,17 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
       return batch.rows == rows && batch.columns == columns && fits_in_batch(count, rows, columns);
     };
     auto batch = std::find_if(batches_.begin(), batches_.end(), fits);
-    if (batch == batches_.end()) batch = batches_.insert(batch, Batch{rows, columns, {}});
-    at::Tensor second;
-    if (config.normuon) {
-      second = at::zeros({spec.shape[0]}, parameters.master().options());
-      buffers_.push_back({str("second_momentum.", spec.name), second});
+    if (batch == batches_.end()) batch = batches_.insert(batch, Batch{rows, columns, {}, {}});
+    batch->matrices.push_back({spec, group_of(config, spec), update_scale(config.adjust_lr, spec)});
+  }
+  for (Batch& batch : batches_) {
+    if (!config.normuon) break;
+    const auto count = static_cast<int64_t>(batch.matrices.size());
+    batch.second_Bm = at::zeros({count, batch.rows}, parameters.master().options());
+    for (int64_t i = 0; i < count; ++i) {
+      const ParameterSpec& spec = batch.matrices[static_cast<size_t>(i)].spec;
+      buffers_.push_back({str("second_momentum.", spec.name), batch.second_Bm[i]});
     }
-    batch->matrices.push_back(
-        {spec, group_of(config, spec), update_scale(config.adjust_lr, spec), second});
   }
   buffers_.insert(buffers_.end(), rest_.buffers().begin(), rest_.buffers().end());
 }
@@ -109,11 +112,12 @@ void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Te
   for (int64_t i = 0; i < count; ++i) {
     u_Bmn[i].copy_(matrix_view(direction, batch.matrices[static_cast<size_t>(i)].spec));
   }
-  const at::Tensor o_Bmn = newton_schulz(u_Bmn, ns_steps_, ns_coefficients_);
+  at::Tensor o_Bmn = newton_schulz(u_Bmn, ns_steps_, ns_coefficients_);
+  if (batch.second_Bm.defined()) o_Bmn = normalized(batch, o_Bmn);
   for (int64_t i = 0; i < count; ++i) {
     const Matrix& matrix = batch.matrices[static_cast<size_t>(i)];
     const double rate = step.lr * matrix.group.lr_ratio;
-    const at::Tensor o_mn = matrix.second.defined() ? normalized(matrix, o_Bmn[i]) : o_Bmn[i];
+    const at::Tensor o_mn = o_Bmn[i];
     const at::Tensor w_mn = matrix_view(parameters_.master(), matrix.spec);
     hyperparameters_.decay(w_mn, o_mn, rate, matrix.group, step.run);
     w_mn.sub_(o_mn, rate * matrix.scale);
@@ -121,16 +125,19 @@ void Muon::update_batch(const Batch& batch, const UpdateStep& step, const at::Te
 }
 
 // Both norms of O follow from those of its rows, so that it is read twice in all.
-at::Tensor Muon::normalized(const Matrix& matrix, const at::Tensor& o_mn) const {
+at::Tensor Muon::normalized(const Batch& batch, const at::Tensor& o_Bmn) const {
   constexpr double kEps = 1e-10;
-  const at::Tensor& v_r = matrix.second;
-  const at::Tensor squares_r =
-      at::linalg_vector_norm(o_mn, 2, {1}, /*keepdim=*/false, v_r.scalar_type()).square_();
-  v_r.lerp_(squares_r / o_mn.size(1), 1 - normuon_beta2_);
-  const at::Tensor factor_r = v_r.sqrt().add_(kEps).reciprocal_();
-  const at::Tensor after = (squares_r * factor_r.square()).sum().sqrt_().add_(kEps);
-  factor_r.mul_(squares_r.sum().sqrt_().div_(after));
-  return o_mn * factor_r.unsqueeze(1);
+  const at::Tensor& v_Bm = batch.second_Bm;
+  const at::Tensor n_Bmn = o_Bmn.to(v_Bm.scalar_type());
+  const at::Tensor squares_Bm = at::linalg_vector_norm(n_Bmn, 2, {2}).square_();
+  v_Bm.lerp_(squares_Bm / batch.columns, 1 - normuon_beta2_);
+  const at::Tensor factor_Bm = v_Bm.sqrt().add_(kEps).reciprocal_();
+  const auto norm_B1 = [](const at::Tensor& of_rows_Bm) {
+    return of_rows_Bm.sum(/*dim=*/1, /*keepdim=*/true).sqrt_();
+  };
+  const at::Tensor after_B1 = norm_B1(squares_Bm * factor_Bm.square()).add_(kEps);
+  factor_Bm.mul_(norm_B1(squares_Bm).div_(after_B1));
+  return n_Bmn.mul_(factor_Bm.unsqueeze(2));
 }
 
 }  // namespace lmtrain

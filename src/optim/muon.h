@@ -44,19 +44,20 @@ class Muon : public Optimizer {
   struct Matrix {
     ParameterSpec spec;
     ParameterGroup group;
-    double scale;       // s
-    at::Tensor second;  // v, [rows of the weight]; without normuon undefined
+    double scale;  // s
   };
   // Holds matrices of one shape, which are iterated together.
   struct Batch {
     int64_t rows = 0, columns = 0;
     std::vector<Matrix> matrices;
+    at::Tensor second_Bm;  // v of each matrix; without normuon undefined
   };
 
   // `direction` is u, in the flat buffer of the gradient.
   void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
-  // Adds O to the second moment of a matrix, and returns O normalised by it.
-  at::Tensor normalized(const Matrix& matrix, const at::Tensor& o_mn) const;
+  // Adds O, [B, m, n], to the second moments of a batch, and returns O normalised by them in their
+  // dtype. O may be overwritten.
+  at::Tensor normalized(const Batch& batch, const at::Tensor& o_Bmn) const;
 
   Hyperparameters hyperparameters_;
   double momentum_;
