@@ -16,6 +16,7 @@ file(RENAME ${usr}/share/zsh/site-functions ${usr}/share/zsh/vendor-completions)
 
 file(REMOVE ${doc}/LICENSE)  # Debian has its text in /usr/share/common-licenses
 configure_file(${source}/packaging/deb/copyright ${doc}/copyright COPYONLY)
+configure_file(${source}/packaging/deb/lintian-overrides ${usr}/share/lintian/overrides/lmtrain COPYONLY)
 file(RENAME ${doc}/CHANGELOG.md ${doc}/changelog)
 set(version "${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 # SOURCE_DATE_EPOCH, if it is set, makes the package reproducible.
