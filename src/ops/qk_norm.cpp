@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kWeightGradBlocks = 32;
 
 // Where the heads lie in one position of qkv: queries, then keys, then values.
-struct Heads {
+struct HeadLayout {
   int64_t queries, keys, size;
   int64_t normed() const { return queries + keys; }
   int64_t width() const { return (queries + 2 * keys) * size; }
@@ -27,7 +27,7 @@ class QkNormFunction : public torch::autograd::Function<QkNormFunction> {
                             int64_t num_heads, int64_t num_kv_heads, double eps) {
     const at::Tensor qkv = input.contiguous();
     const at::Tensor q_weight = input_q_weight.contiguous(), k_weight = input_k_weight.contiguous();
-    const Heads heads{num_heads, num_kv_heads, q_weight.numel()};
+    const HeadLayout heads{num_heads, num_kv_heads, q_weight.numel()};
     const int64_t positions = qkv.numel() / heads.width();
     const at::Tensor y = at::empty_like(qkv);
     const at::Tensor rstd = at::empty({positions, heads.normed()}, qkv.options().dtype(at::kFloat));
@@ -57,8 +57,8 @@ class QkNormFunction : public torch::autograd::Function<QkNormFunction> {
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &qkv = saved[0], &q_weight = saved[1], &k_weight = saved[2], &rstd = saved[3];
-    const Heads heads{context->saved_data["heads"].toInt(), context->saved_data["kv_heads"].toInt(),
-                      q_weight.numel()};
+    const HeadLayout heads{context->saved_data["heads"].toInt(),
+                           context->saved_data["kv_heads"].toInt(), q_weight.numel()};
     const int64_t positions = qkv.numel() / heads.width();
     const at::Tensor dy = grads[0].contiguous();
     const at::Tensor dx = at::empty_like(qkv);
