@@ -124,7 +124,7 @@ class Sweep:
             version = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=False).stdout
             gpus = [] if "CUDA not in use" in version else visible_gpus()
             if (options.parallel or 1) > processors:
-                warn(f"--parallel {options.parallel}: there are {counted(processors, 'processor')}; the runs will wait for each other")
+                warn(f"--parallel {options.parallel}: {counted(processors, 'processor')} for them; the runs will wait for each other")
         return Pool(slots(options.parallel, options.devices, wanted, gpus, processors), deadline)
 
     def tasks(self):
