@@ -128,6 +128,12 @@ void warn_of_threads(const Processes& processes, int64_t threads) {
                   "and give other bits"));
 }
 
+// The others of its machine wait for the process that prepares, so it may use their processors too.
+int threads_to_prepare(const Processes& processes, const Config& config) {
+  const auto threads = static_cast<int>(*config.threads);
+  return processes.is_only() ? threads : std::max(threads, available_processors());
+}
+
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
@@ -177,7 +183,7 @@ PreparedData resolve_and_prepare(Config& config) {
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
   warn_of_threads(processes, *config.threads);
-  PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
+  PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});
@@ -193,7 +199,7 @@ PreparedData prepare_as_told(Config& config) {
   Processes& processes = joined_processes();
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
-  const auto prepare = [&] { return prepare_data(config, static_cast<int>(*config.threads)); };
+  const auto prepare = [&] { return prepare_data(config, threads_to_prepare(processes, config)); };
   PreparedData data;
   // One process of each machine prepares, and says what there is to say of the data; the others
   // find what it has left in the cache.
