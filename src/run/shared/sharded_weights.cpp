@@ -116,10 +116,11 @@ ShardedWeights::Piece ShardedWeights::piece_of(const OptimizerShards& shards,
 }
 
 void ShardedWeights::start(size_t piece) {
-  started_.push_back(line_.add([this, &piece = pieces_.at(piece)] {
-    const Activity gathering("gathering weights from the processes");
-    exchange_.gather_ranges(weights_, piece.owned);
-  }));
+  started_.push_back(
+      line_.add([&exchange = exchange_, weights = weights_, owned = pieces_.at(piece).owned] {
+        const Activity gathering("gathering weights from the processes");
+        exchange.gather_ranges(weights, owned);
+      }));
 }
 
 void ShardedWeights::await() {
@@ -132,19 +133,20 @@ void ShardedWeights::release(size_t piece) {
   release_outside(weights_, pieces_.at(piece).elements, pieces_[piece].owned[rank]);
 }
 
-void ShardedWeights::sum(const Piece& piece) {
-  const Activity summing("summing gradients over the processes");
-  exchange_.sum_ranges(gradient_, piece.needed);
-  release_outside(gradient_, piece.elements, piece.needed[static_cast<size_t>(processes_.rank())]);
+std::function<void()> ShardedWeights::sum_of(const Piece& piece) const {
+  return [&exchange = exchange_, gradient = gradient_, piece,
+          rank = static_cast<size_t>(processes_.rank())] {
+    const Activity summing("summing gradients over the processes");
+    exchange.sum_ranges(gradient, piece.needed);
+    release_outside(gradient, piece.elements, piece.needed[rank]);
+  };
 }
 
 void ShardedWeights::take_gradient(size_t piece) {
   if (taken_ > 0) line_.wait(taken_);  // so that one piece waits for its sum, and no more
-  taken_ = line_.add([this, &piece = pieces_.at(piece)] { sum(piece); });
+  taken_ = line_.add(sum_of(pieces_.at(piece)));
 }
 
-void ShardedWeights::finish_gradient() {
-  line_.wait(line_.add([this] { sum(norms_); }));
-}
+void ShardedWeights::finish_gradient() { line_.wait(line_.add(sum_of(norms_))); }
 
 }  // namespace lmtrain

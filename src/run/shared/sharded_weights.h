@@ -63,7 +63,8 @@ class ShardedWeights : public WeightPieces {
     std::vector<ElementRange> owned, needed;  // by rank: of the weights, and of the gradient's sum
   };
   Piece piece_of(const OptimizerShards& shards, const ElementRange& elements) const;
-  void sum(const Piece& piece);
+  // Work may outlive this object where an exchange hangs, so it has all that it uses.
+  std::function<void()> sum_of(const Piece& piece) const;
 
   Processes& processes_;
   RangeExchange& exchange_;
