@@ -165,7 +165,7 @@ class Killer:
 
 
 def check_kills(bench, arguments):
-    settings = ["parallel.sum=exact", "parallel.parts=4", "checkpoint.every=5 steps"]
+    settings = ["parallel.sum=exact", "parallel.parts=4", "checkpoint.every=5 steps"] + arguments.set
     expected = bench.train("undisturbed", settings)
     if "error" in expected:
         sys.exit(f"the undisturbed run failed: {expected['error']}")
@@ -204,6 +204,7 @@ def main():
     parser.add_argument("--count", type=int, default=2, help="of processes, with --kills")
     parser.add_argument("--window", type=float, default=5, help="seconds")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments and ranks")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, with --kills")
     parser.add_argument("--folder", help="where the runs lie and stay; default: a temporary folder")
     arguments = parser.parse_args()
     arguments.steps = arguments.steps or (1500 if arguments.kills else 50)

@@ -146,9 +146,9 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
           generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
 }
 
-CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
+CheckpointSnapshot take_snapshot(const TrainingState& state, at::Tensor master,
                                  std::vector<OptimizerBuffer> buffers) {
-  return {state, host_copy(parameters.master()), std::move(buffers)};
+  return {state, std::move(master), std::move(buffers)};
 }
 
 at::Tensor host_copy(const at::Tensor& values) {

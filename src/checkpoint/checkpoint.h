@@ -44,7 +44,7 @@ struct CheckpointSnapshot {
   std::vector<OptimizerBuffer> buffers;
 };
 // Copies the state and the masters; `buffers` are copies already.
-CheckpointSnapshot take_snapshot(const TrainingState& state, const Parameters& parameters,
+CheckpointSnapshot take_snapshot(const TrainingState& state, at::Tensor master,
                                  std::vector<OptimizerBuffer> buffers);
 // Returns a copy in host memory.
 at::Tensor host_copy(const at::Tensor& values);

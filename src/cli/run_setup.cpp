@@ -182,6 +182,7 @@ PreparedData resolve_and_prepare(Config& config) {
   check_processes(processes, config.parallel);
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
+  check_divided_weights(processes, config);
   warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));

@@ -217,7 +217,7 @@ constexpr auto enum_names(ParallelSum) {
   return std::to_array<EnumName<ParallelSum>>({{kFast, "fast"}, {kExact, "exact"}});
 }
 
-// `parallel.shard`; kParameters is refused so far.
+// `parallel.shard`.
 enum class ParallelShard { kNone, kOptimizer, kParameters };
 constexpr auto enum_names(ParallelShard) {
   using enum ParallelShard;

@@ -13,9 +13,11 @@ void add_parallel_settings(SettingTable& t, ParallelConfig& c) {
         "Micro-batches a step, whose gradients are summed as a binary tree; a power of two.")
       .range(1, 1 << 16)
       .used_if("parallel.sum", {ParallelSum::kExact});
-  t.add("parallel.shard", &c.shard,
-        "What each of several processes keeps a part of alone. none: nothing; optimizer: the "
-        "optimizer's state, whose tensors it updates for all; parameters is not there yet.");
+  t.add(
+      "parallel.shard", &c.shard,
+      "What each of several processes keeps a part of alone. none: nothing; optimizer: the "
+      "optimizer's state, whose tensors it updates for all; parameters: weights and gradient too, "
+      "which are gathered layer by layer (on CPUs).");
   t.add("parallel.timeout", &c.timeout,
         "A process that has ended, hangs or cannot be reached ends all others within this time.")
       .as(SettingKind::kDuration)

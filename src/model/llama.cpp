@@ -73,7 +73,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
                          names_of(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
     for (const char* name : {"logits", "next_logits", "states", "head", "loss", "target_losses",
-                             "embed", "whole_layer", "head_loss"}) {
+                             "embed", "whole_layer", "head_loss", "last_losses"}) {
       optimize(torch::jit::toGraphFunction(compiled_->unit.get_function(c10::QualifiedName(name)))
                    .graph());
     }
@@ -82,10 +82,14 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
   c10::Dict<std::string, at::Tensor> weights;
   std::vector<c10::Dict<std::string, at::Tensor>> layers(
       static_cast<size_t>(model.num_hidden_layers));
-  std::map<int64_t, at::Tensor> leaf_at;  // by offset: a tied head is the embedding's own leaf
+  layer_leaves_.resize(layers.size());
+  std::map<int64_t, size_t> leaf_at;  // by offset: a tied head is the embedding's own leaf
   for (const WorkingSpec& spec : parameters.layout().working()) {
-    at::Tensor& leaf = leaf_at[spec.offset];
-    if (!leaf.defined()) {
+    const auto [found, is_new] = leaf_at.emplace(spec.offset, leaves_.size());
+    at::Tensor leaf;
+    if (!is_new) {
+      leaf = leaves_[found->second];
+    } else {
       const int64_t numel =
           std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
       leaf = parameters.working()
@@ -97,7 +101,12 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
       offsets_.push_back(spec.offset);
     }
     (spec.layer < 0 ? weights : layers[static_cast<size_t>(spec.layer)]).insert(spec.key, leaf);
+    if (spec.layer >= 0) layer_leaves_[static_cast<size_t>(spec.layer)].push_back(found->second);
+    if (spec.key == "embed_tokens") embed_leaf_ = found->second;
+    if (spec.key == "lm_head") head_leaf_ = found->second;
+    if (spec.key == "norm") norm_leaf_ = found->second;
   }
+  head_piece_ = head_leaf_ == embed_leaf_ ? 0 : 1 + layers.size();
   weights_ = weights;
   layers_ = c10::List<c10::Dict<std::string, at::Tensor>>(layers);
   std::tie(cos_, sin_) = rope_tables(model, max_length, device());
@@ -211,6 +220,7 @@ at::Tensor Llama::head(const at::Tensor& states) {
 }
 
 TargetLosses Llama::target_losses(const MicroBatch& micro) {
+  if (pieces_ != nullptr) return target_losses_by_pieces(&micro);
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
   const std::vector<c10::IValue> attention = attention_arguments(micro);

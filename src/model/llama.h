@@ -23,6 +23,7 @@
 #include "model/key_value_cache.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
+#include "model/weight_pieces.h"
 
 namespace lmtrain {
 
@@ -69,6 +70,23 @@ class Llama {
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
                                const ElementsFinished& finished = {});
 
+  // Makes the model compute layer by layer, with the weights that `pieces` brings, which must
+  // outlive it. Then only target_losses() and the functions below may be called. Requires
+  // sum_by_products(false).
+  void read_by_pieces(WeightPieces& pieces) { pieces_ = &pieces; }
+  // Does the forward and backward of all micro-batches of a step in one pass over the layers, which
+  // computes each layer again in the backward: two bringings of a layer serve all of them. Adds the
+  // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
+  // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
+  // (train/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer, from
+  // which pieces are taken as soon as they are final. Returns the scaled losses by part. All
+  // pieces come and go where this throws, unless it is a piece that fails.
+  std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(
+      const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale);
+  // Takes part in the bringing of a target_losses() of others; does nothing where the weights do
+  // not come in pieces.
+  void take_part_in_evaluation();
+
   // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like
   // logits() and returns states_BTD in the working dtype, which head() turns from [N, D] into
   // logits_NV. No gradient is recorded.
@@ -86,6 +104,7 @@ class Llama {
 
  private:
   struct Compiled;
+  class LeafSums;
   // Returns cos, sin and segments as the source takes them.
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
   c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
@@ -94,6 +113,9 @@ class Llama {
   // Sums the gradients of the leaves into `grad` as the backward of `loss` yields them.
   void sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,
                         const ElementsFinished& finished);
+  // Brings the embedding, then each layer, calls compute(piece), and has started the head.
+  void pass_forward(const std::function<void(size_t piece)>& compute);
+  TargetLosses target_losses_by_pieces(const MicroBatch* micro);
   // Returns the same loss, and keeps only the input of each layer.
   at::Tensor checkpointed_loss(const MicroBatch& micro);
 
@@ -108,6 +130,11 @@ class Llama {
   bool has_hooks_ = false;  // the leaves call take_gradient_
   c10::IValue weights_;
   c10::IValue layers_;
+  // Where leaves are among leaves_. A tied head is the leaf of the embedding.
+  size_t embed_leaf_ = 0, head_leaf_ = 0, norm_leaf_ = 0;
+  std::vector<std::vector<size_t>> layer_leaves_;
+  WeightPieces* pieces_ = nullptr;
+  size_t head_piece_ = 0;
   bool activation_checkpointing_;
   bool sums_by_products_;
   at::Tensor cos_, sin_;

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 
@@ -22,6 +23,27 @@ int64_t aligned(int64_t offset) { return (offset + kAlignment - 1) / kAlignment 
 bool is_layer_output(const ParameterSpec& spec) {
   return spec.name.ends_with(".self_attn.o_proj.weight") ||
          spec.name.ends_with(".mlp.down_proj.weight");
+}
+
+// Sets the values of one tensor of the flat buffer `values`.
+void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializer_range,
+                       Initializer initializer, float* values) {
+  float* const tensor = values + spec.offset;
+  if (spec.shape.size() == 1) {
+    std::fill_n(tensor, spec.numel(), 1.0F);
+    return;
+  }
+  if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
+    std::fill_n(tensor, spec.numel(), 0.0F);
+    return;
+  }
+  const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
+  parallel_for_queued(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      tensor[i] = static_cast<float>(
+          initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));
+    }
+  });
 }
 
 }  // namespace
@@ -111,6 +133,14 @@ Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at:
 Parameters::Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working)
     : layout_(std::move(layout)), master_(std::move(master)), working_(std::move(working)) {}
 
+Parameters Parameters::releasable(ParameterLayout layout, at::ScalarType working_dtype) {
+  const int64_t size = layout.flat_size();
+  const at::Tensor master = releasable_zeros(size, at::kFloat);
+  const at::Tensor working =
+      working_dtype == at::kFloat ? master : releasable_zeros(size, working_dtype);
+  return {std::move(layout), master, working};
+}
+
 Parameters Parameters::in_fp32() const { return {layout_, master_, master_}; }
 
 at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
@@ -119,24 +149,18 @@ at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
 
 void Parameters::initialize(int64_t seed, double initializer_range, Initializer initializer) {
   const at::Tensor host = at::zeros({layout_.flat_size()}, at::kFloat);
-  float* values = host.data_ptr<float>();
-  for (const ParameterSpec& spec : layout_.parameters()) {
-    float* tensor = values + spec.offset;
-    if (spec.shape.size() == 1) {
-      std::fill_n(tensor, spec.numel(), 1.0F);
-      continue;
-    }
-    if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) continue;
-    const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
-    parallel_for_queued(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        tensor[i] = static_cast<float>(
-            initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));
-      }
-    });
-  }
+  for (const ParameterSpec& spec : layout_.parameters())
+    initialize_tensor(spec, seed, initializer_range, initializer, host.data_ptr<float>());
   master_.copy_(host);
   refresh_working();
+}
+
+void Parameters::initialize_masters(int64_t seed, double initializer_range, Initializer initializer,
+                                    const std::function<bool(const ParameterSpec&)>& takes) {
+  for (const ParameterSpec& spec : layout_.parameters()) {
+    if (!takes(spec)) continue;
+    initialize_tensor(spec, seed, initializer_range, initializer, master_.data_ptr<float>());
+  }
 }
 
 void Parameters::refresh_working() { refresh_working(0, layout_.flat_size()); }

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ class Parameters {
   // All values are zero at first. Working weights of dtype fp32 share the masters' memory. fp64 is
   // for tests: the masters are fp64 too, and shared.
   Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
+  // Returns the same in host memory that is there where it was written
+  // (device/releasable_memory.h).
+  static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
   // in matrices and embedding, ones in the norms. A value is a function of (seed, tensor name,
@@ -80,6 +84,10 @@ class Parameters {
   // other tensors have the same values.
   void initialize(int64_t seed, double initializer_range,
                   Initializer initializer = Initializer::kNormal);
+  // Sets the masters alone of the tensors for which `takes` returns true, and writes no others.
+  // Requires fp32 in host memory.
+  void initialize_masters(int64_t seed, double initializer_range, Initializer initializer,
+                          const std::function<bool(const ParameterSpec&)>& takes);
   // Returns parameters that share these masters, and have them as working weights too, for
   // evaluation in fp32.
   Parameters in_fp32() const;

@@ -1,5 +1,6 @@
 #include "processes/ranges.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "device/torch_headers.h"
@@ -18,6 +19,11 @@ size_t position_of(size_t rank, size_t count) {
 }  // namespace
 
 at::Tensor ElementRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
+
+ElementRange common(const ElementRange& a, const ElementRange& b) {
+  const int64_t first = std::clamp(a.first, b.first, b.end());
+  return {first, std::max<int64_t>(0, std::min(a.end(), b.end()) - first)};
+}
 
 std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts) {
   const size_t count = cuts.size() - 1;

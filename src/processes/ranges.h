@@ -21,6 +21,10 @@ struct ElementRange {
   at::Tensor of(const at::Tensor& flat) const;
 };
 
+// Returns the elements that two ranges have in common; where there are none, an empty range that
+// lies in the second or at an end of it.
+ElementRange common(const ElementRange& a, const ElementRange& b);
+
 // Returns the range of each rank, by rank. `cuts` ascend: the ranges lie between neighbours of
 // them, so there is one rank fewer than cuts. Ranges may be empty.
 std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts);

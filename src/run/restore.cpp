@@ -48,12 +48,20 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
     if (config.init_from) {
       engine.reset_optimizer();
       load_initial_weights(*config.init_from, engine.parameters(), run.identity().init_from);
-    } else {
+    } else if (!shards.divides_weights()) {
       engine.initialize(config.seed);
     }
   }
-  share_state(processes, state, engine.parameters());
+  share_state(processes, shards, state, engine.parameters());
   shards.note_masters_alike();
+  if (shards.divides_weights()) {
+    if (checkpoint || config.init_from) {
+      shards.hand_out_masters(engine.parameters());
+    } else {
+      engine.initialize_masters(config.seed, shards.owned());
+    }
+    shards.spread_masters(engine.parameters());
+  }
   if (checkpoint) {
     ReadBuffer read;
     if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));

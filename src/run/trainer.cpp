@@ -30,13 +30,14 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
       shards_(processes, config_),
-      engine_(config_, shards_.owned()),
+      engine_(config_, shards_.owned(), shards_.held_gradient()),
       started_(std::chrono::steady_clock::now()),
       processes_(processes),
       step_sum_(processes_, config_.parallel, engine_, shards_),
       agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   eval_sets_ = eval_sets_of(config_.data, data_);
+  if (shards_.divides_weights()) bring_weights_by_pieces();
   restore();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
@@ -61,6 +62,18 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::bring_weights_by_pieces() {
+  const auto read_by_pieces = [&](Llama& model, const at::Tensor& gradient) {
+    auto weights = std::make_unique<ShardedWeights>(processes_, shards_, engine_.layout(),
+                                                    model.parameters().working(), gradient);
+    model.read_by_pieces(*weights);
+    return weights;
+  };
+  weights_ = read_by_pieces(engine_.model(), engine_.gradient());
+  if (&engine_.evaluation_model() != &engine_.model())
+    evaluation_weights_ = read_by_pieces(engine_.evaluation_model(), {});
+}
 
 void Trainer::restore() {
   state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
@@ -199,12 +212,19 @@ void Trainer::begin_from_state() {
 }
 
 void Trainer::fit_micro_batches() {
-  fit_memory(
-      config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
-      [this](const MicroBatchReduction& lowered) {
-        recorder_->reduced_micro_batch(state_, lowered);
-      },
-      processes_.local_count());
+  const ReportReduction report = [this](const MicroBatchReduction& lowered) {
+    recorder_->reduced_micro_batch(state_, lowered);
+  };
+  if (shards_.divides_weights()) {
+    if (const auto available = available_memory(engine_.device())) {
+      fit_to_plan(config_, order_->batch_lengths(),
+                  *available / static_cast<uint64_t>(processes_.local_count()), state_.micro,
+                  report, processes_.count());
+    }
+  } else {
+    fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
+               report, processes_.local_count());
+  }
   share_limits(processes_, state_.micro);
 }
 

@@ -29,6 +29,7 @@
 #include "run/run_warnings.h"
 #include "run/shared/agreement.h"
 #include "run/shared/optimizer_shards.h"
+#include "run/shared/sharded_weights.h"
 #include "run/shared/step_sum.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
@@ -94,6 +95,8 @@ class Trainer {
   // nothing when there is something left to do.
   std::optional<RunOutcome> already_done(Stop why);
   // Sets state, weights, optimizer and order of data as of checkpoint_ (run/restore.h).
+  // Makes the models read their weights by pieces, which the processes have divided.
+  void bring_weights_by_pieces();
   void restore();
   // Makes logs and loader begin where the state stands.
   void begin_from_state();
@@ -157,6 +160,9 @@ class Trainer {
 
   std::chrono::steady_clock::time_point started_;
   Processes& processes_;
+  // Of the weights that forward and backward read, and of those of evaluations; none where the
+  // weights are not divided.
+  std::unique_ptr<ShardedWeights> weights_, evaluation_weights_;
   StepSum step_sum_;
   Agreement agreement_;
   std::unique_ptr<Recorder> recorder_;

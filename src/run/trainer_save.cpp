@@ -19,6 +19,7 @@ void Trainer::save_checkpoint() {
   shards_.gather_masters(engine_.parameters());
   require_finite_weights(config_, engine_.parameters(), state_.step);
   recorder_->begin_lap();
+  at::Tensor master = shards_.collect_masters(engine_.parameters());
   std::vector<OptimizerBuffer> buffers = shards_.collect(engine_.optimizer());
   saved_ = state_;
   try {
@@ -26,7 +27,7 @@ void Trainer::save_checkpoint() {
   } catch (const Error&) {
     return save_failed(state_, std::current_exception());
   }
-  if (saver_) saver_->save(take_snapshot(state_, engine_.parameters(), std::move(buffers)));
+  if (saver_) saver_->save(take_snapshot(state_, std::move(master), std::move(buffers)));
   recorder_->add_save();
   recorder_->running(state_);
 }

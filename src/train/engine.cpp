@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include "device/device.h"
+#include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
 #include "train/evaluate.h"
@@ -8,23 +9,34 @@
 #include "train/step.h"
 
 namespace lmtrain {
+namespace {
+
+Parameters make_parameters(const Config& config, const Precision& precision,
+                           const at::Device& device, bool releasable) {
+  ParameterLayout layout(config.model, *config.model.vocab_size);
+  return releasable ? Parameters::releasable(std::move(layout), precision.dtype)
+                    : Parameters(std::move(layout), precision.dtype, device);
+}
+
+}  // namespace
 
 Engine::Engine(const Config& config)
     : Engine(config, precision_of(config), device_of(config), Parts{}) {}
 
-Engine::Engine(const Config& config, const ParameterFilter& updates)
+Engine::Engine(const Config& config, const ParameterFilter& updates,
+               const std::optional<ElementRange>& held)
     : Engine(config, precision_of(config), device_of(config),
              {.make_optimizer =
                   [&](Parameters& parameters) {
                     return lmtrain::make_optimizer(config.optimizer, parameters, updates);
                   },
-              .recorder = {}}) {}
+              .recorder = {},
+              .held = held}) {}
 
 Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
                Parts parts)
     : config_(config),
-      parameters_(ParameterLayout(config_.model, *config_.model.vocab_size), precision.dtype,
-                  device),
+      parameters_(make_parameters(config_, precision, device, parts.held.has_value())),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
              config_.loss.z_loss, precision.fp8),
@@ -32,7 +44,9 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
                                       : make_optimizer(config_.optimizer, parameters_)),
-      gradient_(at::zeros_like(parameters_.master())) {
+      gradient_(parts.held ? releasable_zeros(parameters_.master().numel(), at::kFloat)
+                           : at::zeros_like(parameters_.master())),
+      held_(parts.held) {
   if (config_.compile != CompileMode::kGraph) return;
   if (!parts.recorder) parts.recorder = graph_recorder(model_.device());
   graphs_ = std::make_unique<StepGraphs>(std::move(parts.recorder), model_, *optimizer_, gradient_);
@@ -43,6 +57,12 @@ Engine::~Engine() = default;
 void Engine::initialize(int64_t seed) {
   reset_optimizer();
   parameters_.initialize(seed, config_.model.initializer_range, config_.model.initializer);
+}
+
+void Engine::initialize_masters(int64_t seed, const ParameterFilter& takes) {
+  reset_optimizer();
+  parameters_.initialize_masters(seed, config_.model.initializer_range, config_.model.initializer,
+                                 takes);
 }
 
 void Engine::reset_optimizer() {
@@ -65,7 +85,7 @@ std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batc
 double Engine::grad_norm() const { return gradient_norm(gradient_); }
 
 double Engine::clip(double grad_norm) const {
-  return clip_gradient(config_.clip, gradient_, grad_norm);
+  return clip_gradient(config_.clip, held_ ? held_->of(gradient_) : gradient_, grad_norm);
 }
 
 void Engine::update(const UpdateStep& step, bool use_graphs) {

@@ -16,6 +16,7 @@
 #include "device/spin_control.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
+#include "processes/ranges.h"
 #include "train/step_graphs.h"
 #include "train/step_parts.h"
 
@@ -28,13 +29,17 @@ class Engine {
     std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer{};
     std::unique_ptr<GraphRecorder> recorder{};
     std::optional<Precision> evaluation{};  // else evaluation_precision()
+    std::optional<ElementRange> held{};
   };
 
   // `config` is resolved (train/resolve.h). Weights and the optimizer's state are zero until they
   // are initialised or loaded. All constructors throw the errors of make_optimizer.
   explicit Engine(const Config& config);
-  // Updates, in update(), only the tensors for which `updates` returns true.
-  Engine(const Config& config, const ParameterFilter& updates);
+  // Updates, in update(), only the tensors for which `updates` returns true. With `held` weights
+  // and gradient lie in memory that can be released (device/releasable_memory.h), and clip() reads
+  // and writes these elements of the gradient alone. That is for CPUs, without graphs.
+  Engine(const Config& config, const ParameterFilter& updates,
+         const std::optional<ElementRange>& held = std::nullopt);
   // Computes in this precision on this device, whatever the config says.
   Engine(const Config& config, const Precision& precision, const at::Device& device, Parts parts);
   Engine(const Engine&) = delete;
@@ -43,6 +48,8 @@ class Engine {
 
   // Sets random weights from this seed, and calls reset_optimizer().
   void initialize(int64_t seed);
+  // The same, of the masters alone of the tensors for which `takes` returns true.
+  void initialize_masters(int64_t seed, const ParameterFilter& takes);
   // Sets the optimizer's state to that before the first update.
   void reset_optimizer();
 
@@ -93,6 +100,7 @@ class Engine {
   std::optional<Llama> evaluation_model_;  // none where model_ serves, and before it is wanted
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
+  std::optional<ElementRange> held_;
   std::unique_ptr<StepGraphs> graphs_;
   SpinControl spin_control_;
 };

@@ -154,14 +154,19 @@ std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const 
     if (!going && processes.is_only()) return std::nullopt;
     progress.show(done);
     std::vector<double> nats(1 + work.parts.size(), 0.0);
+    bool has_batch = false;
     for (int rank = 0; rank < processes.count() && first < count; ++rank) {
       const Window* batch = windows.data() + first;
       const int64_t rows =
           std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
-      if (rank == processes.rank()) nats = batch_nats(model, shard, batch, rows, work.parts.size());
+      if (rank == processes.rank()) {
+        nats = batch_nats(model, shard, batch, rows, work.parts.size());
+        has_batch = true;
+      }
       for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
       first += rows;
     }
+    if (!has_batch) model.take_part_in_evaluation();
     // Added in the order of the batches; a process that had none adds 0.
     nats.push_back(going ? 1.0 : 0.0);
     const std::vector<double> gathered = processes.all_gather(nats);

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "device/torch_headers.h"
+#include "model/weight_pieces.h"
 #include "ops/operators.h"
 #include "optim/optimizer.h"
 #include "optim/ownership.h"
@@ -51,6 +52,54 @@ int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int nu
   return most;
 }
 
+// What a process keeps of weights and gradient where these are divided, in elements.
+struct DividedSizes {
+  int64_t range = 0;   // the largest range
+  int64_t pieces = 0;  // of others: the piece that is used and the one that is gathered meanwhile
+  int64_t largest = 0;
+};
+
+DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout& layout,
+                           int num_processes) {
+  DividedSizes sizes;
+  const std::vector<int64_t> cuts = cut_tensors(layout, config, num_processes);
+  for (size_t i = 0; i + 1 < cuts.size(); ++i)
+    sizes.range = std::max(sizes.range, cuts[i + 1] - cuts[i]);
+  const std::vector<WeightPiece> pieces = weight_pieces(layout);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    sizes.largest = std::max(sizes.largest, pieces[i].size);
+    // An untied head comes after the last layer, and otherwise the embedding does.
+    sizes.pieces =
+        std::max(sizes.pieces, pieces[i].size + pieces[i + 1 < pieces.size() ? i + 1 : 0].size);
+  }
+  return sizes;
+}
+
+// Changes the plan of a run to that of one of `num_processes` that divide the weights.
+void divide_weights(const Config& config, const Precision& precision, int64_t micro_positions,
+                    int num_processes, const ParameterLayout& layout, MemoryPlan& plan) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
+  const bool has_masters = precision.dtype != at::kFloat;
+  plan.weights = 4 * (has_masters ? sizes.range : sizes.range + sizes.pieces);
+  if (has_masters) plan.working_weights = element * (sizes.range + sizes.pieces);
+  // Of the piece that is computed: its sums of parts that wait. Of one that is summed meanwhile:
+  // itself, and what is received of it.
+  int64_t sums = 3;
+  if (config.parallel.sum == ParallelSum::kExact)
+    sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
+  plan.gradient = 4 * (sizes.range + sums * sizes.largest);
+  plan.micro_gradient = element * sizes.largest;
+  // The inputs of the layers are kept of all positions of a step.
+  const int64_t share = (config.batch.tokens + num_processes - 1) / num_processes;
+  const int64_t more = std::max<int64_t>(0, share - micro_positions);
+  plan.activations += more * element * config.model.hidden_size * config.model.num_hidden_layers;
+  if (config.model.tie_word_embeddings && micro_positions > 0) {
+    const int64_t micro_batches = (share + micro_positions - 1) / micro_positions;
+    plan.micro_gradient += micro_batches * element * weight_pieces(layout).front().size;
+  }
+}
+
 }  // namespace
 
 int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
@@ -97,6 +146,8 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
     const bool rounds = config.checkpoint.dtype == CheckpointDType::kBf16;
     plan.snapshot = plan.weights + (rounds ? plan.weights / 2 : 0) + whole_optimizer;
   }
+  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
+    divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);
   return plan;
 }
 

@@ -94,12 +94,12 @@ MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fi
 }
 
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
-                 MicroBatchLimits& fit, const ReportReduction& report) {
+                 MicroBatchLimits& fit, const ReportReduction& report, int num_processes) {
   for (const int64_t length : lengths) {
     const int64_t before = micro_rows(config, fit, length);
     int64_t rows = before;
     const auto needed = [&](double allowance) {
-      const MemoryPlan plan = plan_of(config, length, rows);
+      const MemoryPlan plan = plan_of(config, length, rows, num_processes);
       return allowance * static_cast<double>(plan.activations + plan.logits) +
              static_cast<double>(plan.micro_gradient + plan.snapshot);
     };

@@ -45,7 +45,7 @@ MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fi
 // refusing an allocation. Throws Error(kMemory) where one row does not fit even without the
 // allowance.
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
-                 MicroBatchLimits& fit, const ReportReduction& report);
+                 MicroBatchLimits& fit, const ReportReduction& report, int num_processes = 1);
 
 // Selects the micro-batches that are tried.
 enum class TrialShapes {

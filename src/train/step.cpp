@@ -28,6 +28,22 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
+// Calls f with each micro-batch of some rows, and whether it is the first and the last.
+template <class F>
+void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange& own,
+                          int64_t micro_rows, double loss_scale, const F& f) {
+  // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
+  const double scale =
+      1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
+  for (int64_t row = own.first; row < own.end; row += micro_rows) {
+    const int64_t rows = std::min(micro_rows, own.end - row);
+    f(micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
+                  rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
+                  segments_of(batch, row, rows), model.device()),
+      row == own.first, row + rows == own.end);
+  }
+}
+
 double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                        const ElementsFinished& finished) {
@@ -40,22 +56,14 @@ double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, in
     finished(begin, size);
   };
   const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
-  // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
-  const double scale =
-      1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
   std::vector<at::Tensor> losses;
-  for (int64_t row = own.first; row < own.end; row += micro_rows) {
-    const int64_t rows = std::min(micro_rows, own.end - row);
-    const MicroBatch micro =
-        micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
-                    rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
-                    segments_of(batch, row, rows), model.device());
-    const bool first = row == own.first, last = row + rows == own.end;
+  const auto compute = [&](const MicroBatch& micro, bool first, bool last) {
     losses.push_back(graphs != nullptr ? graphs->loss_and_gradient(micro, first)
                                        : model.loss_and_gradient(
                                              micro.to(model.device()), grad, first,
                                              finished && last ? unscaled : ElementsFinished{}));
-  }
+  };
+  for_each_micro_batch(model, batch, own, micro_rows, loss_scale, compute);
   if (loss_scale != 1 && !finished) grad.mul_(1 / loss_scale);
   // Read back once, after all micro-batches were queued.
   double loss = 0;
@@ -95,6 +103,30 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
   }
   // The first micro-batch puts the gradient, so nothing is left of the attempt.
   return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});
+}
+
+std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
+                                         const std::vector<RowRange>& parts, int64_t micro_rows,
+                                         const at::Tensor& grad, double loss_scale) {
+  std::vector<std::vector<MicroBatch>> micros(parts.size());
+  try {
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for_each_micro_batch(model, batch, parts[part], micro_rows, loss_scale,
+                           [&](const MicroBatch& micro, bool /*first*/, bool /*last*/) {
+                             micros[part].push_back(micro.to(model.device()));
+                           });
+    }
+  } catch (...) {  // the other processes wait for this one's part in bringing the pieces
+    model.loss_and_gradient_by_pieces({{}}, grad, 1);
+    throw;
+  }
+  std::vector<double> losses;
+  for (const auto& part : model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale)) {
+    double loss = 0;
+    for (const at::Tensor& one : part) loss += one.item<double>();
+    losses.push_back(loss / loss_scale);
+  }
+  return losses;
 }
 
 }  // namespace lmtrain

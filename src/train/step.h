@@ -30,4 +30,12 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, i
                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
                        const ElementsFinished& finished = {});
 
+// Computes the loss and gradient of several ranges of rows in one pass over the pieces of the
+// weights (Llama::loss_and_gradient_by_pieces), and returns the loss of each: what
+// accumulate_rows() computes for it. `grad` gets the sum over the ranges. `micro_rows` rows go
+// through a layer at once.
+std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
+                                         const std::vector<RowRange>& parts, int64_t micro_rows,
+                                         const at::Tensor& grad, double loss_scale);
+
 }  // namespace lmtrain

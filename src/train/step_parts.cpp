@@ -22,14 +22,22 @@ StepParts::StepParts(int64_t parts, const BatchShare& share)
   }
 }
 
+std::vector<RowRange> StepParts::rows_of_share(const Batch& batch) const {
+  std::vector<RowRange> all;
+  for (int64_t part = first_; part < end_; ++part) {
+    const RowRange rows = rows_of_part(batch.batch_rows, part, parts_);
+    all.push_back({rows.first - batch.first_row, rows.end - batch.first_row});
+  }
+  return all;
+}
+
 std::vector<double> StepParts::accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                           const at::Tensor& grad, double loss_scale,
                                           StepGraphs* graphs, const ElementsFinished& finished) {
   std::vector<double> losses;
+  const std::vector<RowRange> rows_of = rows_of_share(batch);
   for (int64_t part = first_; part < end_; ++part) {
-    RowRange rows = rows_of_part(batch.batch_rows, part, parts_);
-    rows.first -= batch.first_row;
-    rows.end -= batch.first_row;
+    const RowRange& rows = rows_of[static_cast<size_t>(part - first_)];
     // The part's number in the share, in binary, says which sums it completes: each trailing 1 is a
     // subtree whose other half waits.
     const auto level = static_cast<size_t>(std::countr_one(static_cast<uint64_t>(part - first_)));

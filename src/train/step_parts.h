@@ -29,6 +29,8 @@ class StepParts {
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                  const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                                  const ElementsFinished& finished = {});
+  // Returns the rows of each part of the share, counted from the first that `batch` holds.
+  std::vector<RowRange> rows_of_share(const Batch& batch) const;
   // Returns the number of parts of the share, and so of the losses of accumulate().
   size_t parts_of_share() const { return static_cast<size_t>(end_ - first_); }
 

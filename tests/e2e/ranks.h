@@ -1,6 +1,8 @@
 // The processes of one run on this machine, started by the variables that torchrun sets.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +41,10 @@ class Ranks {
 // What each rank of a whole command ended with.
 inline std::vector<ProcessResult> lmtrain_as(int count, const std::vector<std::string>& arguments) {
   return Ranks(count, arguments).wait();
+}
+
+inline void expect_all(const std::vector<ProcessResult>& results, int code) {
+  for (const ProcessResult& result : results) EXPECT_EQ(result.exit_code, code) << result;
 }
 
 }  // namespace lmtrain::testing

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
 #include "optim/ownership.h"
@@ -27,6 +28,9 @@ OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
     }
     needed_ranges_.push_back(needed);
   }
+  divides_weights_ = config.parallel.shard == ParallelShard::kParameters;
+  for (const ElementRange& range : ranges_)
+    gathered_.push_back(divides_weights_ ? common(range, norms()) : range);
   // On the device "meta" tensors have shapes and no memory.
   Parameters parameters(layout_, at::kFloat, at::kMeta);
   all_buffers_ = make_optimizer(config.optimizer, parameters)->buffers();
@@ -82,14 +86,54 @@ bool OptimizerShards::as_the_first_says(bool value) const {
 
 void OptimizerShards::gather_working(Parameters& parameters) {
   if (!is_divided()) return;
-  processes_.gather_ranges(parameters.working(), ranges_);
+  processes_.gather_ranges(parameters.working(), gathered_);
   masters_are_stale_ = !parameters.working().is_same(parameters.master());
 }
 
 void OptimizerShards::gather_masters(Parameters& parameters) {
   if (!masters_are_stale_) return;
-  processes_.gather_ranges(parameters.master(), ranges_);
+  processes_.gather_ranges(parameters.master(), gathered_);
   masters_are_stale_ = false;
+}
+
+ElementRange OptimizerShards::norms() const {
+  return {layout_.decayed_size(), layout_.flat_size() - layout_.decayed_size()};
+}
+
+std::optional<ElementRange> OptimizerShards::held_gradient() const {
+  if (!divides_weights_) return std::nullopt;
+  return needed_ranges_[static_cast<size_t>(processes_.rank())];
+}
+
+void OptimizerShards::spread_masters(Parameters& parameters) {
+  const ElementRange& mine = ranges_[static_cast<size_t>(processes_.rank())];
+  parameters.refresh_working(mine.first, mine.size);
+  gather_working(parameters);
+  gather_masters(parameters);
+}
+
+void OptimizerShards::hand_out_masters(Parameters& parameters) const {
+  const at::Tensor& master = parameters.master();
+  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
+    processes_.pass(ranges_[rank].of(master), /*from=*/0, static_cast<int>(rank));
+    if (!processes_.is_first() || rank == 0) continue;
+    release_pages(ranges_[rank].of(master));
+    release_pages(ranges_[rank].of(parameters.working()));
+  }
+}
+
+at::Tensor OptimizerShards::collect_masters(const Parameters& parameters) const {
+  const at::Tensor& master = parameters.master();
+  if (!divides_weights_) return processes_.is_first() ? host_copy(master) : at::Tensor();
+  at::Tensor all;
+  if (processes_.is_first()) all = at::zeros({layout_.flat_size()}, at::kFloat);
+  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
+    const ElementRange& range = ranges_[rank];
+    if (processes_.is_first() && rank == 0) range.of(all).copy_(range.of(master));
+    processes_.pass(range.of(processes_.is_first() ? all : master), static_cast<int>(rank),
+                    /*to=*/0);
+  }
+  return all;
 }
 
 int OptimizerShards::owner_of(const std::string& buffer) const {

@@ -3,11 +3,15 @@
 // the flat layout (optim/ownership.h), and keeps the optimizer's state of these alone. For the
 // update it needs the gradient of its range; afterwards working weights are gathered.
 //
+// With "parameters" each process keeps the weights and the gradient of its range alone, too
+// (run/shared/sharded_weights.h), and the norms.
+//
 // With `parallel.shard` "none", and with one process, nothing is divided: each process updates all
 // tensors. Every process makes the same calls in the same order.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +28,14 @@ class OptimizerShards {
   OptimizerShards(Processes& processes, const Config& config);
 
   bool is_divided() const { return !ranges_.empty(); }
+  // Returns whether each process has the weights and the gradient of its range alone.
+  bool divides_weights() const { return divides_weights_; }
+  // Returns the range of each process, by rank; none where nothing is divided.
+  const std::vector<ElementRange>& ranges() const { return ranges_; }
+  // Returns the elements of the norms, which each process has.
+  ElementRange norms() const;
+  // Returns the elements of the gradient that this process holds, where weights are divided.
+  std::optional<ElementRange> held_gradient() const;
   // Returns a filter for the tensors that this process updates. It may outlive this object.
   ParameterFilter owned() const;
   // Returns the elements of the gradient that each process needs summed, by rank: its range, as far
@@ -40,6 +52,8 @@ class OptimizerShards {
   // Returns the value of the first process in every process; where nothing is divided, `value`.
   bool as_the_first_says(bool value) const;
 
+  // Where weights are divided, the following three copy the norms alone.
+  //
   // Copies the working weights of each range to all processes, after the update.
   void gather_working(Parameters& parameters);
   // Copies the masters of each range to all processes, where they have changed since they were
@@ -47,6 +61,15 @@ class OptimizerShards {
   void gather_masters(Parameters& parameters);
   // Says that every process has all masters.
   void note_masters_alike() { masters_are_stale_ = false; }
+  // Rounds the masters of this process's range into its working weights, and copies the norms to
+  // all processes, after the masters were set; only where weights are divided.
+  void spread_masters(Parameters& parameters);
+  // Gives each process the masters of its range that rank 0 has, which lets the others' go; only
+  // where weights are divided.
+  void hand_out_masters(Parameters& parameters) const;
+  // Returns a copy of all masters in host memory, in rank 0; undefined in the others. Requires
+  // gathered masters where weights are not divided.
+  at::Tensor collect_masters(const Parameters& parameters) const;
 
   // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
   // optimizer of all tensors, in its order; of `buffer` name and shape are set. It returns the
@@ -72,6 +95,8 @@ class OptimizerShards {
   std::vector<ElementRange> ranges_;  // by rank; none where nothing is divided
   std::vector<ElementRange> needed_ranges_;
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; none where nothing is divided
+  std::vector<ElementRange> gathered_;        // by rank: the weights that all processes have
+  bool divides_weights_ = false;
   bool masters_are_stale_ = false;
 };
 

@@ -22,11 +22,6 @@ void compute_alone() {
   omp_set_num_threads(1);
 }
 
-ElementRange common(const ElementRange& a, const ElementRange& b) {
-  const int64_t first = std::max(a.first, b.first);
-  return {first, std::max<int64_t>(0, std::min(a.end(), b.end()) - first)};
-}
-
 }  // namespace
 
 std::vector<GradientChunk> chunks_of(const ParameterLayout& layout,

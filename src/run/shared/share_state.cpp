@@ -9,10 +9,12 @@
 
 namespace lmtrain {
 
-void share_state(Processes& processes, TrainingState& state, Parameters& parameters) {
+void share_state(Processes& processes, const OptimizerShards& shards, TrainingState& state,
+                 Parameters& parameters) {
   if (processes.is_only()) return;
   const std::string text = processes.broadcast(processes.is_first() ? state_to_text(state) : "");
   if (!processes.is_first()) state = parse_state(text, "the state that rank 0 has sent");
+  if (shards.divides_weights()) return;
   processes.broadcast(parameters.master());
   parameters.refresh_working();
 }

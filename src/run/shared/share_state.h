@@ -9,12 +9,15 @@
 #include "checkpoint/state.h"
 #include "model/parameters.h"
 #include "processes/processes.h"
+#include "run/shared/optimizer_shards.h"
 #include "train/micro_batch_limits.h"
 
 namespace lmtrain {
 
-// Copies the state and weights of rank 0 to all other processes.
-void share_state(Processes& processes, TrainingState& state, Parameters& parameters);
+// Copies the state and weights of rank 0 to all other processes; where weights are divided, the
+// state alone.
+void share_state(Processes& processes, const OptimizerShards& shards, TrainingState& state,
+                 Parameters& parameters);
 
 // Gives every process the same limits: for each length the fewest rows that any process takes.
 void share_limits(Processes& processes, MicroBatchLimits& limits);

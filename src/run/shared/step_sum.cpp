@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "device/device.h"
+#include "train/resolve.h"
+#include "train/step.h"
 
 namespace lmtrain {
 
@@ -32,6 +35,7 @@ StepSum::StepSum(Processes& processes, const ParallelConfig& config, Engine& eng
                  const OptimizerShards& shards)
     : processes_(processes), engine_(engine), shards_(shards) {
   if (config.sum == ParallelSum::kExact) parts_.emplace(config.parts, share());
+  if (shards.divides_weights()) return;
   if (processes.is_only() || !engine.device().is_cpu() || engine.has_graphs()) return;
   if (!overlap_is_wanted(processes, shards.is_divided())) return;
   overlap_ = std::make_unique<OverlappedSum>(
@@ -51,6 +55,7 @@ ElementsFinished StepSum::begin_sum() {
 
 std::vector<double> StepSum::compute(const Batch& share, int64_t micro_rows, double loss_scale) {
   is_spoiled_ = false;
+  if (shards_.divides_weights()) return compute_by_pieces(share, micro_rows, loss_scale);
   const ElementsFinished finished = begin_sum();
   try {
     if (parts_) return engine_.forward_backward(*parts_, share, micro_rows, loss_scale, finished);
@@ -62,7 +67,24 @@ std::vector<double> StepSum::compute(const Batch& share, int64_t micro_rows, dou
   }
 }
 
+std::vector<double> StepSum::compute_by_pieces(const Batch& share, int64_t micro_rows,
+                                               double loss_scale) {
+  try {
+    return accumulate_by_pieces(
+        engine_.model(), share,
+        parts_ ? parts_->rows_of_share(share) : std::vector<RowRange>{{0, share.rows}}, micro_rows,
+        engine_.gradient(), loss_scale);
+  } catch (...) {
+    is_spoiled_ = true;
+    throw;
+  }
+}
+
 void StepSum::take_part_without_rows() {
+  if (shards_.divides_weights()) {
+    engine_.model().loss_and_gradient_by_pieces({{}}, engine_.gradient(), 1);
+    return;
+  }
   if (!overlap_) return;
   overlap_->begin(engine_.gradient());
   overlap_->finish_all();
@@ -82,6 +104,7 @@ void StepSum::end_begun_sum() {
 
 void StepSum::sum_gradient() {
   if (overlap_) return overlap_->wait();
+  if (shards_.divides_weights()) return;  // compute() has done it
   const at::Tensor& gradient = engine_.gradient();
   if (shards_.is_divided()) {
     processes_.sum_ranges(gradient, shards_.needed_ranges());
@@ -96,12 +119,6 @@ void StepSum::sum_gradient() {
 
 void check_processes(const Processes& processes, const ParallelConfig& config) {
   if (processes.is_only()) return;
-  if (config.shard == ParallelShard::kParameters) {
-    throw Error(
-        ErrorKind::kConfig,
-        "parallel.shard is \"parameters\", which this lmtrain does not have yet for several "
-        "processes; allowed: none, optimizer");
-  }
   const auto count = static_cast<uint64_t>(processes.count());
   if (config.sum == ParallelSum::kExact &&
       (!std::has_single_bit(count) || processes.count() > config.parts)) {
@@ -110,6 +127,25 @@ void check_processes(const Processes& processes, const ParallelConfig& config) {
                     " processes; allowed: a power of two, up to parallel.parts (", config.parts,
                     "); or set parallel.sum to \"fast\""));
   }
+}
+
+void check_divided_weights(const Processes& processes, const Config& config) {
+  if (processes.is_only() || config.parallel.shard != ParallelShard::kParameters) return;
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorKind::kConfig, str("parallel.shard is \"parameters\", and ", what,
+                                        "; or set parallel.shard to \"optimizer\""));
+  };
+  if (!device_of(config).is_cpu())
+    refuse("weights are divided on CPUs alone so far; set device to \"cpu\"");
+  if (!config.model.activation_checkpointing) {
+    refuse(
+        "layers are computed again in the backward, when their weights are back; set "
+        "model.activation_checkpointing to true");
+  }
+  if (config.log.samples)
+    refuse("samples are written by a process that has all weights; leave log.samples out");
+  if (config.eval.tasks)
+    refuse("tasks are asked of a process that has all weights; leave eval.tasks out");
 }
 
 }  // namespace lmtrain

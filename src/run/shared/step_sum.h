@@ -1,4 +1,7 @@
-// Computes loss and gradient of a step with all processes of a run. Each computes its share of the
+// Computes loss and gradient of a step with all processes of a run. Where weights are divided, all
+// of it is one pass over their pieces, in which the gradient is summed
+// (Llama::loss_and_gradient_by_pieces).
+// Each computes its share of the
 // rows; then losses and gradients are summed over all processes, in the way that `parallel.sum`
 // says. Nothing is sent before the last micro-batch. In its backward the sum of the gradient begins
 // (run/shared/overlapped_sum.h) where that is wanted and gradients are in host memory; on GPUs, and
@@ -58,6 +61,7 @@ class StepSum {
 
  private:
   ElementsFinished begin_sum();
+  std::vector<double> compute_by_pieces(const Batch& share, int64_t micro_rows, double loss_scale);
 
   Processes& processes_;
   Engine& engine_;
@@ -70,5 +74,8 @@ class StepSum {
 // Throws Error(kConfig) for a number of processes that the settings do not allow. One is always
 // allowed.
 void check_processes(const Processes& processes, const ParallelConfig& config);
+// Throws Error(kConfig) where several processes divide the weights and another setting does not
+// allow that. `config` is resolved.
+void check_divided_weights(const Processes& processes, const Config& config);
 
 }  // namespace lmtrain

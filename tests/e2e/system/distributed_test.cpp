@@ -15,10 +15,6 @@ Json exact(Json changes = Json::object()) {
   return changes;
 }
 
-void expect_all(const std::vector<ProcessResult>& results, int code) {
-  for (const ProcessResult& result : results) EXPECT_EQ(result.exit_code, code) << result;
-}
-
 struct Case {
   std::string name;
   Json changes;

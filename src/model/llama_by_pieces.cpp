@@ -1,0 +1,262 @@
+// The part of Llama that computes layer by layer while its weights come and go
+// (model/weight_pieces.h), and what these pieces are.
+#include <torch/csrc/autograd/autograd.h>
+
+#include <bit>
+#include <exception>
+
+#include "base/error.h"
+#include "device/torch_headers.h"
+#include "model/llama.h"
+#include "ops/accumulate.h"
+#include "ops/flash_attention.h"
+
+namespace lmtrain {
+namespace {
+
+// A micro-batch on its way through the layers.
+struct Passing {
+  const MicroBatch& micro;
+  std::vector<c10::IValue> attention;
+  std::vector<at::Tensor> inputs;  // of the layers and of the head, as far as they are needed
+  at::Tensor gradient;             // of the input that was taken last
+  at::Tensor head_gradient;        // of a tied head
+  at::Tensor loss;
+
+  at::Tensor take_input() {
+    at::Tensor input = inputs.back().detach().set_requires_grad(true);
+    inputs.pop_back();
+    return input;
+  }
+};
+
+// Does work until some of it fails. The pieces come and go all the same, since other processes wait
+// for this one's part in that.
+class Attempt {
+ public:
+  template <class Work>
+  void operator()(const Work& work) {
+    if (error_) return;
+    try {
+      work();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout) {
+  std::vector<int64_t> begins;  // of the layers' matrices
+  int64_t head = 0;             // where it begins; 0: it is tied
+  for (const WorkingSpec& spec : layout.working()) {
+    if (spec.key == "lm_head") head = spec.offset;
+    const auto layers = static_cast<int64_t>(begins.size());
+    if (spec.layer == layers && spec.offset < layout.decayed_size()) begins.push_back(spec.offset);
+  }
+  begins.push_back(layout.decayed_size());
+  std::vector<WeightPiece> pieces = {{0, head > 0 ? head : begins.front()}};
+  for (size_t layer = 0; layer + 1 < begins.size(); ++layer)
+    pieces.push_back({begins[layer], begins[layer + 1] - begins[layer]});
+  if (head > 0) pieces.push_back({head, begins.front() - head});
+  return pieces;
+}
+
+// Sums the gradients of some leaves over the micro-batches of each part, and over the parts.
+class Llama::LeafSums {
+ public:
+  LeafSums(const Llama& model, const at::Tensor& grad, double unscale)
+      : model_(model), grad_(grad), unscale_(unscale) {}
+
+  template <class Gradients>
+  void add(std::vector<std::vector<Passing>>& parts, const std::vector<size_t>& leaves,
+           const Gradients& gradients_of) {
+    std::vector<std::vector<at::Tensor>> halves(leaves.size());
+    for (size_t part = 0; part < parts.size(); ++part) {
+      bool first = true;
+      for (Passing& passing : parts[part]) {
+        const std::vector<at::Tensor> gradients = gradients_of(passing);
+        for (size_t i = 0; i < leaves.size(); ++i)
+          accumulate(gradients.at(i), sum_of(leaves[i]), first);
+        first = false;
+      }
+      // As train/step_parts.h has it: each trailing 1 of the part's number is a subtree whose other
+      // half waits.
+      const auto level = static_cast<size_t>(std::countr_one(part));
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        const at::Tensor sum = sum_of(leaves[i]);
+        if (first) sum.zero_();
+        if (unscale_ != 1) sum.mul_(unscale_);
+        for (size_t half = 0; half < level; ++half) sum.add_(halves[i][half]);
+        if (part + 1 == parts.size()) continue;
+        if (level == halves[i].size()) halves[i].push_back(at::empty_like(sum));
+        halves[i][level].copy_(sum);
+      }
+    }
+  }
+
+ private:
+  at::Tensor sum_of(size_t leaf) const {
+    return grad_.narrow(0, model_.offsets_[leaf], model_.leaves_[leaf].numel());
+  }
+
+  const Llama& model_;
+  const at::Tensor& grad_;
+  double unscale_;
+};
+
+std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
+    const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale) {
+  if (pieces_ == nullptr || sums_by_products_)
+    throw Error(ErrorKind::kInternal, "a model whose weights do not come in pieces");
+  const at::NoGradGuard no_grad;
+  std::vector<std::vector<Passing>> passing(parts.size());
+  Attempt attempt;
+  attempt([&] {
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for (const MicroBatch& micro : parts[part])
+        passing[part].push_back({micro, attention_arguments(micro), {}, {}, {}, {}});
+    }
+  });
+  const auto for_each = [&](const auto& work) {
+    for (auto& part : passing)
+      for (Passing& one : part) work(one);
+  };
+  LeafSums sums(*this, grad, unscale);
+  const auto layers = layers_.toListRef();
+  const bool is_tied = head_piece_ == 0;
+
+  pieces_->start(0);
+  pass_forward([&](size_t piece) {
+    attempt([&] {
+      RECORD_USER_SCOPE("forward");
+      for_each([&](Passing& one) {
+        one.inputs.push_back(piece == 0 ? call("embed", {one.micro.ids, weights_})
+                                        : call("whole_layer", {one.inputs.back(), layers[piece - 1],
+                                                               one.attention[0], one.attention[1],
+                                                               one.attention[2]}));
+      });
+    });
+  });
+
+  // The head, whose weights are there as soon as they are awaited.
+  pieces_->await();
+  pieces_->start(layers.size());
+  attempt([&] {
+    RECORD_USER_SCOPE("head");
+    std::vector<size_t> leaves = {norm_leaf_};
+    if (!is_tied) leaves.push_back(head_leaf_);
+    sums.add(passing, leaves, [&](Passing& one) {
+      const at::Tensor x = one.take_input();
+      const at::AutoGradMode record(true);
+      const at::Tensor loss =
+          call("head_loss", {x, c10::IValue(), one.micro.targets, one.micro.scale, weights_});
+      const auto gradients = torch::autograd::grad(
+          {loss}, {x, leaves_[norm_leaf_], leaves_[head_leaf_]}, {at::ones_like(loss)});
+      one.loss = loss.detach();
+      one.gradient = gradients[0];
+      if (is_tied) one.head_gradient = gradients[2];
+      return is_tied ? std::vector<at::Tensor>{gradients[1]}
+                     : std::vector<at::Tensor>{gradients[1], gradients[2]};
+    });
+  });
+  pieces_->release(head_piece_);
+  if (!is_tied) pieces_->take_gradient(head_piece_);
+
+  for (size_t layer = layers.size(); layer-- > 0;) {
+    pieces_->await();
+    if (layer > 0) pieces_->start(layer);
+    attempt([&] {
+      RECORD_USER_SCOPE("backward");
+      sums.add(passing, layer_leaves_[layer], [&](Passing& one) {
+        std::vector<at::Tensor> inputs = {one.take_input()};
+        for (const size_t leaf : layer_leaves_[layer]) inputs.push_back(leaves_[leaf]);
+        const at::AutoGradMode record(true);
+        const at::Tensor y = call("whole_layer", {inputs[0], layers[layer], one.attention[0],
+                                                  one.attention[1], one.attention[2]});
+        std::vector<at::Tensor> gradients = torch::autograd::grad({y}, inputs, {one.gradient});
+        one.gradient = gradients[0];
+        gradients.erase(gradients.begin());
+        return gradients;
+      });
+    });
+    pieces_->release(1 + layer);
+    pieces_->take_gradient(1 + layer);
+  }
+
+  attempt([&] {
+    RECORD_USER_SCOPE("backward");
+    sums.add(passing, {embed_leaf_}, [&](Passing& one) {
+      const at::AutoGradMode record(true);
+      // The gradient of the embedding does not depend on its values, which are not there.
+      const at::Tensor x = call("embed", {one.micro.ids, weights_});
+      at::Tensor gradient = torch::autograd::grad({x}, {leaves_[embed_leaf_]}, {one.gradient})[0];
+      if (is_tied) gradient = gradient + one.head_gradient;
+      one.head_gradient.reset();
+      return std::vector<at::Tensor>{gradient};
+    });
+  });
+  pieces_->take_gradient(0);
+  pieces_->finish_gradient();
+  attempt.rethrow();
+
+  std::vector<std::vector<at::Tensor>> losses(parts.size());
+  for (size_t part = 0; part < parts.size(); ++part)
+    for (const Passing& one : passing[part]) losses[part].push_back(one.loss);
+  return losses;
+}
+
+void Llama::pass_forward(const std::function<void(size_t piece)>& compute) {
+  const size_t num_layers = layer_leaves_.size();
+  for (size_t piece = 0; piece <= num_layers; ++piece) {
+    pieces_->await();
+    pieces_->start(piece < num_layers ? piece + 1 : head_piece_);
+    compute(piece);
+    pieces_->release(piece);
+  }
+}
+
+TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
+  const at::NoGradGuard no_grad;
+  const auto layers = layers_.toListRef();
+  Attempt attempt;
+  std::vector<c10::IValue> attention;
+  at::Tensor x;
+  TargetLosses losses;
+  pieces_->start(0);
+  pass_forward([&](size_t piece) {
+    if (micro == nullptr) return;
+    attempt([&] {
+      if (piece == 0) {
+        attention = attention_arguments(*micro);
+        x = call("embed", {micro->ids, weights_});
+      } else {
+        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2]});
+      }
+    });
+  });
+  pieces_->await();
+  if (micro != nullptr) {
+    attempt([&] {
+      const c10::IValue both = run("last_losses", {x, micro->targets, micro->scale, weights_});
+      const auto& parts = both.toTupleRef().elements();
+      losses = {parts[0].toTensor(), parts[1].toTensor().view_as(micro->targets)};
+    });
+  }
+  pieces_->release(head_piece_);
+  attempt.rethrow();
+  return losses;
+}
+
+void Llama::take_part_in_evaluation() {
+  if (pieces_ != nullptr) target_losses_by_pieces(nullptr);
+}
+
+}  // namespace lmtrain

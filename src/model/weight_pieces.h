@@ -1,0 +1,46 @@
+// Cuts the weights of a model into pieces, of which a process that does not have all weights needs
+// one at a time: the embeddings, the matrices of each layer, an untied head. The norms, which are
+// few numbers, belong to no piece and are always there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/parameters.h"
+
+namespace lmtrain {
+
+// A WeightPiece is the range [first, first + size) of the flat layout.
+struct WeightPiece {
+  int64_t first = 0, size = 0;
+};
+
+// Returns the pieces: 0 is the embedding, 1 + l the layer l, and the last an untied head. They
+// cover the matrices.
+std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout);
+
+// WeightPieces brings pieces of the working weights into the flat buffer that the model reads, and
+// takes their gradients away. Several processes make the same calls in the same order. Numbers are
+// those of weight_pieces().
+class WeightPieces {
+ public:
+  WeightPieces(const WeightPieces&) = delete;
+  WeightPieces& operator=(const WeightPieces&) = delete;
+  virtual ~WeightPieces() = default;
+
+  // Begins to bring a piece.
+  virtual void start(size_t piece) = 0;
+  // Returns when the piece that was started first, of those that were not awaited, is there.
+  virtual void await() = 0;
+  // Lets a piece go, whose values are not read until it is started again.
+  virtual void release(size_t piece) = 0;
+  // Begins to take the gradient of a piece away, which has its final value in the flat gradient.
+  virtual void take_gradient(size_t piece) = 0;
+  // Takes that of the norms away, and returns when all gradients are taken.
+  virtual void finish_gradient() = 0;
+
+ protected:
+  WeightPieces() = default;
+};
+
+}  // namespace lmtrain

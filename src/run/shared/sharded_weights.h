@@ -1,0 +1,83 @@
+// Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
+// Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of its own range
+// (OptimizerShards::ranges) and of the norms. The others' pieces (model/weight_pieces.h) are
+// gathered from their owners ahead of their use and released after it; the gradient of a piece is
+// summed in the ranges of its owners as soon as it is final, and released elsewhere. A thread
+// exchanges while the next piece is computed, over connections of its own (Processes::aside).
+//
+// Flat buffers have the size of all weights, and the memory of what is there alone
+// (device/releasable_memory.h), so offsets and views are those of an undivided run.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "model/weight_pieces.h"
+#include "processes/processes.h"
+#include "run/shared/optimizer_shards.h"
+
+namespace lmtrain {
+
+// Does work in a thread, one thing after another.
+class WorkLine {
+ public:
+  WorkLine();
+  // Does not wait longer than a second for work that is under way.
+  ~WorkLine();
+  WorkLine(const WorkLine&) = delete;
+  WorkLine& operator=(const WorkLine&) = delete;
+
+  // Adds work and returns its number: 1, 2, 3, ...
+  uint64_t add(std::function<void()> work);
+  // Waits for the work of this number and all before it. Throws what has failed in the thread,
+  // which does nothing more then.
+  void wait(uint64_t number);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // shared with the thread, which an exchange may hold up
+  std::thread thread_;
+};
+
+class ShardedWeights : public WeightPieces {
+ public:
+  // `weights` and `gradient` are flat and releasable; no gradient is taken where it is undefined.
+  // Every process makes it at the same point.
+  ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
+                 at::Tensor weights, at::Tensor gradient);
+
+  void start(size_t piece) override;
+  void await() override;
+  void release(size_t piece) override;
+  void take_gradient(size_t piece) override;
+  void finish_gradient() override;
+
+ private:
+  struct Piece {
+    ElementRange elements;
+    std::vector<ElementRange> owned, needed;  // by rank: of the weights, and of the gradient's sum
+  };
+  Piece piece_of(const OptimizerShards& shards, const ElementRange& elements) const;
+  // Work may outlive this object where an exchange hangs, so it has all that it uses.
+  std::function<void()> sum_of(const Piece& piece) const;
+
+  Processes& processes_;
+  RangeExchange& exchange_;
+  at::Tensor weights_, gradient_;
+  std::vector<Piece> pieces_;
+  Piece norms_;
+  std::vector<uint64_t> started_;  // the numbers of the gathers that are not awaited
+  uint64_t taken_ = 0;             // the number of the last sum
+  WorkLine line_;
+};
+
+// Releases the pages of `elements` of a flat buffer that are not in `kept`.
+void release_outside(const at::Tensor& flat, const ElementRange& elements,
+                     const ElementRange& kept);
+
+}  // namespace lmtrain
