@@ -68,9 +68,10 @@ class ParameterLayout {
 
 class Parameters {
  public:
-  // All values are zero at first. Working weights of dtype fp32 share the masters' memory. fp64 is
-  // for tests: the masters are fp64 too, and shared.
-  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
+  // All values are zero at first. Working weights of dtype fp32 share the masters' memory, unless
+  // they are `separate`. fp64 is for tests: the masters are fp64 too, and shared.
+  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device,
+             bool separate = false);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
   // in matrices and embedding, ones in the norms. A value is a function of (seed, tensor name,

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
+#include "optim/rules/make_optimizer.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
 #include "train/step.h"
@@ -24,7 +25,7 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
                Parts parts)
     : config_(config),
       parameters_(ParameterLayout(config_.model, *config_.model.vocab_size), precision.dtype,
-                  device),
+                  device, /*separate=*/!trains_at_masters(config_.optimizer)),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
              config_.loss.z_loss, precision.fp8),
@@ -75,6 +76,14 @@ void Engine::update(const UpdateStep& step, bool use_graphs) {
     optimizer_->update(step, gradient_);
   }
   if (device().is_cpu()) spin_control_.adjust();
+}
+
+void Engine::show_masters() {
+  if (!trains_at_masters(config_.optimizer)) parameters_.refresh_working();
+}
+
+void Engine::show_training_weights() {
+  if (!trains_at_masters(config_.optimizer)) optimizer_->refresh_working();
 }
 
 Llama& Engine::evaluation_model() {

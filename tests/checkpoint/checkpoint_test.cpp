@@ -7,6 +7,7 @@
 #include "base/killed_at_call.h"
 #include "base/support.h"
 #include "checkpoint/retention.h"
+#include "optim/rules/make_optimizer.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain {

@@ -4,7 +4,7 @@
 
 #include "batching/test_corpus.h"
 #include "device/torch_headers.h"
-#include "optim/optimizer.h"
+#include "optim/rules/make_optimizer.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain {
