@@ -31,7 +31,8 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
 int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
                         const ParameterFilter& takes) {
   int64_t bytes = 0;
-  for (const OptimizerBuffer& buffer : make_optimizer(config, on_meta, takes)->buffers())
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, on_meta, takes);
+  for (const OptimizerBuffer& buffer : optimizer->buffers())
     bytes += static_cast<int64_t>(buffer.values.nbytes());
   return bytes;
 }

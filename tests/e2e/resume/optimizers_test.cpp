@@ -45,7 +45,7 @@ std::vector<OptimizerCase> optimizer_cases() {
       {"Adopt", {{"type", "adopt"}, {"lr", 3e-3}}, "exp_avg_sq."},
       {"Mars", {{"type", "mars"}, {"lr", 3e-3}}, "last_grad."},
       {"ScheduleFree", {{"type", "schedule_free"}, {"lr", 1e-2}}, "z."},
-      {"Prodigy", {{"type", "prodigy"}, {"d0", 3e-3}}, "d_r"},
+      {"Prodigy", {{"type", "prodigy"}, {"lr", 1}, {"d0", 1e-3}}, "d_r"},
   };
 }
 
