@@ -16,7 +16,7 @@
 #include "base/processors.h"
 #include "device/device.h"
 #include "kernels/cpu/kernels.h"
-#include "optim/newton_schulz.h"
+#include "optim/rules/newton_schulz.h"
 #include "optim/support.h"
 
 namespace lmtrain {
@@ -72,7 +72,8 @@ class Torch : public Contestant {
 class Ours : public Contestant {
  public:
   Ours(const std::string& type, const ParameterLayout& layout, at::ScalarType dtype)
-      : parameters_(layout, dtype, at::kCPU),
+      : parameters_(layout, dtype, at::kCPU,
+                    /*separate=*/!trains_at_masters(testing::config_of(type))),
         optimizer_(make_optimizer(testing::config_of(type), parameters_)),
         grad_(testing::random_tensor(parameters_.master().sizes(), 2)) {
     parameters_.initialize(1, 0.02);
@@ -108,7 +109,8 @@ Json measure(const Options& options) {
   const ParameterLayout layout(model_of(options.size), 8192);
   std::vector<std::pair<std::string, std::unique_ptr<Contestant>>> all;
   all.emplace_back("torch", std::make_unique<Torch>(layout));
-  for (const char* type : {"adamw", "lion", "ademamix", "muon", "normuon", "soap"}) {
+  for (const char* type : {"adamw", "lion", "ademamix", "muon", "normuon", "soap", "sgd", "rmsprop",
+                           "adam", "adopt", "mars", "schedule_free", "prodigy"}) {
     all.emplace_back(type, std::make_unique<Ours>(type, layout, dtype));
   }
   std::map<std::string, std::vector<double>> seconds;

@@ -134,14 +134,23 @@ void check_fp8(const Config& config, Rules& rules) {
 
 void check_optimizer(const Config& config, Rules& rules) {
   const OptimizerConfig& c = config.optimizer;
-  const size_t count = default_betas(c.type).size();
+  const size_t count = optimizer_defaults(c.type).betas.size();
   rules.require(c.betas.size() == count, {"optimizer.betas", "optimizer.type"},
                 str("optimizer.betas has ", c.betas.size(), " values; allowed: ", count,
                     " for optimizer.type ", name_of(c.type)));
+  using Type = OptimizerType;
+  // These have no use for betas_end.
+  const bool keeps_betas = c.type == Type::kAdEMAMix || c.type == Type::kSgd ||
+                           c.type == Type::kScheduleFree || c.type == Type::kProdigy;
   rules.require(
-      c.betas_end.empty() || c.type == OptimizerType::kAdEMAMix || c.betas_end.size() == count,
+      c.betas_end.empty() || keeps_betas || c.betas_end.size() == count,
       {"optimizer.betas_end", "optimizer.type"},
       str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
+  rules.require(!c.cautious_decay || (c.type != Type::kAdam && c.type != Type::kScheduleFree),
+                {"optimizer.cautious_decay", "optimizer.type"},
+                str("optimizer.cautious_decay is for decay at the step of the masters, which "
+                    "optimizer.type ",
+                    name_of(c.type), " does not have; allowed: false"));
   const LrScheduleConfig& lr = config.lr_schedule;
   const bool percents = lr.warmup.unit == TrainingDuration::Unit::kPercent &&
                         lr.decay.unit == TrainingDuration::Unit::kPercent;

@@ -137,15 +137,15 @@ struct OptimizerGroupConfig {
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::kAdamW;
   double lr = 1e-3;                         // at the peak of the schedule
-  std::vector<double> betas = {0.9, 0.95};  // two, for ademamix three (default_betas())
+  std::vector<double> betas = {0.9, 0.95};  // as many as optimizer_defaults() has
   double eps = 1e-8;
   double weight_decay = 0.1;
   std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
   double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
   EndShape end_shape = EndShape::kLinear;
   bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else
-  double momentum = 0.95;       // muon
-  bool nesterov = true;         // muon
+  double momentum = 0.95;       // muon, sgd
+  bool nesterov = true;         // muon, sgd
   int64_t ns_steps = 5;         // muon
   NsCoefficients ns_coefficients = NsCoefficients::kQuintic;               // muon
   AdjustLr adjust_lr = AdjustLr::kMatchRmsAdamW;                           // muon
@@ -156,6 +156,9 @@ struct OptimizerConfig {
   TrainingDuration beta3_warmup{100.0, TrainingDuration::Unit::kPercent};  // ademamix; 0: none
   int64_t precondition_frequency = 10;                                     // soap
   int64_t max_precond_dim = 10000;                                         // soap
+  double gamma = 0.025;                                                    // mars
+  double d0 = 1e-6;                                                        // prodigy
+  double d_coef = 1.0;                                                     // prodigy
   std::vector<OptimizerGroupConfig> groups;
   bool operator==(const OptimizerConfig&) const = default;
 };

@@ -112,14 +112,34 @@ constexpr auto enum_names(Initializer) {
 }
 
 // `optimizer.type`.
-enum class OptimizerType { kAdamW, kLion, kSoap, kAdEMAMix, kMuon };
+enum class OptimizerType {
+  kAdamW,
+  kLion,
+  kSoap,
+  kAdEMAMix,
+  kMuon,
+  kSgd,
+  kRmsProp,
+  kAdam,
+  kAdopt,
+  kMars,
+  kScheduleFree,
+  kProdigy
+};
 constexpr auto enum_names(OptimizerType) {
   using enum OptimizerType;
   return std::to_array<EnumName<OptimizerType>>({{kAdamW, "adamw"},
                                                  {kLion, "lion"},
                                                  {kSoap, "soap"},
                                                  {kAdEMAMix, "ademamix"},
-                                                 {kMuon, "muon"}});
+                                                 {kMuon, "muon"},
+                                                 {kSgd, "sgd"},
+                                                 {kRmsProp, "rmsprop"},
+                                                 {kAdam, "adam"},
+                                                 {kAdopt, "adopt"},
+                                                 {kMars, "mars"},
+                                                 {kScheduleFree, "schedule_free"},
+                                                 {kProdigy, "prodigy"}});
 }
 
 // `optimizer.end_shape`.

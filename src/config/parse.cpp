@@ -28,9 +28,16 @@ std::string default_name(const std::string& origin) {
 // Defaults that follow another setting.
 void resolve_defaults(Config& config) {
   const ConfigOrigins& origins = config.origins;
-  if (!origins.given("optimizer.betas")) {
-    config.optimizer.betas = default_betas(config.optimizer.type);
-  }
+  OptimizerConfig& optimizer = config.optimizer;
+  const OptimizerDefaults of_type = optimizer_defaults(optimizer.type);
+  const auto follow = [&](const char* key, auto& value, const auto& otherwise) {
+    if (!origins.given(key)) value = otherwise;
+  };
+  follow("optimizer.lr", optimizer.lr, of_type.lr);
+  follow("optimizer.betas", optimizer.betas, of_type.betas);
+  follow("optimizer.eps", optimizer.eps, of_type.eps);
+  follow("optimizer.weight_decay", optimizer.weight_decay, of_type.weight_decay);
+  follow("optimizer.momentum", optimizer.momentum, of_type.momentum);
   const Batching batching = config.sequence.batching;
   const bool has_buckets = batching == Batching::kBucket || batching == Batching::kPad;
   if (!origins.given("sequence.schedule.type") && !has_buckets) {

@@ -1,6 +1,6 @@
 // The settings themselves; the model's are in model_settings.cpp, the tokenizer's in
-// tokenizer_settings.cpp, those of what a run leaves behind in output_settings.cpp, those of
-// several processes in parallel_settings.cpp.
+// tokenizer_settings.cpp, the optimizer's in optimizer_settings.cpp, those of what a run leaves
+// behind in output_settings.cpp, those of several processes in parallel_settings.cpp.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -148,101 +148,21 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
       .used_if("sequence.schedule.type", {LengthScheduleType::kStep});
 }
 
-void add_optimizer(SettingTable& t, Config& config) {
-  OptimizerConfig& c = config.optimizer;
+void add_batch(SettingTable& t, BatchConfig& c) {
   t.section("batch", "How much one optimizer step sees.");
-  t.add("batch.tokens", &config.batch.tokens,
+  t.add("batch.tokens", &c.tokens,
         "Positions an optimizer step, rows x length with padding, whatever the length; a multiple "
         "of "
         "sequence.max_length.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens);
-  t.add("batch.micro_tokens", &config.batch.micro_tokens,
+  t.add("batch.micro_tokens", &c.micro_tokens,
         "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens. "
         "Fewer "
         "are taken where memory does not hold them.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
       .null_is("about 8192 on a CPU, 32768 on a GPU", "auto");
-
-  t.section("optimizer", "The update rule.");
-  t.add("optimizer.type", &c.type,
-        "muon: for hidden matrices; embeddings, head and one-dimensional tensors by adamw at the "
-        "same lr.")
-      .from(
-          "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
-          "Jordan 2024");
-  t.add("optimizer.lr", &c.lr, "Peak learning rate.").above(0);
-  t.add("optimizer.betas", &c.betas, "Decay rates of the moments: two, three for ademamix.")
-      .below(0, 1)
-      .default_is(
-          "[0.9, 0.95]; lion [0.9, 0.99]; soap [0.95, 0.95]; ademamix [0.9, 0.999, 0.9999]");
-  t.add("optimizer.eps", &c.eps, "Added to the root of the second moment.")
-      .above(0)
-      .used_if("optimizer.type", {OptimizerType::kAdamW, OptimizerType::kSoap,
-                                  OptimizerType::kAdEMAMix, OptimizerType::kMuon});
-  t.add("optimizer.weight_decay", &c.weight_decay,
-        "Decoupled decay, times the learning rate, of every tensor of two or more dimensions.")
-      .at_least(0);
-  t.add(
-       "optimizer.weight_decay_end_ratio", &c.weight_decay_end_ratio,
-       "Where weight decay, that of groups too, is at the end of the run, as a share of its value.")
-      .at_least(0);
-  t.add("optimizer.betas_end", &c.betas_end, "Where betas are at the end of the run.")
-      .below(0, 1)
-      .used_if("optimizer.type", {OptimizerType::kAdamW, OptimizerType::kLion, OptimizerType::kSoap,
-                                  OptimizerType::kMuon})
-      .default_is("where they began");
-  t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.");
-  t.add("optimizer.cautious_decay", &c.cautious_decay,
-        "Weight decay only of those weights that the update moves towards zero.")
-      .from("Chen et al. 2025, Cautious Weight Decay");
-  t.add("optimizer.momentum", &c.momentum, "Decay of the momentum.")
-      .below(0, 1)
-      .used_if("optimizer.type", {OptimizerType::kMuon});
-  t.add("optimizer.nesterov", &c.nesterov, "Nesterov's form of it.")
-      .used_if("optimizer.type", {OptimizerType::kMuon});
-  t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
-      .range(1, 100)
-      .used_if("optimizer.type", {OptimizerType::kMuon});
-  t.add("optimizer.ns_coefficients", &c.ns_coefficients,
-        "Their coefficients. quintic: the same in each; polar_express: its own for each, so that "
-        "fewer iterations may do.")
-      .used_if("optimizer.type", {OptimizerType::kMuon})
-      .from("Jordan 2024; Amsel et al. 2025, The Polar Express");
-  t.add("optimizer.adjust_lr", &c.adjust_lr,
-        "Scale of a matrix' update. match_rms_adamw: as large as adamw's; original: by the ratio "
-        "of its sides.")
-      .used_if("optimizer.type", {OptimizerType::kMuon})
-      .from("Liu et al. 2025, Muon is Scalable");
-  t.add("optimizer.normuon", &c.normuon,
-        "Rows of a matrix' update, one for each output neuron, divided by the root of their second "
-        "moment.")
-      .used_if("optimizer.type", {OptimizerType::kMuon})
-      .from("Li et al. 2025, NorMuon");
-  t.add("optimizer.normuon_beta2", &c.normuon_beta2, "Decay of that moment.")
-      .below(0, 1)
-      .used_if("optimizer.normuon", {"true"});
-  t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
-      .at_least(0)
-      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
-  t.add("optimizer.alpha_warmup", &c.alpha_warmup, "Over what alpha grows from 0; 0: none.")
-      .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
-  t.add("optimizer.beta3_warmup", &c.beta3_warmup,
-        "Over what the third beta grows from the first; 0: none.")
-      .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
-  t.add("optimizer.precondition_frequency", &c.precondition_frequency,
-        "Steps between two eigenbases.")
-      .range(1, 1'000'000)
-      .used_if("optimizer.type", {OptimizerType::kSoap});
-  t.add("optimizer.max_precond_dim", &c.max_precond_dim,
-        "Sides longer than this are not preconditioned.")
-      .range(1, 1'000'000'000)
-      .used_if("optimizer.type", {OptimizerType::kSoap});
-  t.add("optimizer.groups", &c.groups,
-        "Own lr and weight_decay for tensors by name; the first group that matches wins.");
 }
 
 void add_schedules(SettingTable& t, Config& config) {
@@ -345,7 +265,8 @@ SettingTable config_settings(Config& config) {
                 "The Llama, by the names of transformers' LlamaConfig and Qwen3Config, whose "
                 "config.json can be pasted here.");
   add_model_settings(table, config.model, "model.");
-  add_optimizer(table, config);
+  add_batch(table, config.batch);
+  add_optimizer_settings(table, config.optimizer);
   add_schedules(table, config);
   add_run_length(table, config.train);
   add_guard(table, config);
@@ -362,32 +283,6 @@ SettingTable source_settings(DataSourceConfig& source) {
   table.add("weight", &source.weight, "How often an epoch sees the source: 1 once, 2 twice.")
       .range(1e-6, 1e6);
   return table;
-}
-
-SettingTable group_settings(OptimizerGroupConfig& group) {
-  SettingTable table;
-  table.add("pattern", &group.pattern, "Glob over the tensors' Hugging Face names.")
-      .must_be_given();
-  table.add("lr", &group.lr, "Peak learning rate.").above(0).null_is("optimizer.lr");
-  table.add("weight_decay", &group.weight_decay, "Weight decay.")
-      .at_least(0)
-      .null_is("optimizer.weight_decay");
-  return table;
-}
-
-std::vector<double> default_betas(OptimizerType type) {
-  switch (type) {
-    case OptimizerType::kAdamW:
-    case OptimizerType::kMuon:
-      return {0.9, 0.95};
-    case OptimizerType::kLion:
-      return {0.9, 0.99};
-    case OptimizerType::kSoap:
-      return {0.95, 0.95};
-    case OptimizerType::kAdEMAMix:
-      return {0.9, 0.999, 0.9999};
-  }
-  return {};
 }
 
 }  // namespace lmtrain

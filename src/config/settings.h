@@ -178,12 +178,20 @@ SettingTable samples_settings(SamplesConfig& samples);
 void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);
 // `prefix` is "model.", or empty for the table of transformers' config.json.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
+void add_optimizer_settings(SettingTable& table, OptimizerConfig& optimizer);
 // Adds eval, checkpoint and log.
 void add_output_settings(SettingTable& table, Config& config);
 void add_parallel_settings(SettingTable& table, ParallelConfig& parallel);
 
-// Returns the betas of an optimizer when none are given; their number is the one that it takes.
-std::vector<double> default_betas(OptimizerType type);
+// Holds the defaults that follow optimizer.type. The number of betas is the one that it takes.
+struct OptimizerDefaults {
+  double lr = 1e-3;
+  std::vector<double> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double momentum = 0.95;
+};
+OptimizerDefaults optimizer_defaults(OptimizerType type);
 
 // Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |
 // concat".

@@ -1,5 +1,5 @@
-// An Optimizer is one update rule over the flat parameter buffers. Each rule is a file of its own
-// with its formula and source at its head.
+// An Optimizer is one update rule over the flat parameter buffers. Each rule is a file of
+// optim/elementwise or optim/rules with its formula and source at its head.
 //
 // A rule computes in the dtype of the masters: fp32 in a run, fp64 where tests compare it with a
 // reference. The element-wise rules have fused kernels (device/dispatch.h says where); elsewhere,
@@ -9,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,6 +50,12 @@ class CapturableUpdate {
 using ParameterFilter = std::function<bool(const ParameterSpec&)>;
 inline bool every_parameter(const ParameterSpec&) { return true; }
 
+// Returns whether the rule computes gradients at the masters, rounded. One that does not needs
+// working weights in memory of their own. What is evaluated and saved is the masters in any case.
+inline bool trains_at_masters(const OptimizerConfig& config) {
+  return config.type != OptimizerType::kScheduleFree;
+}
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -59,14 +64,12 @@ class Optimizer {
   virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
   // Returns update() in two halves; null for a rule, or a dtype, that has none.
   virtual CapturableUpdate* capturable() { return nullptr; }
+  // Sets the working weights of its tensors to those that it trains at, as masters and state say.
+  // It is called where trains_at_masters() is false and the working weights are the masters
+  // rounded: after a restore, and after an evaluation.
+  virtual void refresh_working() {}
   // Returns the whole state, which resume restores. A new optimizer has set it to zero.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };
-
-// Makes the optimizer of the config, for the tensors for which `takes` returns true; the others it
-// leaves as they are. The parameters must outlive it. Throws Error(kConfig) for a group that
-// matches no tensor of the model.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
-                                          const ParameterFilter& takes = every_parameter);
 
 }  // namespace lmtrain

@@ -122,6 +122,7 @@ class Trainer {
   // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
+  void evaluate_masters();  // where the model's weights are the masters
   // The next two are in trainer_probes.cpp. This one returns the samples of log.samples, which the
   // first process alone writes.
   std::vector<SampledText> write_samples();

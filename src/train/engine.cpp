@@ -4,6 +4,7 @@
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
+#include "optim/rules/make_optimizer.h"
 #include "train/evaluate.h"
 #include "train/resolve.h"
 #include "train/step.h"
@@ -15,7 +16,8 @@ Parameters make_parameters(const Config& config, const Precision& precision,
                            const at::Device& device, bool releasable) {
   ParameterLayout layout(config.model, *config.model.vocab_size);
   return releasable ? Parameters::releasable(std::move(layout), precision.dtype)
-                    : Parameters(std::move(layout), precision.dtype, device);
+                    : Parameters(std::move(layout), precision.dtype, device,
+                                 /*separate=*/!trains_at_masters(config.optimizer));
 }
 
 }  // namespace
@@ -95,6 +97,14 @@ void Engine::update(const UpdateStep& step, bool use_graphs) {
     optimizer_->update(step, gradient_);
   }
   if (device().is_cpu()) spin_control_.adjust();
+}
+
+void Engine::show_masters() {
+  if (!trains_at_masters(config_.optimizer)) parameters_.refresh_working();
+}
+
+void Engine::show_training_weights() {
+  if (!trains_at_masters(config_.optimizer)) optimizer_->refresh_working();
 }
 
 Llama& Engine::evaluation_model() {

@@ -83,8 +83,12 @@ class Engine {
   Llama& model() { return model_; }
   // Returns a model with the same weights in the precision of evaluations (evaluation_precision()
   // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
-  // it is model().
+  // it is model(), and then it has the masters only after show_masters().
   Llama& evaluation_model();
+  // Makes the model's weights the masters, where the optimizer trains at others
+  // (trains_at_masters() of optim/optimizer.h), and those of its tensors what it trains at again.
+  void show_masters();
+  void show_training_weights();
   Optimizer& optimizer() { return *optimizer_; }
   const at::Tensor& gradient() const { return gradient_; }  // flat, fp32
   at::Device device() const { return model_.device(); }

@@ -5,8 +5,8 @@
 #include "device/torch_headers.h"
 #include "model/weight_pieces.h"
 #include "ops/operators.h"
-#include "optim/optimizer.h"
 #include "optim/ownership.h"
+#include "optim/rules/make_optimizer.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -35,7 +35,8 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
 int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
                         const ParameterFilter& takes) {
   int64_t bytes = 0;
-  for (const OptimizerBuffer& buffer : make_optimizer(config, on_meta, takes)->buffers())
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, on_meta, takes);
+  for (const OptimizerBuffer& buffer : optimizer->buffers())
     bytes += static_cast<int64_t>(buffer.values.nbytes());
   return bytes;
 }
@@ -122,7 +123,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   MemoryPlan plan;
   plan.weights = static_cast<int64_t>(parameters.master().nbytes());
   plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
-  if (precision.dtype != at::kFloat)
+  if (precision.dtype != at::kFloat || !trains_at_masters(config.optimizer))
     plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
   // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.

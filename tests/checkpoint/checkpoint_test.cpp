@@ -10,6 +10,7 @@
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
+#include "optim/rules/make_optimizer.h"
 #include "support/tensors.h"
 #include "train/tiny_model.h"
 

@@ -74,6 +74,14 @@ TEST(Parse, DefaultsFollowTheVariant) {
   EXPECT_EQ(parsed(R"("optimizer": {"type": "soap"})").optimizer.betas, (Betas{0.95, 0.95}));
   EXPECT_EQ(parsed("", {"optimizer.type=ademamix"}).optimizer.betas, (Betas{0.9, 0.999, 0.9999}));
   EXPECT_EQ(parsed(R"("optimizer": {"type": "muon"})").optimizer.betas, (Betas{0.9, 0.95}));
+  const OptimizerConfig sgd = parsed("", {"optimizer.type=sgd"}).optimizer;
+  EXPECT_EQ(sgd.betas, Betas());
+  EXPECT_EQ(sgd.momentum, 0.9);
+  EXPECT_EQ(parsed("").optimizer.momentum, 0.95);
+  EXPECT_EQ(parsed("", {"optimizer.type=adam"}).optimizer.weight_decay, 0);
+  EXPECT_EQ(parsed("", {"optimizer.type=adopt"}).optimizer.eps, 1e-6);
+  EXPECT_EQ(parsed("", {"optimizer.type=prodigy"}).optimizer.lr, 1);
+  EXPECT_EQ(parsed("", {"optimizer.type=prodigy", "optimizer.lr=0.5"}).optimizer.lr, 0.5);
   EXPECT_EQ(parsed(R"("sequence": {"batching": "concat"})").sequence.schedule.type,
             LengthScheduleType::kConstant);
   EXPECT_EQ(parsed(R"("sequence": {"batching": "pad"})").sequence.schedule.type,

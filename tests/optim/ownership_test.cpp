@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/support.h"
-#include "optim/optimizer.h"
+#include "optim/rules/make_optimizer.h"
 #include "optim/support.h"
 
 namespace lmtrain {
@@ -51,7 +51,9 @@ TEST_P(OwnershipTest, RangesAreOfWholeTensorsAndCoverAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, OwnershipTest,
-                         ::testing::Values("adamw", "lion", "ademamix", "soap", "muon", "normuon"));
+                         ::testing::Values("adamw", "lion", "ademamix", "soap", "muon", "normuon",
+                                           "sgd", "rmsprop", "adam", "adopt", "mars",
+                                           "schedule_free"));
 
 // No range of a deep model has much more than its share: at most half the largest tensor.
 TEST(Ownership, CostsAreEven) {
@@ -111,9 +113,10 @@ TEST_P(OwnershipTest, AnUpdateHasTheSameBitsWhoeverOwnsIt) {
       const testing::Threads scope(2);
       const ParameterLayout layout(model, 301);
       for (const int count : {2, 4}) {
-        Parameters divided(layout, dtype, at::kCPU);
+        const bool separate = !trains_at_masters(config);
+        Parameters divided(layout, dtype, at::kCPU, separate);
         divided.initialize(1, 0.5);
-        Parameters again(layout, dtype, at::kCPU);
+        Parameters again(layout, dtype, at::kCPU, separate);
         again.initialize(1, 0.5);
         const auto alone = make_optimizer(config, again);
         const std::vector<int64_t> cuts = cut_tensors(layout, config, count);

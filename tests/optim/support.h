@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "optim/optimizer.h"
+#include "config/settings.h"
+#include "optim/rules/make_optimizer.h"
 #include "support/tensors.h"
 
 namespace lmtrain::testing {
@@ -17,8 +18,9 @@ inline ModelConfig small_model() {
   return model;
 }
 
-inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vocab_size = 37) {
-  Parameters parameters(ParameterLayout(small_model(), vocab_size), dtype, at::kCPU);
+inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vocab_size = 37,
+                                   bool separate = false) {
+  Parameters parameters(ParameterLayout(small_model(), vocab_size), dtype, at::kCPU, separate);
   parameters.initialize(1, 0.5);
   return parameters;
 }
@@ -34,8 +36,24 @@ inline OptimizerConfig config_of(const std::string& type) {
     return config;
   }
   config.type = value_named<OptimizerType>(type).value();
-  if (type == "ademamix") config.betas = {0.9, 0.999, 0.9999};
+  const OptimizerDefaults defaults = optimizer_defaults(config.type);
+  config.betas = defaults.betas;
+  config.eps = defaults.eps;
+  config.momentum = defaults.momentum;
+  if (type == "prodigy") config.d0 = 1;  // its steps are as large as those of the others
   return config;
+}
+
+inline Parameters small_parameters_for(const std::string& type, at::ScalarType dtype = at::kFloat,
+                                       int64_t vocab_size = 37) {
+  return small_parameters(dtype, vocab_size, /*separate=*/!trains_at_masters(config_of(type)));
+}
+
+// A buffer of each tensor that the rule has.
+inline std::string first_moment_of(const std::string& type) {
+  if (type.ends_with("muon") || type == "sgd") return "momentum_buffer";
+  if (type == "schedule_free") return "z";
+  return type == "rmsprop" ? "exp_avg_sq" : "exp_avg";
 }
 
 // The buffers called "<name>.<HF name>", in the layout of the parameters.

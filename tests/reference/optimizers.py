@@ -30,6 +30,7 @@ SHAPES = {
 }
 PEAK = 1e-2
 WEIGHT_DECAY = 0.1
+PRODIGY_LR = 100.0  # its rates are those of the others times this, about 1 at their peak
 # As optimizer.groups: the first pattern that matches wins.
 GROUPS = [
     {"pattern": "*.mlp.down_proj.*", "lr": 2e-2},
@@ -184,6 +185,112 @@ class Soap:
         return w
 
 
+class Sgd:
+    def __init__(self, shape, momentum=0.9, nesterov=True):
+        self.momentum, self.nesterov = momentum, nesterov
+        self.velocity = np.zeros(shape)
+
+    def update(self, w, g, t, lr, decay):
+        self.velocity = self.momentum * self.velocity + g
+        step = g + self.momentum * self.velocity if self.nesterov else self.velocity
+        return w - lr * (decay * w + step)
+
+
+class RmsProp:
+    def __init__(self, shape, beta=0.99, eps=1e-8):
+        self.beta, self.eps = beta, eps
+        self.square = np.zeros(shape)
+
+    def update(self, w, g, t, lr, decay):
+        self.square = self.beta * self.square + (1 - self.beta) * g**2
+        return w - lr * decay * w - lr * g / (np.sqrt(self.square) + self.eps)
+
+
+class Adam:
+    def __init__(self, shape, betas=(0.9, 0.95), eps=1e-8):
+        self.betas, self.eps = betas, eps
+        self.m, self.v = np.zeros(shape), np.zeros(shape)
+
+    def update(self, w, g, t, lr, decay):
+        b1, b2 = self.betas
+        g = g + decay * w
+        self.m = b1 * self.m + (1 - b1) * g
+        self.v = b2 * self.v + (1 - b2) * g**2
+        return w - lr * (self.m / (1 - b1**t)) / (np.sqrt(self.v / (1 - b2**t)) + self.eps)
+
+
+class Adopt:
+    def __init__(self, shape, betas=(0.9, 0.9999), eps=1e-6):
+        self.betas, self.eps = betas, eps
+        self.m, self.v = np.zeros(shape), None
+
+    def update(self, w, g, t, lr, decay):
+        b1, b2 = self.betas
+        if self.v is None:  # the first gradient is for the second moment alone
+            self.v = g**2
+            return w
+        bound = (t - 1) ** 0.25
+        u = np.clip(g / np.maximum(np.sqrt(self.v), self.eps), -bound, bound)
+        self.m = b1 * self.m + (1 - b1) * u
+        self.v = b2 * self.v + (1 - b2) * g**2
+        return (1 - lr * decay) * w - lr * self.m
+
+
+class Mars:
+    GAMMA = 0.025
+
+    def __init__(self, shape, betas=(0.95, 0.99), eps=1e-8):
+        self.beta1 = betas[0]
+        self.last = np.zeros(shape)
+        self.adamw = AdamW(shape, betas, eps)
+
+    def update(self, w, g, t, lr, decay):
+        c = g + self.GAMMA * self.beta1 / (1 - self.beta1) * (g - self.last)
+        self.last = g
+        return self.adamw.update(w, c / max(1.0, math.sqrt((c * c).sum())), t, lr, decay)
+
+
+class ScheduleFree:
+    def __init__(self, shape, betas=(0.9, 0.999), eps=1e-8):
+        self.betas, self.eps = betas, eps
+        self.z, self.v, self.weights = None, np.zeros(shape), []
+
+    def update(self, x, g, t, lr, decay):
+        b1, b2 = self.betas
+        z = x if self.z is None else self.z
+        y = (1 - b1) * z + b1 * x
+        self.v = b2 * self.v + (1 - b2) * g**2
+        self.z = z - lr * (g / (np.sqrt(self.v / (1 - b2**t)) + self.eps) + decay * y)
+        self.weights.append(lr**2)
+        c = self.weights[-1] / math.fsum(self.weights)
+        return (1 - c) * x + c * self.z
+
+
+class Prodigy:
+    """Of all tensors together: `weights` and the others are lists, and `lr` is that of no group."""
+
+    D0, D_COEF = 1e-4, 2.0
+
+    def __init__(self, weights, betas=(0.9, 0.999), eps=1e-8):
+        self.betas, self.eps = betas, eps
+        self.start = [w.copy() for w in weights]
+        self.m, self.v, self.s = ([np.zeros_like(w) for w in weights] for _ in range(3))
+        self.d, self.r = self.D0, 0.0
+
+    def update(self, weights, gradients, lr, ratios, decays):
+        b1, b2 = self.betas
+        b3, d = math.sqrt(b2), self.d
+        count = range(len(weights))
+        inner = sum(((self.start[i] - weights[i]) * gradients[i]).sum() for i in count)
+        self.r = b3 * self.r + d / self.D0 * d * lr * inner
+        self.s = [b3 * self.s[i] + d / self.D0 * d * lr * gradients[i] for i in count]
+        self.m = [b1 * self.m[i] + (1 - b1) * d * gradients[i] for i in count]
+        self.v = [b2 * self.v[i] + (1 - b2) * (d * gradients[i]) ** 2 for i in count]
+        self.d = max(d, self.D_COEF * self.r / sum(np.abs(s).sum() for s in self.s))
+        step = lambda i: decays[i] * weights[i] + self.m[i] / (np.sqrt(self.v[i]) + self.d * self.eps)
+        return [weights[i] - d * lr * ratios[i] * step(i) for i in count]
+
+
 RULES = {
     "adamw": lambda shape, name: AdamW(shape),
     "lion": lambda shape, name: Lion(shape),
@@ -192,6 +299,13 @@ RULES = {
     "muon_original": lambda shape, name: Muon(shape, False, "original") if is_hidden_matrix(name) else AdamW(shape),
     "soap": lambda shape, name: Soap(shape, name, 10000),
     "soap_oversized": lambda shape, name: Soap(shape, name, 6),
+    "sgd": lambda shape, name: Sgd(shape),
+    "sgd_heavy_ball": lambda shape, name: Sgd(shape, nesterov=False),
+    "rmsprop": lambda shape, name: RmsProp(shape),
+    "adam": lambda shape, name: Adam(shape),
+    "adopt": lambda shape, name: Adopt(shape),
+    "mars": lambda shape, name: Mars(shape),
+    "schedule_free": lambda shape, name: ScheduleFree(shape),
 }
 SETTINGS = {
     "adamw": {"type": "adamw", "betas": [0.9, 0.95]},
@@ -201,6 +315,14 @@ SETTINGS = {
     "muon_original": {"type": "muon", "betas": [0.9, 0.95], "nesterov": False, "adjust_lr": "original"},
     "soap": {"type": "soap", "betas": [0.95, 0.95]},
     "soap_oversized": {"type": "soap", "betas": [0.95, 0.95], "max_precond_dim": 6},
+    "sgd": {"type": "sgd", "betas": [], "momentum": 0.9},
+    "sgd_heavy_ball": {"type": "sgd", "betas": [], "momentum": 0.9, "nesterov": False},
+    "rmsprop": {"type": "rmsprop", "betas": [0.99]},
+    "adam": {"type": "adam", "betas": [0.9, 0.95]},
+    "adopt": {"type": "adopt", "betas": [0.9, 0.9999], "eps": 1e-6},
+    "mars": {"type": "mars", "betas": [0.95, 0.99]},
+    "schedule_free": {"type": "schedule_free", "betas": [0.9, 0.999]},
+    "prodigy": {"type": "prodigy", "betas": [0.9, 0.999], "lr_factor": PRODIGY_LR, "d0": 1e-4, "d_coef": 2.0},
 }
 
 
@@ -240,6 +362,18 @@ def make_optimizers(folder):
             out["margin"] = np.concatenate(margins)
         save_file(out, os.path.join(folder, f"{rule}.safetensors"))
 
+    names = list(SHAPES)
+    ratios, decays = zip(*(settings_of(name) for name in names))
+    weights = [start[name] for name in names]
+    optimizer, saved = Prodigy(weights), []
+    for t in range(1, STEPS + 1):
+        gradients = [gradient(name, t) for name in names]
+        weights = optimizer.update(weights, gradients, PRODIGY_LR * rates[t - 1], ratios, decays)
+        if t in SAVED_STEPS:
+            saved.append(np.concatenate([w.ravel() for w in weights]))
+    print(f"prodigy: d {optimizer.d}")
+    save_file({"weights": np.stack(saved)}, os.path.join(folder, "prodigy.safetensors"))
+
     # torch.optim.Muon itself, in fp32 with its iteration in bf16, on the hidden matrices alone.
     steps = {t: [] for t in SAVED_STEPS}
     for name in filter(is_hidden_matrix, SHAPES):
@@ -262,4 +396,4 @@ def make_optimizers(folder):
     with open(os.path.join(folder, "optimizers.json"), "w", encoding="utf-8", newline="\n") as file:
         json.dump(settings, file, indent=1)
         file.write("\n")
-    print(f"optimizers: {len(RULES)} rules, {sum(math.prod(s) for s in SHAPES.values())} weights")
+    print(f"optimizers: {len(SETTINGS)} rules, {sum(math.prod(s) for s in SHAPES.values())} weights")

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "optim/clip.h"
+#include "optim/rules/make_optimizer.h"
 #include "run/given_model.h"
 #include "train/step.h"
 #include "train/tiny_run.h"

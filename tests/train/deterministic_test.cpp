@@ -32,7 +32,9 @@ TEST_P(DeterministicTest, GivesTheBitsOfARunWithout) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, DeterministicTest,
-                         ::testing::Values("adamw", "lion", "ademamix", "muon", "soap"));
+                         ::testing::Values("adamw", "lion", "ademamix", "muon", "soap", "sgd",
+                                           "rmsprop", "adam", "adopt", "mars", "schedule_free",
+                                           "prodigy"));
 
 }  // namespace
 }  // namespace lmtrain

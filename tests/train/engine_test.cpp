@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include "optim/clip.h"
+#include "optim/rules/make_optimizer.h"
 #include "support/tensors.h"
 #include "train/graph_training.h"
 #include "train/step.h"

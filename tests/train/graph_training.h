@@ -2,7 +2,7 @@
 // have kept from the step in which it was captured is another in the next.
 #pragma once
 
-#include "optim/optimizer.h"
+#include "optim/rules/make_optimizer.h"
 #include "support/tensors.h"
 #include "train/engine.h"
 #include "train/tiny_model.h"

@@ -142,6 +142,10 @@ void check_divided_weights(const Processes& processes, const Config& config) {
         "layers are computed again in the backward, when their weights are back; set "
         "model.activation_checkpointing to true");
   }
+  if (!trains_at_masters(config.optimizer)) {
+    refuse(str("optimizer.type is \"", name_of(config.optimizer.type),
+               "\", which computes with other weights than it saves; choose another type"));
+  }
   if (config.log.samples)
     refuse("samples are written by a process that has all weights; leave log.samples out");
   if (config.eval.tasks)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
+#include "optim/rules/make_optimizer.h"
 #include "processes/group.h"
 #include "run/shared/divided_config.h"
 #include "support/tensors.h"
@@ -34,6 +35,24 @@ TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
     const OptimizerShards shards(processes, config);
     EXPECT_FALSE(shards.is_divided());
     EXPECT_TRUE(shards.owned()(ParameterSpec{}));
+  });
+}
+
+TEST(OptimizerShards, ProdigyIsNotDivided) {
+  Config config = config_of(OptimizerType::kProdigy);
+  EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
+  as_ranks(2, [&](Processes& processes) {
+    try {
+      const OptimizerShards shards(processes, config);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      EXPECT_NE(std::string(error.what()).find("/parallel/shard"), std::string::npos);
+    }
+  });
+  config.parallel.shard = ParallelShard::kNone;
+  as_ranks(2, [&](Processes& processes) {
+    EXPECT_FALSE(OptimizerShards(processes, config).is_divided());
   });
 }
 

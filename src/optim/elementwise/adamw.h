@@ -7,7 +7,7 @@
 // number of the update.
 #pragma once
 
-#include "optim/elementwise_rule.h"
+#include "optim/elementwise/elementwise_rule.h"
 
 namespace lmtrain {
 

@@ -1,4 +1,4 @@
-#include "optim/newton_schulz.h"
+#include "optim/rules/newton_schulz.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "optim/soap.h"
+#include "optim/rules/soap.h"
 
 #include <cmath>
 
 #include "base/text.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
-#include "optim/matrix_batch.h"
+#include "optim/rules/matrix_batch.h"
 
 namespace lmtrain {
 namespace {

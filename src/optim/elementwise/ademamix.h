@@ -8,7 +8,7 @@
 // (schedule/warmup.h). The state is exp_avg (m1), exp_avg_slow (m2) and exp_avg_sq (v).
 #pragma once
 
-#include "optim/elementwise_rule.h"
+#include "optim/elementwise/elementwise_rule.h"
 
 namespace lmtrain {
 

@@ -62,7 +62,8 @@ TEST_P(CautiousDecay, DecaysWhatTheStepMovesTowardsZero) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CautiousDecay,
-                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap"),
+                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap",
+                                           "sgd", "rmsprop", "adopt", "mars"),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

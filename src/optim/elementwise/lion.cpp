@@ -1,4 +1,4 @@
-#include "optim/lion.h"
+#include "optim/elementwise/lion.h"
 
 #include "device/torch_headers.h"
 

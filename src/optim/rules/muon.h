@@ -23,7 +23,7 @@
 // others.
 #pragma once
 
-#include "optim/adamw.h"
+#include "optim/elementwise/adamw.h"
 #include "optim/hyperparameters.h"
 
 namespace lmtrain {

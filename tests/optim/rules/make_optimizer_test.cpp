@@ -1,5 +1,5 @@
 // What holds for every rule.
-#include "optim/optimizer.h"
+#include "optim/rules/make_optimizer.h"
 
 #include <numbers>
 #include <set>
@@ -14,13 +14,15 @@ using testing::config_of;
 using testing::random_tensor;
 using testing::same_bits;
 using testing::small_parameters;
+using testing::small_parameters_for;
 
 const RunClock kMiddle{.total = 100, .steps = 50};
 
 class OptimizerTest : public ::testing::TestWithParam<std::string> {};
+class DecoupledDecay : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(OptimizerTest, DecaysMatricesAndEmbeddingsAndNoNorm) {
-  Parameters parameters = small_parameters();
+TEST_P(DecoupledDecay, DecaysMatricesAndEmbeddingsAndNoNorm) {
+  Parameters parameters = small_parameters_for(GetParam());
   OptimizerConfig config = config_of(GetParam());
   config.weight_decay = 0.5;
   const auto optimizer = make_optimizer(config, parameters);
@@ -45,7 +47,7 @@ TEST_P(OptimizerTest, BitsDoNotDependOnThreads) {
     std::vector<at::Tensor> masters, workings, moments;
     for (const int threads : {2, element_wise ? 1 : 2, element_wise ? 3 : 2}) {
       const testing::Threads scope(threads);
-      Parameters parameters = small_parameters(dtype, 5003);
+      Parameters parameters = small_parameters_for(GetParam(), dtype, 5003);
       const auto optimizer = make_optimizer(config_of(GetParam()), parameters);
       for (int64_t step = 1; step <= 12; ++step) {
         const at::Tensor grad =
@@ -55,7 +57,7 @@ TEST_P(OptimizerTest, BitsDoNotDependOnThreads) {
       masters.push_back(parameters.master());
       workings.push_back(parameters.working());
       moments.push_back(testing::flat_moment(*optimizer, parameters.layout(),
-                                             is_muon ? "momentum_buffer" : "exp_avg"));
+                                             testing::first_moment_of(GetParam())));
     }
     ASSERT_GT(masters[0].numel(), 2 * 16384);  // enough to share
     for (const size_t i : {1U, 2U}) {
@@ -63,13 +65,15 @@ TEST_P(OptimizerTest, BitsDoNotDependOnThreads) {
       EXPECT_TRUE(same_bits(workings[0], workings[i]));
       EXPECT_TRUE(same_bits(moments[0], moments[i]));
     }
-    EXPECT_GT(testing::largest_difference(masters[0], small_parameters(dtype, 5003).master()),
+    EXPECT_GT(testing::largest_difference(masters[0],
+                                          small_parameters_for(GetParam(), dtype, 5003).master()),
               1e-3);
   }
 }
 
 TEST_P(OptimizerTest, WorkingWeightsAreTheMastersRounded) {
-  Parameters parameters = small_parameters(at::kBFloat16);
+  if (!trains_at_masters(config_of(GetParam()))) GTEST_SKIP() << "ScheduleFree tests what they are";
+  Parameters parameters = small_parameters_for(GetParam(), at::kBFloat16);
   const auto optimizer = make_optimizer(config_of(GetParam()), parameters);
   for (int64_t step = 1; step <= 3; ++step) {
     optimizer->update({step, 0.01, 1, kMiddle}, random_tensor(parameters.master().sizes(), 4));
@@ -79,7 +83,7 @@ TEST_P(OptimizerTest, WorkingWeightsAreTheMastersRounded) {
 
 // Gaps between tensors are zero in a checkpoint's flat buffer and must stay so.
 TEST_P(OptimizerTest, GapsBetweenTensorsStayZero) {
-  Parameters parameters = small_parameters();
+  Parameters parameters = small_parameters_for(GetParam());
   const at::Tensor in_gap = at::ones_like(parameters.master());
   for (const ParameterSpec& spec : parameters.layout().parameters()) {
     in_gap.narrow(0, spec.offset, spec.numel()).zero_();
@@ -94,7 +98,7 @@ TEST_P(OptimizerTest, GapsBetweenTensorsStayZero) {
 }
 
 TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
-  Parameters parameters = small_parameters();
+  Parameters parameters = small_parameters_for(GetParam());
   const auto optimizer = make_optimizer(config_of(GetParam()), parameters);
   const std::map<std::string, std::set<std::string>> of_matrix = {
       {"adamw", {"exp_avg", "exp_avg_sq"}},
@@ -102,7 +106,14 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
       {"ademamix", {"exp_avg", "exp_avg_slow", "exp_avg_sq"}},
       {"muon", {"momentum_buffer"}},
       {"normuon", {"momentum_buffer", "second_momentum"}},
-      {"soap", {"exp_avg", "exp_avg_sq", "L", "R", "Q_L", "Q_R"}}};
+      {"soap", {"exp_avg", "exp_avg_sq", "L", "R", "Q_L", "Q_R"}},
+      {"sgd", {"momentum_buffer"}},
+      {"rmsprop", {"exp_avg_sq"}},
+      {"adam", {"exp_avg", "exp_avg_sq"}},
+      {"adopt", {"exp_avg", "exp_avg_sq"}},
+      {"mars", {"last_grad", "exp_avg", "exp_avg_sq"}},
+      {"schedule_free", {"z", "exp_avg_sq", "weight_sum"}},
+      {"prodigy", {"exp_avg", "exp_avg_sq", "s", "initial"}}};
   const std::string matrix = "model.layers.1.mlp.gate_proj.weight";
   std::set<std::string> all, names;
   for (const OptimizerBuffer& buffer : optimizer->buffers()) {
@@ -112,7 +123,9 @@ TEST_P(OptimizerTest, NamesItsBuffersByTensor) {
     if (buffer.name.substr(dot + 1) == matrix) names.insert(buffer.name.substr(0, dot));
   }
   EXPECT_EQ(names, of_matrix.at(GetParam()));
-  EXPECT_TRUE(all.contains("exp_avg.model.norm.weight"));
+  const bool is_muon = GetParam().ends_with("muon");
+  const std::string moment = is_muon ? "exp_avg" : testing::first_moment_of(GetParam());
+  EXPECT_TRUE(all.contains(moment + ".model.norm.weight"));
 }
 
 // Betas and weight decay on their way over the run: each update is that of an optimizer which has
@@ -129,12 +142,16 @@ TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
   config.weight_decay_end_ratio = 4;
   config.end_shape = EndShape::kCosine;
   config.groups = {{"*embed*", std::nullopt, 0.3}};
-  if (GetParam() != "ademamix") config.betas_end = {0.5, 0.8};
+  const bool keeps_betas =
+      GetParam() == "ademamix" || GetParam() == "schedule_free" || GetParam() == "prodigy";
+  if (!keeps_betas) config.betas_end = {0.5, 0.8};
+  if (config.betas.size() < 2) config.betas_end.resize(config.betas.size());
   OptimizerConfig constant = config;
   constant.weight_decay_end_ratio = 1;
   constant.betas_end = {};
 
-  Parameters moving = small_parameters(), stepwise = small_parameters(), still = small_parameters();
+  Parameters moving = small_parameters_for(GetParam()), stepwise = small_parameters_for(GetParam()),
+             still = small_parameters_for(GetParam());
   const auto optimizer = make_optimizer(config, moving);
   const auto unmoved = make_optimizer(constant, still);
   std::vector<OptimizerBuffer> state;
@@ -165,7 +182,13 @@ TEST_P(OptimizerTest, BetasAndWeightDecayGoOverTheRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, OptimizerTest,
-                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap"),
+                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap",
+                                           "sgd", "rmsprop", "adam", "adopt", "mars",
+                                           "schedule_free", "prodigy"),
+                         [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Rules, DecoupledDecay,
+                         ::testing::Values("adamw", "lion", "ademamix", "muon", "normuon", "soap",
+                                           "sgd", "rmsprop", "adopt", "mars"),
                          [](const auto& one) { return one.param; });
 
 TEST(Soap, RotatesNoVocabularyAndNoLongSide) {

@@ -1,11 +1,11 @@
 // Muon's options against plain loops in double: NorMuon, the coefficients of Newton-Schulz,
 // cautious decay, alone and together.
-#include "optim/muon.h"
+#include "optim/rules/muon.h"
 
 #include <cmath>
 #include <map>
 
-#include "optim/newton_schulz.h"
+#include "optim/rules/newton_schulz.h"
 #include "optim/support.h"
 
 namespace lmtrain {

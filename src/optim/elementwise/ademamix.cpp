@@ -1,4 +1,4 @@
-#include "optim/ademamix.h"
+#include "optim/elementwise/ademamix.h"
 
 #include <cmath>
 

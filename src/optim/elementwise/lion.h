@@ -7,7 +7,7 @@
 // larger. The state is exp_avg (m).
 #pragma once
 
-#include "optim/elementwise_rule.h"
+#include "optim/elementwise/elementwise_rule.h"
 
 namespace lmtrain {
 

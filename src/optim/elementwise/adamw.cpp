@@ -1,4 +1,4 @@
-#include "optim/adamw.h"
+#include "optim/elementwise/adamw.h"
 
 #include <cmath>
 

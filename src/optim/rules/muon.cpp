@@ -1,12 +1,12 @@
-#include "optim/muon.h"
+#include "optim/rules/muon.h"
 
 #include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
-#include "optim/matrix_batch.h"
-#include "optim/newton_schulz.h"
+#include "optim/rules/matrix_batch.h"
+#include "optim/rules/newton_schulz.h"
 
 namespace lmtrain {
 namespace {

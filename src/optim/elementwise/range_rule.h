@@ -1,0 +1,53 @@
+// The base of the element-wise rules without kernels: ATen's operators compute an update, range by
+// range (FlatRange), on every device and in every dtype. It keeps their moments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "optim/flat_moments.h"
+#include "optim/hyperparameters.h"
+
+namespace lmtrain {
+
+class RangeRule : public Optimizer {
+ public:
+  void update(const UpdateStep& step, const at::Tensor& grad) override;
+  const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
+
+ protected:
+  // Holds views of what a range is updated from, and its learning rate. `w` are masters; `g` is
+  // scaled already, and may be overwritten.
+  struct RangeView {
+    const FlatRange& range;
+    double lr;
+    at::Tensor w, g;
+  };
+
+  // Makes one moment for each name, for the tensors for which `takes` returns true.
+  RangeRule(const OptimizerConfig& config, Parameters& parameters,
+            const std::vector<std::string>& names, const ParameterFilter& takes);
+
+  const Hyperparameters& hyperparameters() const { return hyperparameters_; }
+  const std::vector<FlatRange>& ranges() const { return moments_.ranges(); }
+  const FlatMoments& moments() const { return moments_; }
+  at::Tensor moment(size_t i, const RangeView& view) const {
+    return moments_.moment(i, view.range);
+  }
+  // Decays the masters of a range; `u` has the sign of what is subtracted later.
+  void decay(const RangeView& view, const at::Tensor& u, const UpdateStep& step) const {
+    hyperparameters_.decay(view.w, u, view.lr, view.range.group, step.run);
+  }
+
+ private:
+  // Updates masters and moments of a range.
+  virtual void update_range(const UpdateStep& step, const RangeView& view) = 0;
+  // Sets the working weights of a range from masters and moments; by default the masters rounded.
+  virtual void set_working(const FlatRange& range);
+
+  Hyperparameters hyperparameters_;
+  Parameters& parameters_;
+  FlatMoments moments_;
+};
+
+}  // namespace lmtrain

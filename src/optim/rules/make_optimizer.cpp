@@ -1,0 +1,52 @@
+#include "optim/rules/make_optimizer.h"
+
+#include "base/error.h"
+#include "optim/elementwise/adam.h"
+#include "optim/elementwise/adamw.h"
+#include "optim/elementwise/ademamix.h"
+#include "optim/elementwise/adopt.h"
+#include "optim/elementwise/lion.h"
+#include "optim/elementwise/mars.h"
+#include "optim/elementwise/prodigy.h"
+#include "optim/elementwise/rmsprop.h"
+#include "optim/elementwise/schedule_free.h"
+#include "optim/elementwise/sgd.h"
+#include "optim/parameter_groups.h"
+#include "optim/rules/muon.h"
+#include "optim/rules/soap.h"
+
+namespace lmtrain {
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
+                                          const ParameterFilter& takes) {
+  check_groups(config, parameters.layout());
+  switch (config.type) {
+    case OptimizerType::kAdamW:
+      return std::make_unique<AdamW>(config, parameters, takes);
+    case OptimizerType::kLion:
+      return std::make_unique<Lion>(config, parameters, takes);
+    case OptimizerType::kSoap:
+      return std::make_unique<Soap>(config, parameters, takes);
+    case OptimizerType::kAdEMAMix:
+      return std::make_unique<AdEMAMix>(config, parameters, takes);
+    case OptimizerType::kMuon:
+      return std::make_unique<Muon>(config, parameters, takes);
+    case OptimizerType::kSgd:
+      return std::make_unique<Sgd>(config, parameters, takes);
+    case OptimizerType::kRmsProp:
+      return std::make_unique<RmsProp>(config, parameters, takes);
+    case OptimizerType::kAdam:
+      return std::make_unique<Adam>(config, parameters, takes);
+    case OptimizerType::kAdopt:
+      return std::make_unique<Adopt>(config, parameters, takes);
+    case OptimizerType::kMars:
+      return std::make_unique<Mars>(config, parameters, takes);
+    case OptimizerType::kScheduleFree:
+      return std::make_unique<ScheduleFree>(config, parameters, takes);
+    case OptimizerType::kProdigy:
+      return std::make_unique<Prodigy>(config, parameters, takes);
+  }
+  throw Error(ErrorKind::kInternal, "optimizer.type is one without a rule");
+}
+
+}  // namespace lmtrain
