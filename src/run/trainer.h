@@ -94,9 +94,9 @@ class Trainer {
   // Returns the outcome of a run that has come to its end, `why`, and has its last evaluation;
   // nothing when there is something left to do.
   std::optional<RunOutcome> already_done(Stop why);
-  // Sets state, weights, optimizer and order of data as of checkpoint_ (run/restore.h).
   // Makes the models read their weights by pieces, which the processes have divided.
   void bring_weights_by_pieces();
+  // Sets state, weights, optimizer and order of data as of checkpoint_ (run/restore.h).
   void restore();
   // Makes logs and loader begin where the state stands.
   void begin_from_state();

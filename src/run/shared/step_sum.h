@@ -1,11 +1,10 @@
-// Computes loss and gradient of a step with all processes of a run. Where weights are divided, all
-// of it is one pass over their pieces, in which the gradient is summed
-// (Llama::loss_and_gradient_by_pieces).
-// Each computes its share of the
+// Computes loss and gradient of a step with all processes of a run. Each computes its share of the
 // rows; then losses and gradients are summed over all processes, in the way that `parallel.sum`
 // says. Nothing is sent before the last micro-batch. In its backward the sum of the gradient begins
 // (run/shared/overlapped_sum.h) where that is wanted and gradients are in host memory; on GPUs, and
-// with `compile: graph`, it begins after it.
+// with `compile: graph`, it begins after it. Where the processes divide the weights, a step is one
+// pass over their pieces instead, in which the gradient is summed
+// (Llama::loss_and_gradient_by_pieces).
 #pragma once
 
 #include <cstdint>
