@@ -3,19 +3,16 @@
 #include "base/activities.h"
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/retention.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "run/eval_data.h"
 #include "run/restore.h"
 #include "run/shared/share_state.h"
 #include "run/start_checks.h"
-#include "train/evaluate.h"
 #include "train/failure.h"
 #include "train/micro_batch_limits.h"
 
@@ -352,50 +349,6 @@ void Trainer::roll_back(const Incident& incident, const std::string& reason) {
                        " times (guard.max_skips)"));
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
-}
-
-void Trainer::evaluate_now() {
-  shards_.gather_masters(engine_.parameters());
-  if (state_.eval_step == state_.step) return;
-  engine_.show_masters();
-  evaluate_masters();
-  if (trains_at_masters(config_.optimizer)) return;
-  engine_.show_training_weights();
-  shards_.gather_working(engine_.parameters());
-}
-
-void Trainer::evaluate_masters() {
-  recorder_->begin_lap();
-  if (!eval_shard_) {
-    if (!state_.eval_step) recorder_->no_held_out_text();
-    state_.eval_step = state_.step;
-    recorder_->sampled(state_, write_samples());
-    return recorder_->begin_lap();
-  }
-  Activity evaluating("evaluating");
-  const auto keep_going = [&] {
-    evaluating.get_further();
-    return stop_signal() == 0;
-  };
-  const auto result = evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
-                               evaluation_options(config_, state_.micro), keep_going, processes_);
-  const auto tasks = result ? ask_tasks() : std::nullopt;
-  agreement_.refresh();
-  state_.eval_pending = !tasks;
-  if (!tasks) return;
-  state_.eval_step = state_.step;
-  state_.eval_loss = result->all.loss();
-  const bool saved = saved_ && saved_->step == state_.step;
-  note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
-  const std::vector<SampledText> samples = write_samples();
-  recorder_->evaluated(state_, *result, *tasks);
-  recorder_->sampled(state_, samples);
-  if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->all.loss(),
-                                 has_all_steps(stop())))
-    recorder_->eval_loss_not_finite(state_);
-  if (config_.checkpoint.keep_best == 0) return;
-  if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
-  if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
 }
 
 }  // namespace lmtrain
