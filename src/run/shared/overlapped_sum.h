@@ -5,18 +5,18 @@
 // every process. So the sums of the others' chunks and this one's meet without a word more.
 //
 // Every process must make the same calls of begin() and wait(), and finish all elements between the
-// two, whatever they hold. Gradients must be in host memory.
+// two, whatever they hold, one call at a time. Gradients must be in host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "model/parameters.h"
 #include "processes/processes.h"
+#include "run/shared/work_line.h"
 
 namespace lmtrain {
 
@@ -38,10 +38,6 @@ class OverlappedSum {
  public:
   // With `gathers` all elements of a chunk are copied to all processes after its sum.
   OverlappedSum(RangeExchange& exchange, std::vector<GradientChunk> chunks, bool gathers);
-  // Does not wait longer than a second for an exchange that is under way.
-  ~OverlappedSum();
-  OverlappedSum(const OverlappedSum&) = delete;
-  OverlappedSum& operator=(const OverlappedSum&) = delete;
 
   // Begins the sum of a step's gradient, of which nothing is finished.
   void begin(const at::Tensor& gradient);
@@ -56,10 +52,18 @@ class OverlappedSum {
   void wait();
 
  private:
-  struct Work;
-  std::shared_ptr<Work> work_;  // shared with the thread, which an exchange may hold up
-  std::thread thread_;
+  // Has the chunks summed that are finished and have none before them that is not.
+  void sum_finished();
+
+  RangeExchange& exchange_;
+  std::shared_ptr<const std::vector<GradientChunk>> chunks_;  // shared with the sums under way
+  bool gathers_;
+  at::Tensor gradient_;
+  std::vector<int64_t> unfinished_;  // elements of each chunk
+  size_t next_ = 0;                  // the chunk to be summed; the sums of all before it are begun
+  uint64_t last_ = 0;                // the number of the last sum that is begun
   bool has_finished_any_ = false;
+  WorkLine line_;
 };
 
 }  // namespace lmtrain

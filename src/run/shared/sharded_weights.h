@@ -13,36 +13,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "model/weight_pieces.h"
 #include "processes/processes.h"
 #include "run/shared/optimizer_shards.h"
+#include "run/shared/work_line.h"
 
 namespace lmtrain {
-
-// Does work in a thread, one thing after another.
-class WorkLine {
- public:
-  WorkLine();
-  // Does not wait longer than a second for work that is under way.
-  ~WorkLine();
-  WorkLine(const WorkLine&) = delete;
-  WorkLine& operator=(const WorkLine&) = delete;
-
-  // Adds work and returns its number: 1, 2, 3, ...
-  uint64_t add(std::function<void()> work);
-  // Waits for the work of this number and all before it. Throws what has failed in the thread,
-  // which does nothing more then.
-  void wait(uint64_t number);
-
- private:
-  struct State;
-  std::shared_ptr<State> state_;  // shared with the thread, which an exchange may hold up
-  std::thread thread_;
-};
 
 class ShardedWeights : public WeightPieces {
  public:

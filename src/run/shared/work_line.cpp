@@ -1,0 +1,84 @@
+#include "run/shared/work_line.h"
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+
+struct WorkLine::State {
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  std::deque<std::function<void()>> waiting;
+  uint64_t added = 0, done = 0;
+  bool stop = false, stopped = false;
+  std::exception_ptr error;
+
+  void run();
+};
+
+void WorkLine::State::run() {
+  // What this thread adds up takes little from the computation beside it.
+  at::get_num_threads();  // sets the number of this thread's when it is first called
+  omp_set_num_threads(1);
+  const at::NoGradGuard no_grad;
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return stop || (!waiting.empty() && !error); });
+    if (stop) break;
+    const std::function<void()> work = std::move(waiting.front());
+    waiting.pop_front();
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    error = failure;
+    ++done;
+    changed.notify_all();
+  }
+  stopped = true;
+  changed.notify_all();
+}
+
+WorkLine::WorkLine()
+    : state_(std::make_shared<State>()), thread_([state = state_] { state->run(); }) {}
+
+WorkLine::~WorkLine() {
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+  const bool ends =
+      state_->changed.wait_for(lock, std::chrono::seconds(1), [&] { return state_->stopped; });
+  lock.unlock();
+  if (ends) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+uint64_t WorkLine::add(std::function<void()> work) {
+  const std::lock_guard lock(state_->mutex);
+  state_->waiting.push_back(std::move(work));
+  state_->changed.notify_all();
+  return ++state_->added;
+}
+
+void WorkLine::wait(uint64_t number) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->done >= number || state_->error; });
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+}  // namespace lmtrain
