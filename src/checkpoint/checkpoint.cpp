@@ -19,6 +19,7 @@
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "model/round_weights.h"
+#include "train/memory_plan.h"
 
 namespace lmtrain {
 namespace {
@@ -39,8 +40,9 @@ std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>&
 constexpr const char* kMasterPrefix = "master.";
 
 uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot, CheckpointDType dtype) {
-  uint64_t bytes = kSmallFilesOfCheckpoint + snapshot.master.nbytes();
-  if (dtype == CheckpointDType::kBf16) bytes += snapshot.master.nbytes() / 2;
+  const auto masters = static_cast<int64_t>(snapshot.master.nbytes());
+  uint64_t bytes =
+      kSmallFilesOfCheckpoint + static_cast<uint64_t>(stored_weight_bytes(masters, dtype));
   for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
   return bytes;
 }
@@ -144,11 +146,6 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
                   .dump(2) +
               "\n",
           generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
-}
-
-CheckpointSnapshot take_snapshot(const TrainingState& state, at::Tensor master,
-                                 std::vector<OptimizerBuffer> buffers) {
-  return {state, std::move(master), std::move(buffers)};
 }
 
 at::Tensor host_copy(const at::Tensor& values) {

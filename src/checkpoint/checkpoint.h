@@ -43,9 +43,6 @@ struct CheckpointSnapshot {
   at::Tensor master;  // [flat_size] fp32
   std::vector<OptimizerBuffer> buffers;
 };
-// Copies the state and the masters; `buffers` are copies already.
-CheckpointSnapshot take_snapshot(const TrainingState& state, at::Tensor master,
-                                 std::vector<OptimizerBuffer> buffers);
 // Returns a copy in host memory.
 at::Tensor host_copy(const at::Tensor& values);
 
@@ -55,9 +52,9 @@ inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
 // that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). Weights
-// are written in config.dtype, as model/round_weights.h rounds them. The run id
-// in its state.json is that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the
-// system refuses; no older checkpoint has been removed unless the new one is published.
+// are written in config.dtype, as model/round_weights.h rounds them. The run id in its state.json
+// is that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the system refuses; no
+// older checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config);

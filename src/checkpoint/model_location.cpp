@@ -64,7 +64,9 @@ int64_t located_max_length(const ModelLocation& location) {
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return kLlamaDefault;
   if (!json.contains("max_position_embeddings"))
-    return json.value("model_type", nlohmann::json()) == "qwen3" ? kQwen3Default : kLlamaDefault;
+    return json.value("model_type", nlohmann::json()) == name_of(ModelArchitecture::kQwen3)
+               ? kQwen3Default
+               : kLlamaDefault;
   const auto& value = json.at("max_position_embeddings");
   const bool fits =
       value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLargest;

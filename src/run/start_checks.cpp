@@ -90,8 +90,7 @@ void require_probes(const Config& config, const PreparedData& data) {
 uint64_t checkpoint_bytes(const Config& config) {
   const MemoryPlan plan = plan_memory(config, precision_of(config), /*micro_positions=*/0);
   constexpr int64_t kBytesOfPiece = 32;  // of a tokenizer, on average at most
-  const bool rounds = config.checkpoint.dtype == CheckpointDType::kBf16;
-  const int64_t weights = rounds ? plan.weights + plan.weights / 2 : plan.weights;
+  const int64_t weights = stored_weight_bytes(plan.weights, config.checkpoint.dtype);
   return kSmallFilesOfCheckpoint +
          static_cast<uint64_t>(weights + plan.optimizer + kBytesOfPiece * *config.model.vocab_size);
 }

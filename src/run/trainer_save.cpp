@@ -27,7 +27,7 @@ void Trainer::save_checkpoint() {
   } catch (const Error&) {
     return save_failed(state_, std::current_exception());
   }
-  if (saver_) saver_->save(take_snapshot(state_, std::move(master), std::move(buffers)));
+  if (saver_) saver_->save({state_, std::move(master), std::move(buffers)});
   recorder_->add_save();
   recorder_->running(state_);
 }

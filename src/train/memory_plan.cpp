@@ -114,6 +114,10 @@ int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& prec
   return bytes;
 }
 
+int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype) {
+  return dtype == CheckpointDType::kBf16 ? masters + masters / 2 : masters;
+}
+
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes) {
   const ModelConfig& model = config.model;
@@ -144,8 +148,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
   if (config.checkpoint.async) {
-    const bool rounds = config.checkpoint.dtype == CheckpointDType::kBf16;
-    plan.snapshot = plan.weights + (rounds ? plan.weights / 2 : 0) + whole_optimizer;
+    plan.snapshot = stored_weight_bytes(plan.weights, config.checkpoint.dtype) + whole_optimizer;
   }
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
     divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);

@@ -34,6 +34,10 @@ struct MemoryPlan {
 int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
                              const at::Device& device);
 
+// Returns how many bytes the weights of a checkpoint take, of so many bytes of fp32 masters: the
+// masters, and in bf16 the rounded weights beside them.
+int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype);
+
 // Returns the plan of a run. `config` is resolved. `micro_positions` is rows x length of the
 // largest micro-batch. Where `num_processes` divide the optimizer, `optimizer` is the most that one
 // of them keeps.

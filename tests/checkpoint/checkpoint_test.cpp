@@ -39,7 +39,7 @@ class CheckpointTest : public ::testing::Test {
     std::vector<OptimizerBuffer> copies;
     for (const OptimizerBuffer& buffer : optimizer->buffers())
       copies.push_back({buffer.name, host_copy(buffer.values)});
-    return take_snapshot(state, host_copy(model.parameters.master()), std::move(copies));
+    return {state, host_copy(model.parameters.master()), std::move(copies)};
   }
   void write(const RunFolder& to, int64_t step, int64_t keep = 2, bool kept = false) const {
     write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), {.keep = keep});
