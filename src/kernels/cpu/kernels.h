@@ -43,6 +43,18 @@ struct AdEMAMixConstants {
   bool cautious_decay;
 };
 
+struct MuonMomentumConstants {
+  float momentum, one_minus_momentum;  // the second rounded once, from fp64
+  float grad_scale;
+  bool nesterov;
+};
+
+struct MuonStepConstants {
+  float step;   // what a number of O is multiplied by
+  float decay;  // lr * weight_decay
+  bool cautious_decay;
+};
+
 template <class T>
 struct CpuKernels {
   // Writes y = x * rstd * w per row of `dim`, and rstd[rows] = 1/sqrt(mean(x^2) + eps) for the
@@ -78,6 +90,14 @@ struct CpuKernels {
   void (*ademamix)(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
                    const float* grad, T* working, int64_t count,
                    const AdEMAMixConstants& constants);
+  // Updates `count` numbers of Muon's momentum, and writes the direction that it gives, which is
+  // then made orthogonal (optim/rules/muon.h).
+  void (*muon_momentum)(float* momentum, const float* grad, T* direction, int64_t count,
+                        const MuonMomentumConstants& constants);
+  // Decays `rows` x `columns` weights and subtracts step * factor * O, `factors` having a number
+  // for each row (null: all 1).
+  void (*muon_step)(float* master, const T* orthogonal, const float* factors, int64_t rows,
+                    int64_t columns, const MuonStepConstants& constants);
   // Adds `grad` to `sum`, or overwrites `sum` by it if `first`.
   void (*accumulate)(const T* grad, float* sum, int64_t count, bool first);
   // Returns the sum of x^2, summed in fp64.

@@ -197,6 +197,39 @@ void ademamix(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg
   });
 }
 
+// at::lerp, by the same two formulas.
+inline float lerp(float from, float to, float weight, float one_minus_weight) {
+  return weight < 0.5F ? from + weight * (to - from) : to - (to - from) * one_minus_weight;
+}
+
+template <class T>
+void muon_momentum(float* momentum, const float* grad, T* direction, int64_t count,
+                   const MuonMomentumConstants& c) {
+  const float mu = c.momentum, rest = c.one_minus_momentum;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * c.grad_scale;
+    const float m = lerp(momentum[i], g, rest, mu);
+    momentum[i] = m;
+    store(direction + i, c.nesterov ? lerp(g, m, mu, rest) : m);
+  }
+}
+
+template <class T>
+void muon_step(float* master, const T* orthogonal, const float* factors, int64_t rows,
+               int64_t columns, const MuonStepConstants& c) {
+  with_decay(1.0F - c.decay, c.cautious_decay, [&](auto decayed) {
+    for (int64_t row = 0; row < rows; ++row, master += columns, orthogonal += columns) {
+      const float factor = factors == nullptr ? 1.0F : factors[row];
+#pragma omp simd
+      for (int64_t i = 0; i < columns; ++i) {
+        const float o = load(orthogonal + i) * factor;
+        master[i] = decayed(master[i], o) - c.step * o;
+      }
+    }
+  });
+}
+
 template <class T>
 void accumulate(const T* grad, float* sum, int64_t count, bool first) {
   if (first) {
@@ -227,6 +260,8 @@ constexpr CpuKernels<T> table() {
           adamw<T>,
           lion<T>,
           ademamix<T>,
+          muon_momentum<T>,
+          muon_step<T>,
           accumulate<T>,
           sum_of_squares<T>};
 }

@@ -44,20 +44,33 @@ class Muon : public Optimizer {
   struct Matrix {
     ParameterSpec spec;
     ParameterGroup group;
-    double scale;  // s
+    double scale;         // s
+    at::Tensor momentum;  // m
   };
   // Holds matrices of one shape, which are iterated together.
   struct Batch {
     int64_t rows = 0, columns = 0;
     std::vector<Matrix> matrices;
     at::Tensor second_Bm;  // v of each matrix; without normuon undefined
+
+    // Calls f(matrix, first number in it, first row in the batch, rows) for blocks of rows that
+    // together are the batch, on all threads.
+    template <class F>
+    void for_each_block(const F& f) const;
   };
 
-  // `direction` is u, in the flat buffer of the gradient.
-  void update_batch(const Batch& batch, const UpdateStep& step, const at::Tensor& direction);
-  // Adds O, [B, m, n], to the second moments of a batch, and returns O normalised by them in their
-  // dtype. O may be overwritten.
-  at::Tensor normalized(const Batch& batch, const at::Tensor& o_Bmn) const;
+  // Updates m, and sets the gradient to u, by ATen's operators.
+  void set_directions(const UpdateStep& step, const at::Tensor& grad);
+  // Returns u of a batch, [B, m, n], in the dtype that it is iterated in. With kernels it updates m
+  // on the way; else `grad` is u already.
+  at::Tensor directions(const Batch& batch, const UpdateStep& step, const at::Tensor& grad) const;
+  // Adds the mean O^2 of the rows of a batch to v, and returns the factor of each row, [B, m], that
+  // makes O NorMuon's.
+  at::Tensor row_factors(const Batch& batch, const at::Tensor& o_Bmn) const;
+  // Decays the masters of a batch, and subtracts lr s O, O being [B, m, n], times the factor of
+  // each row where `factors_Bm` is defined. O may be overwritten.
+  void apply(const Batch& batch, const UpdateStep& step, const at::Tensor& o_Bmn,
+             const at::Tensor& factors_Bm);
 
   Hyperparameters hyperparameters_;
   double momentum_;
@@ -67,6 +80,7 @@ class Muon : public Optimizer {
   double normuon_beta2_;
   at::ScalarType iteration_dtype_;
   Parameters& parameters_;
+  bool has_kernels_;  // those of kernels/cpu; ATen's operators, their oracle, serve all else
   AdamW rest_;
   FlatMoments moments_;
   std::vector<Batch> batches_;
