@@ -1,5 +1,6 @@
 #include "processes/tree_sum.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -31,20 +32,72 @@ ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit)
   return all;
 }
 
+// What a rank keeps and what it gives to its partner in a round.
+struct Halves {
+  ElementRange kept, given;
+
+  // Both are cut into pieces from where they may overlap: there the first piece is given before it
+  // is added to.
+  bool keeps_lower() const {
+    return kept.first != given.first ? kept.first < given.first : kept.end() < given.end();
+  }
+  // The least size of pieces of which only the first ones have common elements.
+  int64_t least_piece() const {
+    const int64_t in_both = common(kept, given).size;
+    const ElementRange& lower = keeps_lower() ? kept : given;
+    const ElementRange& higher = keeps_lower() ? given : kept;
+    const bool one_holds_the_other = lower.first == higher.first || lower.end() > higher.end();
+    return in_both > 0 && one_holds_the_other ? std::max(kept.size, given.size) : in_both;
+  }
+};
+
+Halves halves_of(const std::vector<ElementRange>& ranges, int rank, int bit) {
+  return {cover(ranges, rank, 2 * bit), cover(ranges, rank ^ bit, 2 * bit)};
+}
+
+// How a round is cut into pieces, the same for all ranks, so that all make as many exchanges.
+struct Cut {
+  int64_t size = 0, pieces = 1;
+};
+
+Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t piece) {
+  Cut cut{piece, 1};
+  int64_t longest = 0;
+  for (int rank = 0; rank < static_cast<int>(ranges.size()); ++rank) {
+    const Halves halves = halves_of(ranges, rank, bit);
+    cut.size = std::max(cut.size, halves.least_piece());
+    longest = std::max(longest, halves.kept.size);
+  }
+  cut.pieces = std::max<int64_t>(1, (longest + cut.size - 1) / cut.size);
+  return cut;
+}
+
+// Piece i of a range, counted from its beginning or from its end.
+ElementRange piece_of(const ElementRange& range, int64_t i, int64_t size, bool from_end) {
+  const int64_t before = std::min(i * size, range.size);
+  const int64_t taken = std::min(size, range.size - before);
+  return {from_end ? range.end() - before - taken : range.first + before, taken};
+}
+
 }  // namespace
 
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
-              const Exchange& exchange) {
+              const Exchange& exchange, int64_t piece) {
   const int count = count_of(ranges);
   at::Tensor received;
   for (int bit = 1; bit < count; bit *= 2) {
-    const int partner = rank ^ bit;
-    const ElementRange kept = cover(ranges, rank, 2 * bit);
-    const ElementRange given = cover(ranges, partner, 2 * bit);
-    if (!received.defined()) received = at::empty({kept.size}, flat.options());  // the most of all
-    const at::Tensor theirs = received.narrow(0, 0, kept.size);
-    exchange(partner, given.of(flat), theirs);
-    kept.of(flat).add_(theirs);  // a + b and b + a have the same bits
+    const Halves halves = halves_of(ranges, rank, bit);
+    const Cut cut = cut_round(ranges, bit, piece);
+    for (int64_t i = 0; i < cut.pieces; ++i) {
+      const bool keeps_lower = halves.keeps_lower();
+      const ElementRange kept = piece_of(halves.kept, i, cut.size, /*from_end=*/keeps_lower);
+      const ElementRange given = piece_of(halves.given, i, cut.size, /*from_end=*/!keeps_lower);
+      if (!received.defined() || received.numel() < kept.size)
+        received = at::empty({kept.size}, flat.options());
+      const at::Tensor theirs = received.narrow(0, 0, kept.size);
+      exchange(rank ^ bit, given.of(flat), theirs);
+      kept.of(flat).add_(theirs);  // a + b and b + a have the same bits
+    }
   }
 }
 

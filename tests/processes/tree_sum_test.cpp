@@ -136,6 +136,42 @@ TEST(TreeSum, RangesMayOverlap) {
   }
 }
 
+// Pieces of any size give the bits of one, whether ranges are even, unequal, empty or overlap, and
+// every rank makes as many exchanges as the others, whatever its ranges are.
+TEST(TreeSum, PiecesHaveTheSameBits) {
+  constexpr int64_t kSize = 1000;
+  const at::Tensor expected = tree(0, 4, kSize);
+  const std::vector<std::vector<int64_t>> cuts = {
+      {0, 250, 500, 750, kSize}, {0, 10, 900, 999, kSize}, {0, 0, 0, 0, kSize}};
+  for (const int64_t piece : {1, 7, 100, 499, 5000}) {
+    for (const std::vector<int64_t>& cut : cuts) {
+      for (const int64_t extension : {0, 3, 100, 600}) {
+        std::vector<ElementRange> ranges = ranges_of_ranks(cut);
+        for (ElementRange& range : ranges) {
+          if (range.size > 0) range.size = std::min(range.size + extension, kSize - range.first);
+        }
+        Board board;
+        std::vector<int> exchanges(4);
+        const std::vector<at::Tensor> sums =
+            as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+              const auto counted = [&](int partner, const at::Tensor& give,
+                                       const at::Tensor& take) {
+                ++exchanges[static_cast<size_t>(rank)];
+                EXPECT_LE(take.numel(), std::max<int64_t>(piece, extension > 0 ? kSize : 0));
+                swap(partner, give, take);
+              };
+              tree_sum(flat, ranges, rank, counted, piece);
+            });
+        for (size_t rank = 0; rank < 4; ++rank) {
+          EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)))
+              << "rank " << rank << ", pieces of " << piece << ", extended by " << extension;
+          EXPECT_EQ(exchanges[rank], exchanges[0]);
+        }
+      }
+    }
+  }
+}
+
 TEST(TreeSum, NeedsAPowerOfTwo) {
   const std::vector<ElementRange> ranges = even_ranges(3, 3);
   EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}), Error);
