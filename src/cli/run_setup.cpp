@@ -25,8 +25,8 @@
 #include "run/given_model.h"
 #include "run/run_warnings.h"
 #include "run/shared/orders.h"
+#include "run/shared/process_checks.h"
 #include "run/shared/share_state.h"
-#include "run/shared/step_sum.h"
 #include "run/start_checks.h"
 #include "train/eval_share.h"
 #include "train/failure.h"
@@ -179,10 +179,10 @@ void require_utf8(const std::filesystem::path& run) {
 
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
-  check_processes(processes, config.parallel);
+  check_processes(config.parallel, processes.count());
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
-  check_divided_weights(processes, config);
+  check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));

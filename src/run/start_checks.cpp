@@ -17,6 +17,7 @@
 #include "device/device_memory.h"
 #include "run/probes/samples.h"
 #include "run/probes/task_probe.h"
+#include "run/shared/process_checks.h"
 #include "train/memory_plan.h"
 #include "train/micro_batch_limits.h"
 #include "train/resolve.h"
@@ -127,6 +128,8 @@ std::vector<std::string> start_obstacles(const Config& config, const PreparedDat
       obstacles.emplace_back(error.what());
     }
   };
+  ask([&] { check_processes(config.parallel, num_processes); });
+  ask([&] { check_division(config, num_processes); });
   ask([&] { require_new_run(run); });
   ask([&] { require_held_out_text(config, data); });
   ask([&] { require_probes(config, data); });

@@ -35,9 +35,9 @@ void require_room_for_checkpoint(const Config& config, const RunFolder& run);
 void make_room_for_checkpoint(const Config& config, const RunFolder& run,
                               const TrainingState& state);
 
-// Returns the messages of all errors that the above, require_memory and, on a CPU,
-// require_longest_row (train/micro_batch_limits.h) throw for a run of `num_processes`. Empty: it
-// can begin.
+// Returns the messages of all errors that the above, the checks of run/shared/process_checks.h,
+// require_memory and, on a CPU, require_longest_row (train/micro_batch_limits.h) throw for a run of
+// `num_processes`. Empty: it can begin.
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
                                          const RunFolder& run, int num_processes = 1);
 

@@ -19,10 +19,6 @@ namespace lmtrain {
 OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
     : processes_(processes), layout_(config.model, *config.model.vocab_size) {
   if (processes.is_only() || config.parallel.shard == ParallelShard::kNone) return;
-  if (config.optimizer.type == OptimizerType::kProdigy)
-    throw Error(ErrorKind::kConfig,
-                "/parallel/shard: processes cannot divide optimizer.type prodigy, whose learning "
-                "rate follows from all tensors together; give parallel.shard none");
   ranges_ = ranges_of_ranks(cut_tensors(layout_, config.optimizer, processes.count()));
   for (const ElementRange& range : ranges_) {
     const int64_t last_block = first_block(range.end());

@@ -1,13 +1,11 @@
 #include "run/shared/step_sum.h"
 
-#include <bit>
 #include <cstdlib>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "device/device.h"
-#include "train/resolve.h"
 #include "train/step.h"
 
 namespace lmtrain {
@@ -115,41 +113,6 @@ void StepSum::sum_gradient() {
   } else {
     processes_.sum(gradient);
   }
-}
-
-void check_processes(const Processes& processes, const ParallelConfig& config) {
-  if (processes.is_only()) return;
-  const auto count = static_cast<uint64_t>(processes.count());
-  if (config.sum == ParallelSum::kExact &&
-      (!std::has_single_bit(count) || processes.count() > config.parts)) {
-    throw Error(ErrorKind::kConfig,
-                str("parallel.sum is \"exact\", and there are ", count,
-                    " processes; allowed: a power of two, up to parallel.parts (", config.parts,
-                    "); or set parallel.sum to \"fast\""));
-  }
-}
-
-void check_divided_weights(const Processes& processes, const Config& config) {
-  if (processes.is_only() || config.parallel.shard != ParallelShard::kParameters) return;
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorKind::kConfig, str("parallel.shard is \"parameters\", and ", what,
-                                        "; or set parallel.shard to \"optimizer\""));
-  };
-  if (!device_of(config).is_cpu())
-    refuse("weights are divided on CPUs alone so far; set device to \"cpu\"");
-  if (!config.model.activation_checkpointing) {
-    refuse(
-        "layers are computed again in the backward, when their weights are back; set "
-        "model.activation_checkpointing to true");
-  }
-  if (!trains_at_masters(config.optimizer)) {
-    refuse(str("optimizer.type is \"", name_of(config.optimizer.type),
-               "\", which computes with other weights than it saves; choose another type"));
-  }
-  if (config.log.samples)
-    refuse("samples are written by a process that has all weights; leave log.samples out");
-  if (config.eval.tasks)
-    refuse("tasks are asked of a process that has all weights; leave eval.tasks out");
 }
 
 }  // namespace lmtrain

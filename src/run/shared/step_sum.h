@@ -25,10 +25,11 @@ namespace lmtrain {
 
 class StepSum {
  public:
-  // Requires processes that check_processes() allows. `engine` and `shards` are those of the run,
-  // and live as long. Every process makes its StepSum at the same point. The variable
-  // LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the backward: "on", "off", or "auto",
-  // which is on unless the optimizer is divided. Throws Error(kUsage) for another value.
+  // Requires processes that check_processes() (run/shared/process_checks.h) allows. `engine` and
+  // `shards` are those of the run, and live as long. Every process makes its StepSum at the same
+  // point. The variable LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the backward:
+  // "on", "off", or "auto", which is on unless the optimizer is divided. Throws Error(kUsage) for
+  // another value.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
           const OptimizerShards& shards);
 
@@ -69,12 +70,5 @@ class StepSum {
   std::unique_ptr<OverlappedSum> overlap_;  // none where the sum begins after the backward
   bool is_spoiled_ = false;
 };
-
-// Throws Error(kConfig) for a number of processes that the settings do not allow. One is always
-// allowed.
-void check_processes(const Processes& processes, const ParallelConfig& config);
-// Throws Error(kConfig) where several processes divide the weights and another setting does not
-// allow that. `config` is resolved.
-void check_divided_weights(const Processes& processes, const Config& config);
 
 }  // namespace lmtrain

@@ -62,6 +62,26 @@ TEST(StartChecks, AFolderThatCannotBeWrittenTo) {
   EXPECT_FALSE(fs::exists(fresh / "cache"));
 }
 
+// plan needs no processes to say what they would refuse.
+TEST(StartChecks, SettingsThatSeveralProcessesRuleOut) {
+  const Workspace workspace;
+  const std::string config =
+      workspace.config({{"parallel", {{"shard", "parameters"}, {"sum", "exact"}, {"parts", 2}}}});
+  const auto obstacles = [&](const char* processes) {
+    return Json::parse(lmtrain({"plan", config, "--processes", processes, "--json"}).out)
+        .at("obstacles");
+  };
+  EXPECT_EQ(obstacles("1").size(), 0U);
+  const Json two = obstacles("2");
+  ASSERT_EQ(two.size(), 1U) << two;
+  EXPECT_NE(two[0].get<std::string>().find("set model.activation_checkpointing to true"),
+            std::string::npos)
+      << two;
+  const Json four = obstacles("4");
+  ASSERT_EQ(four.size(), 2U) << four;
+  EXPECT_NE(four[0].get<std::string>().find("there are 4 processes"), std::string::npos) << four;
+}
+
 TEST(StartChecks, ADiskWithoutRoomForACheckpoint) {
   const SmallDisk disk("512k");
   if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";

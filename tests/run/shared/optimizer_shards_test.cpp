@@ -12,6 +12,7 @@
 #include "optim/rules/make_optimizer.h"
 #include "processes/group.h"
 #include "run/shared/divided_config.h"
+#include "run/shared/process_checks.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -40,20 +41,16 @@ TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
 
 TEST(OptimizerShards, ProdigyIsNotDivided) {
   Config config = config_of(OptimizerType::kProdigy);
-  EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
-  as_ranks(2, [&](Processes& processes) {
-    try {
-      const OptimizerShards shards(processes, config);
-      ADD_FAILURE() << "not refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
-      EXPECT_NE(std::string(error.what()).find("/parallel/shard"), std::string::npos);
-    }
-  });
+  check_division(config, 1);
+  try {
+    check_division(config, 2);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_NE(std::string(error.what()).find("/parallel/shard"), std::string::npos);
+  }
   config.parallel.shard = ParallelShard::kNone;
-  as_ranks(2, [&](Processes& processes) {
-    EXPECT_FALSE(OptimizerShards(processes, config).is_divided());
-  });
+  check_division(config, 2);
 }
 
 // The norm needs no more of the gradient than the needed ranges, and all of these.
