@@ -1,7 +1,22 @@
 // The settings of `optimizer`, and those of its defaults that follow its type.
+#include <algorithm>
+
 #include "config/settings.h"
 
 namespace lmtrain {
+namespace {
+
+// Muon, and those whose step moves each weight by about lr, whatever the size of its matrix.
+const std::vector<OptimizerType> kTakesBaseWidth = {
+    OptimizerType::kAdamW,   OptimizerType::kLion, OptimizerType::kAdEMAMix, OptimizerType::kMuon,
+    OptimizerType::kRmsProp, OptimizerType::kAdam, OptimizerType::kAdopt,    OptimizerType::kMars};
+
+}  // namespace
+
+bool takes_base_width(OptimizerType type) {
+  return std::ranges::find(kTakesBaseWidth, type) != kTakesBaseWidth.end();
+}
+
 void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
   using Type = OptimizerType;
   using Unit = TrainingDuration::Unit;
@@ -109,6 +124,14 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
       .used_if("optimizer.type", {Type::kProdigy});
   t.add("optimizer.groups", &c.groups,
         "Own lr and weight_decay for tensors by name; the first group that matches wins.");
+  t.add("optimizer.base_width", &c.base_width,
+        "The model.hidden_size that lr was found at. An untied head gets lr times base_width / "
+        "model.hidden_size, and so do the layers' matrices, with muon times its root, in groups "
+        "that are written after those given.")
+      .range(1, 1'000'000)
+      .used_if("optimizer.type", kTakesBaseWidth)
+      .null_is("one lr for any width")
+      .from("Yang et al. 2022, Tensor Programs V");
 }
 
 SettingTable group_settings(OptimizerGroupConfig& group) {

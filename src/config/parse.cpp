@@ -1,6 +1,7 @@
 #include "config/parse.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
@@ -23,6 +24,32 @@ namespace {
 std::string default_name(const std::string& origin) {
   const std::string stem = std::filesystem::path(origin).stem().string();
   return stem.empty() || stem == ".." || !is_utf8(stem) ? "run" : stem;
+}
+
+// How the rate of a layer's matrix follows the ratio of widths, base to own, so that a step changes
+// what the matrix puts out alike (Yang et al. 2022, 2203.03466). A step of Adam's size does so in
+// proportion to the width, and one of Muon's, whose singular values are equal, to its root, or,
+// with `original`, not at all.
+double rate_ratio(const OptimizerConfig& optimizer, double widths) {
+  if (optimizer.type != OptimizerType::kMuon) return widths;
+  return optimizer.adjust_lr == AdjustLr::kMatchRmsAdamW ? std::sqrt(widths) : 1;
+}
+
+// optimizer.base_width becomes groups, which a run keeps. They come last: what is given for a
+// tensor stays as it is.
+void write_out_base_width(Config& config) {
+  const ModelConfig& model = config.model;
+  OptimizerConfig& optimizer = config.optimizer;
+  if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
+  const double widths =
+      static_cast<double>(*optimizer.base_width) / static_cast<double>(model.hidden_size);
+  const auto add = [&](const char* pattern, double ratio) {
+    optimizer.groups.push_back({pattern, optimizer.lr * ratio, std::nullopt});
+  };
+  add("model.layers.*_proj.weight", rate_ratio(optimizer, widths));
+  if (!model.tie_word_embeddings) add("lm_head.weight", widths);
+  optimizer.base_width.reset();
+  config.origins.by_key.erase("optimizer.base_width");
 }
 
 // Defaults that follow another setting.
@@ -48,6 +75,7 @@ void resolve_defaults(Config& config) {
   if (!origins.given("model.num_key_value_heads") && !config.init_from) {
     config.model.num_key_value_heads = config.model.num_attention_heads;
   }
+  write_out_base_width(config);
 }
 
 // A text that is to be trained on, typed where a config belongs: a config begins with "{" or a

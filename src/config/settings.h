@@ -133,6 +133,10 @@ struct Setting {
   Setting& used_if(std::string other, std::vector<std::string> values);
   template <NamedEnum Enum>
   Setting& used_if(std::string other, std::initializer_list<Enum> values) {
+    return used_if(std::move(other), std::vector<Enum>(values));
+  }
+  template <NamedEnum Enum>
+  Setting& used_if(std::string other, const std::vector<Enum>& values) {
     std::vector<std::string> names;
     for (const Enum value : values) names.push_back(name_of(value));
     return used_if(std::move(other), std::move(names));
@@ -192,6 +196,9 @@ struct OptimizerDefaults {
   double momentum = 0.95;
 };
 OptimizerDefaults optimizer_defaults(OptimizerType type);
+// Returns whether it is known how the learning rate of these follows the width of a model, so that
+// optimizer.base_width may be given.
+bool takes_base_width(OptimizerType type);
 
 // Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |
 // concat".

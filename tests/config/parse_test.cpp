@@ -92,6 +92,41 @@ TEST(Parse, DefaultsFollowTheVariant) {
             8);
 }
 
+// What is written out is what a run keeps; read again it is the same.
+TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
+  const std::string untied = R"("model": {"hidden_size": 512, "tie_word_embeddings": false}, )";
+  const OptimizerConfig scaled = parsed(untied + R"("optimizer": {"lr": 2e-3, "base_width": 128,
+                          "groups": [{"pattern": "*o_proj.weight", "lr": 1e-3}]})")
+                                     .optimizer;
+  const std::vector<OptimizerGroupConfig> expected = {
+      {"*o_proj.weight", 1e-3, std::nullopt},
+      {"model.layers.*_proj.weight", 5e-4, std::nullopt},
+      {"lm_head.weight", 5e-4, std::nullopt}};
+  EXPECT_EQ(scaled.groups, expected);
+  EXPECT_EQ(scaled.base_width, std::nullopt);
+  const OptimizerConfig tied = parsed(R"("model": {"hidden_size": 512, "tie_word_embeddings": true},
+                "optimizer": {"lr": 2e-3, "base_width": 128})")
+                                   .optimizer;
+  ASSERT_EQ(tied.groups.size(), 1U);
+  EXPECT_EQ(tied.groups[0], expected[1]);
+  for (const auto& [adjust_lr, rate] : {std::pair{"match_rms_adamw", 1e-3}, {"original", 2e-3}}) {
+    const OptimizerConfig muon =
+        parsed(untied + R"("optimizer": {"type": "muon", "lr": 2e-3, "base_width": 128,
+                            "adjust_lr": ")" +
+               adjust_lr + "\"}")
+            .optimizer;
+    ASSERT_EQ(muon.groups.size(), 2U);
+    EXPECT_EQ(muon.groups[0].lr, rate) << adjust_lr;
+    EXPECT_EQ(muon.groups[1].lr, 5e-4) << adjust_lr;
+  }
+  const std::vector<std::string> problems =
+      problems_of(config_text(R"("optimizer": {"type": "soap", "base_width": 128})"));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find("how the rate of optimizer.type soap follows the width is not known"),
+            std::string::npos)
+      << problems[0];
+}
+
 TEST(Parse, SourcesAreStringsOrObjects) {
   const Config config = parse_config(
       R"({"data": {"train": ["a", {"path": "b", "weight": 2}], "eval": "c"}})", "r.json", {});
