@@ -7,9 +7,12 @@
 namespace lmtrain {
 namespace {
 
-// x_BHTE as x_NHE; qkv_rope hands its heads out so that this copies nothing.
+// x_BHTE as x_NHE. The heads of a packed row, as qkv_rope_in_place hands them out, are not copied:
+// FlashAttention wants the elements of a head side by side, and reads heads and positions by their
+// strides.
 at::Tensor flat_positions(const at::Tensor& x_BHTE) {
-  return x_BHTE.transpose(1, 2).contiguous().flatten(0, 1);
+  const at::Tensor x_BTHE = x_BHTE.transpose(1, 2);
+  return (x_BTHE.stride(-1) == 1 ? x_BTHE : x_BTHE.contiguous()).flatten(0, 1);
 }
 
 at::Tensor heads_first(const at::Tensor& x_NHE, int64_t batch) {
