@@ -23,6 +23,7 @@
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
+#include "run/recorder.h"
 #include "run/run_warnings.h"
 #include "run/shared/orders.h"
 #include "run/shared/share_state.h"
@@ -316,13 +317,11 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
     warn_of_rate(origin.config, config, training);
+    nlohmann::ordered_json fields = start_fields(config);
+    fields["changed"] = changes_json(changes);
     RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
         .event("start", training.trainer()->state(),
-               str("branch of ", from.checkpoint(step).string()),
-               {{"version", LMTRAIN_VERSION},
-                {"device", config.device},
-                {"precision", name_of(config.precision)},
-                {"changed", changes_json(changes)}});
+               str("branch of ", from.checkpoint(step).string()), fields);
     return train(training, json);
   });
 }
