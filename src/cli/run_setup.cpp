@@ -187,7 +187,7 @@ PreparedData resolve_and_prepare(Config& config) {
   warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  resolve_micro_tokens(config, processes.count(), gpu_sharers(processes));
+  resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});
   processes.meet(kPrepared);

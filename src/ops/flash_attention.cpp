@@ -84,12 +84,13 @@ WithoutCudnnAttention::~WithoutCudnnAttention() { allow_cudnn_attention(allowed_
 
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length) {
-  const auto heads = [&](int64_t count) {
-    return at::empty({1, length, count, head_size}, at::TensorOptions(device).dtype(dtype))
-        .transpose(1, 2)
-        .requires_grad_(true);
-  };
-  switch (backend_for(heads(num_heads), heads(num_kv_heads), heads(num_kv_heads))) {
+  // As qkv_rope_in_place hands them out.
+  const auto heads = at::empty({1, length, num_heads + 2 * num_kv_heads, head_size},
+                               at::TensorOptions(device).dtype(dtype))
+                         .requires_grad_(true)
+                         .transpose(1, 2)
+                         .split_with_sizes({num_heads, num_kv_heads, num_kv_heads}, 1);
+  switch (backend_for(heads[0], heads[1], heads[2])) {
     case at::SDPBackend::flash_attention:
       return "FlashAttention";
     case at::SDPBackend::cudnn_attention:

@@ -106,16 +106,14 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
   return with_value >= kFullGpuMicroTokens ? with_value : most(false);
 }
 
-void resolve_micro_tokens(Config& config, int num_processes, int sharers) {
+void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
   if (config.batch.micro_tokens) return;
   std::optional<uint64_t> available = available_memory(device_of(config));
+  // With more processes than GPUs, as resolve_runtime divides these.
+  const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
+  const int sharers = (processes.local_count() + num_gpus - 1) / num_gpus;
   if (available) *available /= static_cast<uint64_t>(sharers);
   config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
-}
-
-int gpu_sharers(const Processes& processes) {
-  const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
-  return (processes.local_count() + num_gpus - 1) / num_gpus;
 }
 
 at::Device device_of(const Config& config) { return resolve_device(config.device); }

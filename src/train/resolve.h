@@ -46,13 +46,11 @@ inline constexpr int64_t kFullGpuMicroTokens = 16384;
 inline constexpr int64_t kUsualGpuMicroTokens = 32768;
 inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // Makes batch.micro_tokens concrete where resolve_runtime has left it open, which is on a GPU,
-// whose memory must hold nothing of the run yet: as gpu_micro_tokens says. `sharers` processes
-// share the GPU. What is given stays, so a resumed run has the micro-batch that it began with,
-// whatever memory is available.
-void resolve_micro_tokens(Config& config, int num_processes = 1, int sharers = 1);
-// Returns how many processes of this machine compute on the same GPU as this one, at least 1: with
-// more processes than GPUs each takes that of its local rank, modulo their number.
-int gpu_sharers(const Processes& processes);
+// whose memory must hold nothing of the run yet: as gpu_micro_tokens says. The processes of this
+// machine that compute on the same GPU share its memory. What is given stays, so a resumed run has
+// the micro-batch that it began with, whatever memory is available.
+void resolve_micro_tokens(Config& config, int num_processes,
+                          const Processes& processes = only_process());
 
 at::Device device_of(const Config& config);    // of a resolved config
 Precision precision_of(const Config& config);  // of a resolved config

@@ -133,7 +133,7 @@ TEST(Resolve, AGpuTakesTheMicroBatchThatItsMemoryHolds) {
   EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40), 12 * 1024);
   // What is given stays, as on a resume.
   config.batch.micro_tokens = 3 * 1024;
-  resolve_micro_tokens(config);
+  resolve_micro_tokens(config, /*num_processes=*/1);
   EXPECT_EQ(config.batch.micro_tokens, 3 * 1024);
 }
 
