@@ -84,7 +84,7 @@ std::atomic<bool>& keeps_value() {
 }
 
 at::Tensor swiglu_value(const at::Tensor& gate_up) {
-  const at::Tensor y = empty_rows(gate_up);
+  at::Tensor y = empty_rows(gate_up);
   on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
   swiglu_on_cuda(gate_up, y);
   return y;
