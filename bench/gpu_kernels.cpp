@@ -2,6 +2,9 @@
 // replaces, forward and backward at the sizes of a model of 124M parameters. One JSON document on
 // stdout: microseconds (median of rounds that alternate), and for ours GB/s by the bytes that must
 // be read and written once.
+// bench_gpu_kernels packed: attention of packed rows by FlashAttention, as a run computes it,
+// beside cuDNN's, which no run takes yet; `speedup` is FlashAttention's, and `difference` the
+// largest one of their results and gradients. A process of its own, since cuDNN may end it.
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -15,6 +18,7 @@
 #include "device/device.h"
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
+#include "ops/flash_attention.h"
 #include "ops/fp8.h"
 #include "ops/operators.h"
 #include "optim/clip.h"
@@ -90,9 +94,10 @@ Json operators(const at::Device& device) {
   const at::Tensor angle =
       at::randn({kLength, kHeadSize / 2}, at::TensorOptions(device).dtype(at::kFloat));
   const at::Tensor cos = angle.cos(), sin = angle.sin();
-  add("qkv_rope", 4 * qkv.numel() * kBytes, {qkv}, [=](bool ours) {
-    const auto [q, k, v] = ours ? qkv_rope(qkv, cos, sin, kHeads, kHeads)
-                                : qkv_rope_reference(qkv, cos, sin, kHeads, kHeads);
+  // As in a step: forward two thirds, where they are, and backward all.
+  add("qkv_rope", 10 * qkv.numel() / 3 * kBytes, {qkv}, [=](bool ours) {
+    const auto [q, k, v] =
+        (ours ? qkv_rope_in_place : qkv_rope_reference)(qkv, cos, sin, kHeads, kHeads);
     return Tensors{q, k, v};
   });
   const at::Tensor gate_up = leaf({kPositions, 2 * kIntermediate});
@@ -116,6 +121,65 @@ Json operators(const at::Device& device) {
     return Tensors{ours ? lmtrain::embedding(ids, weight) : at::embedding(weight, ids)};
   });
   return results;
+}
+
+// y_NHE of cuDNN's attention over segments, and its gradients for dy_NHE.
+std::vector<at::Tensor> cudnn_attention(const at::Tensor& q, const at::Tensor& k,
+                                        const at::Tensor& v, const at::Tensor& segments,
+                                        const at::Tensor& dy) {
+  const at::NoGradGuard no_grad;
+  const auto forward = at::_cudnn_attention_forward(q, k, v, /*attn_bias=*/{}, segments, segments,
+                                                    kLength, kLength, /*compute_log_sumexp=*/true,
+                                                    /*dropout_p=*/0.0, /*is_causal=*/true);
+  const auto [dq, dk, dv] = at::_cudnn_attention_backward(
+      dy, q, k, v, std::get<0>(forward), std::get<1>(forward), std::get<6>(forward),
+      std::get<7>(forward), /*attn_bias=*/at::Tensor(), segments, segments, kLength, kLength,
+      /*dropout_p=*/0.0, /*is_causal=*/true);
+  return {std::get<0>(forward), dq, dk, dv};
+}
+
+// Packed rows: segments of 128 positions on average, each within a row.
+Json packed_attention(const at::Device& device) {
+  const int64_t rows = kPositions / kLength;
+  const at::Tensor begins = (at::rand({kPositions}) < 1.0 / 128)
+                                .logical_or(at::arange(kPositions).remainder(kLength) == 0);
+  const at::Tensor segments =
+      at::cat({begins.nonzero().flatten(), at::full({1}, kPositions, at::kLong)})
+          .to(device, at::kInt);
+  const auto heads = [&] {
+    return at::randn({rows, kLength, kHeads, kHeadSize},
+                     at::TensorOptions(device).dtype(at::kBFloat16));
+  };
+  std::vector<at::Tensor> leaves;
+  for (int i = 0; i < 3; ++i) leaves.push_back(heads().requires_grad_(true));
+  const at::Tensor dy = heads();
+  const auto by_flash_attention = [&] {
+    const at::Tensor y = flash_attention(leaves[0].transpose(1, 2), leaves[1].transpose(1, 2),
+                                         leaves[2].transpose(1, 2), segments)
+                             .transpose(1, 2);
+    std::vector<at::Tensor> all = torch::autograd::grad({y}, leaves, {dy});
+    all.insert(all.begin(), y);
+    return all;
+  };
+  const auto by_cudnn = [&] {
+    const auto flat = [](const at::Tensor& x) { return x.detach().flatten(0, 1); };
+    return cudnn_attention(flat(leaves[0]), flat(leaves[1]), flat(leaves[2]), segments, flat(dy));
+  };
+  Json row = {{"name", "packed_attention"}};
+  try {
+    double difference = 0;
+    const std::vector<at::Tensor> expected = by_flash_attention(), found = by_cudnn();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const at::Tensor apart = expected[i].detach().flatten(0, 1).to(at::kFloat) - found[i];
+      difference = std::max(difference, apart.abs().max().item<double>());
+    }
+    row = compare(device, "packed_attention", 0, by_flash_attention, by_cudnn);
+    row.erase("gigabytes_per_second");
+    row["difference"] = difference;
+  } catch (const std::exception& error) {
+    row["error"] = error.what();
+  }
+  return Json::array({row});
 }
 
 // A cast beside ATen's, and products of sizes from which fp8 may pay beside ATen's in bf16.
@@ -179,13 +243,16 @@ Json updates(const at::Device& device) {
 }  // namespace
 }  // namespace lmtrain
 
-int main() {
+int main(int argc, char** argv) {
   try {
     const at::Device device = lmtrain::resolve_device("cuda");
     if (!lmtrain::cuda_kernels_serve(device)) return 1;  // the log says why
-    lmtrain::Json results = lmtrain::operators(device);
-    for (const lmtrain::Json& more : {lmtrain::in_fp8(device), lmtrain::updates(device)})
-      results.insert(results.end(), more.begin(), more.end());
+    const bool packed = argc > 1 && std::string(argv[1]) == "packed";
+    lmtrain::Json results = packed ? lmtrain::packed_attention(device) : lmtrain::operators(device);
+    if (!packed) {
+      for (const lmtrain::Json& more : {lmtrain::in_fp8(device), lmtrain::updates(device)})
+        results.insert(results.end(), more.begin(), more.end());
+    }
     std::cout << results.dump(1) << '\n';
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

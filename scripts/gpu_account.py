@@ -30,6 +30,11 @@ OF_PEAK = {"products": 0.7, "attention": 0.5, "attention backward": 0.4}
 OF_BANDWIDTH = 0.85
 NUMBER, SUM = 2, 4  # bytes of a bf16 and of a fp32 number
 PARTIALS = 1024  # of the last sum of RMSNorm's backward
+# Its memory, and the rule by which a run divides it (kUsableOnGpu and kAllowance of src/train/memory_plan.h).
+MEMORY, USABLE, ALLOWANCE = 84e9, 0.9, 1.5
+LOGITS = 1 << 32  # bytes of logits at once
+FULL, MOST = 16384, 65536  # positions at once (src/train/resolve.h)
+STATE = 4 + 2 + 4 + 8  # bytes of a weight: master, working weight, gradient, two moments
 
 
 class Account:
@@ -56,10 +61,22 @@ class Account:
         self.of_norms = (2 * self.layers + 1) * self.d
         self.of_vocabulary = self.vocab * self.d * (1 if self.tied else 2)
         self.parameters = self.of_matrices + self.of_norms + self.of_vocabulary
+        self.keeps_value = self.memory(micro) + self.value(micro) <= USABLE * MEMORY
         self.forward()
         self.backward()
         self.sums()
         self.update()
+
+    def memory(self, micro):
+        """Bytes of the run with micro-batches of so many positions, as the program plans them."""
+        of_layer = NUMBER * (4 * self.d + 2 * self.q + 2 * self.kv + 2 * self.f)
+        activations = micro * (self.layers * of_layer + 2 * NUMBER * self.d)
+        logits = min(NUMBER * micro * self.vocab, LOGITS)
+        return STATE * self.parameters + NUMBER * (self.of_vocabulary + self.of_norms) + ALLOWANCE * (activations + logits)
+
+    def value(self, micro):
+        """Bytes of SwiGLU's value in all layers."""
+        return NUMBER * micro * self.layers * self.f
 
     def add(self, phase, name, launches, flops, size, kind="products"):
         seconds = max(flops / (PEAK * OF_PEAK[kind]), size / (BANDWIDTH * OF_BANDWIDTH))
@@ -90,7 +107,7 @@ class Account:
         self.elementwise(phase, "add_rms_norm", 2 * each + self.micros, 4 * self.d)
         for name, shape in self.matrices.items():
             self.product(phase, name, each, *shape)
-        self.elementwise(phase, "qkv_rope", each, 2 * (self.q + 2 * self.kv))
+        self.elementwise(phase, "qkv_rope", each, 2 * (self.q + self.kv))  # where they are
         self.attention(phase, "attention", 2, 2 * self.q + 2 * self.kv, "attention")
         self.elementwise(phase, "swiglu", each, 3 * self.f)
         # The loss and its gradient replace the logits; the head's gradients are computed with them.
@@ -108,7 +125,7 @@ class Account:
         self.elementwise(phase, "add_rms_norm", 2 * each + self.micros, 4 * self.d, 2 * PARTIALS * SUM * self.d)
         self.elementwise(phase, "qkv_rope", each, 2 * (self.q + 2 * self.kv))
         self.attention(phase, "attention", 5, 4 * self.q + 4 * self.kv, "attention backward")
-        self.elementwise(phase, "swiglu", each, 6 * self.f)
+        self.elementwise(phase, "swiglu", each, (5 if self.keeps_value else 6) * self.f)
         self.elementwise(phase, "embedding", self.micros, self.d, 2 * NUMBER * self.vocab * self.d)
 
     def sums(self):
@@ -139,7 +156,7 @@ def table(size):
     account = Account(SIZES[size], LENGTHS[size])
     lines = [
         f"**{size.upper()}** ({account.parameters / 1e6:.0f}M weights), rows of {account.length}, {BATCH} positions a step, {MICRO} at once. "
-        f"Estimated: {1e3 * account.seconds():.0f} ms a step, {100 * account.mfu():.0f} % MFU.",
+        f"SwiGLU's value is {'kept' if account.keeps_value else 'computed again'}. Estimated: {1e3 * account.seconds():.0f} ms a step, {100 * account.mfu():.0f} % MFU.",
         "",
         "| phase | kernel | launches | TFLOP | GB | ms |",
         "|---|---|---|---|---|---|",
@@ -154,8 +171,37 @@ def table(size):
     return "\n".join(lines) + "\n"
 
 
+def chosen_micro(size):
+    """The micro-batch that the program takes (gpu_micro_tokens of src/train/resolve.cpp)."""
+    length = LENGTHS[size]
+    candidates = [rows * length for rows in range(MOST // length, 0, -1) if BATCH // length % rows == 0]
+    model = Account(SIZES[size], length)
+
+    def most(with_value):
+        fitting = [micro for micro in candidates if model.memory(micro) + with_value * model.value(micro) <= USABLE * MEMORY]
+        return fitting[0] if fitting else length
+
+    return most(True) if most(True) >= FULL else most(False)
+
+
+def table_of_micros():
+    lines = [
+        f"**Micro-batches of `auto`** on {MEMORY / 1e9:.0f} GB, the same models. Estimated.",
+        "",
+        "| model | positions at once | GB planned | SwiGLU's value | ms a step | MFU |",
+        "|---|---|---|---|---|---|",
+    ]
+    for size, length in LENGTHS.items():
+        micro = chosen_micro(size)
+        account = Account(SIZES[size], length, micro=micro)
+        planned = account.memory(micro) + account.keeps_value * account.value(micro)
+        kept = "kept" if account.keeps_value else "computed again"
+        lines.append(f"| {size.upper()} | {micro} | {planned / 1e9:.1f} | {kept} | {1e3 * account.seconds():.0f} | {100 * account.mfu():.0f} % |")
+    return "\n".join(lines) + "\n"
+
+
 def tables():
-    return "\n".join(table(size) for size in LENGTHS)
+    return "\n".join([*(table(size) for size in LENGTHS), table_of_micros()])
 
 
 def page_with(text):

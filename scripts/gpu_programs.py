@@ -67,20 +67,26 @@ def no_device_tests(context, listed):
     context.report.add("device tests", False if listed else None, reason=said)
 
 
-def time_kernels(context):
-    """Each operator and update against the ATen composition it replaces."""
+def time_kernels(context, name="kernel times", arguments=(), ends_well=True):
+    """Each operator and update against the ATen composition it replaces. What need not end well is a skip where it does not."""
     program = context.program("bench_gpu_kernels")
     if not program or not context.on_gpu:
-        context.report.add("kernel times", None, reason="no GPU" if program else "bench_gpu_kernels was not built")
+        context.report.add(name, None, reason="no GPU" if program else "bench_gpu_kernels was not built")
         return
-    done = run([program])
+    done = run([program, *arguments])
     try:
         kernels = json.loads(done.stdout)
     except ValueError:
-        context.report.add("kernel times", False, exit_code=done.returncode, reason=done.stderr.strip()[-300:])
+        context.report.add(name, False if ends_well else None, exit_code=done.returncode, reason=done.stderr.strip()[-300:])
         return
     for kernel in kernels:
-        context.report.add(kernel.pop("name"), "measured", **kernel)
+        error = kernel.pop("error", None)
+        context.report.add(kernel.pop("name"), None if error else "measured", **kernel, reason=error and error[:300])
+
+
+def packed_attention(context):
+    """FlashAttention of packed rows beside cuDNN's, which no run takes before it has proved itself here."""
+    time_kernels(context, "packed_attention", ("packed",), ends_well=False)
 
 
 def profile(context):
@@ -147,6 +153,7 @@ def items(context):
     if not suites:
         found.append(("operators", "device tests", 1, lambda c: no_device_tests(c, listed)))
     found.append(("kernels", "times", 45, time_kernels))
+    found.append(("kernels", "packed", 30, packed_attention))
     found.append(("profile", "counters", 150, profile))
     found += [("sanitizer", tool, 180, lambda c, tool=tool: sanitize(c, tool)) for tool in ("memcheck", "racecheck", "synccheck")]
     return found

@@ -148,10 +148,6 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
           generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
 }
 
-at::Tensor host_copy(const at::Tensor& values) {
-  return at::empty_like(values, at::kCPU).copy_(values);
-}
-
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config) {

@@ -43,8 +43,6 @@ struct CheckpointSnapshot {
   at::Tensor master;  // [flat_size] fp32
   std::vector<OptimizerBuffer> buffers;
 };
-// Returns a copy in host memory.
-at::Tensor host_copy(const at::Tensor& values);
 
 // An upper bound, in bytes, on all files of a checkpoint but weights, optimizer buffers and
 // the tokenizer's files.

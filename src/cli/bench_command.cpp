@@ -114,6 +114,7 @@ int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
+  resolve_micro_tokens(config, /*num_processes=*/1);
   config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it
   const BenchOptions bench_options{options.steps};
   // A path where no profile can be written is found before the measuring; a profile that is there

@@ -181,19 +181,22 @@ nlohmann::ordered_json figures_as_json(const EvalResult& result) {
           {"documents", result.documents}};
 }
 
-void print_as_json(const Evaluation& evaluation, const std::string& target) {
+void print_as_json(const Evaluation& evaluation, const std::string& target,
+                   const std::string& precision) {
   nlohmann::ordered_json json = figures_as_json(evaluation.all);
   json["target"] = target;
+  json["precision"] = precision;
   for (const EvalPart& set : evaluation.sets) json["sets"][set.name] = figures_as_json(set.result);
   print_json(json);
 }
 
 // The figures of all documents in a column, then those of each set in a row.
-void print_as_text(const Evaluation& evaluation) {
+void print_as_text(const Evaluation& evaluation, const std::string& precision) {
   const EvalResult& all = evaluation.all;
   std::cout << "loss           " << all.loss() << "\nperplexity     " << all.perplexity()
             << "\nbits per byte  " << all.bits_per_byte() << "\ntokens         " << all.tokens
-            << "\nbytes          " << all.bytes << "\ndocuments      " << all.documents << "\n";
+            << "\nbytes          " << all.bytes << "\ndocuments      " << all.documents
+            << "\nprecision      " << precision << "\n";
   for (const EvalPart& set : evaluation.sets) {
     std::cout << "set            " << set.name << "  loss " << set.result.loss() << "  perplexity "
               << set.result.perplexity() << "  bits per byte " << set.result.bits_per_byte()
@@ -238,9 +241,9 @@ int evaluate_documents(const EvalArguments& options) {
     throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 
   if (options.json) {
-    print_as_json(*result, options.target);
+    print_as_json(*result, options.target, loaded.precision());
   } else {
-    print_as_text(*result);
+    print_as_text(*result, loaded.precision());
   }
   return 0;
 }

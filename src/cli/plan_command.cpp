@@ -246,6 +246,7 @@ int show_plan(const PlanArguments& options) {
   resolve_runtime(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_micro_tokens(config, options.processes);
   resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
   const BatchOrder order({.shard = shard,

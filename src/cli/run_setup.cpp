@@ -23,6 +23,7 @@
 #include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
+#include "run/recorder.h"
 #include "run/run_warnings.h"
 #include "run/shared/orders.h"
 #include "run/shared/process_checks.h"
@@ -186,6 +187,7 @@ PreparedData resolve_and_prepare(Config& config) {
   warn_of_threads(processes, *config.threads);
   PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});
   processes.meet(kPrepared);
@@ -315,13 +317,11 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
     warn_of_rate(origin.config, config, training);
+    nlohmann::ordered_json fields = start_fields(config);
+    fields["changed"] = changes_json(changes);
     RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
         .event("start", training.trainer()->state(),
-               str("branch of ", from.checkpoint(step).string()),
-               {{"version", LMTRAIN_VERSION},
-                {"device", config.device},
-                {"precision", name_of(config.precision)},
-                {"changed", changes_json(changes)}});
+               str("branch of ", from.checkpoint(step).string()), fields);
     return train(training, json);
   });
 }

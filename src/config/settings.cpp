@@ -162,7 +162,7 @@ void add_batch(SettingTable& t, BatchConfig& c) {
         "are taken where memory does not hold them.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
-      .null_is("about 8192 on a CPU, 32768 on a GPU", "auto");
+      .null_is("about 8192 on a CPU, on a GPU what its memory holds, up to 65536", "auto");
 }
 
 void add_schedules(SettingTable& t, Config& config) {

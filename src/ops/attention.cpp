@@ -268,7 +268,8 @@ at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at
     return RopeAttentionFunction::apply(qkv, cos.contiguous(), sin.contiguous(), num_heads,
                                         num_kv_heads, segments);
   }
-  const auto [q, k, v] = qkv_rope(qkv, cos, sin, num_heads, num_kv_heads);
+  const auto [q, k, v] =
+      (has_cuda_kernel(qkv) ? qkv_rope_in_place : qkv_rope)(qkv, cos, sin, num_heads, num_kv_heads);
   return attention(q, k, v, segments).transpose(1, 2).flatten(2);
 }
 

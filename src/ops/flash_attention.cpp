@@ -7,9 +7,12 @@
 namespace lmtrain {
 namespace {
 
-// x_BHTE as x_NHE; qkv_rope hands its heads out so that this copies nothing.
+// x_BHTE as x_NHE. The heads of a packed row, as qkv_rope_in_place hands them out, are not copied:
+// FlashAttention wants the elements of a head side by side, and reads heads and positions by their
+// strides.
 at::Tensor flat_positions(const at::Tensor& x_BHTE) {
-  return x_BHTE.transpose(1, 2).contiguous().flatten(0, 1);
+  const at::Tensor x_BTHE = x_BHTE.transpose(1, 2);
+  return (x_BTHE.stride(-1) == 1 ? x_BTHE : x_BTHE.contiguous()).flatten(0, 1);
 }
 
 at::Tensor heads_first(const at::Tensor& x_NHE, int64_t batch) {
@@ -81,12 +84,13 @@ WithoutCudnnAttention::~WithoutCudnnAttention() { allow_cudnn_attention(allowed_
 
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length) {
-  const auto heads = [&](int64_t count) {
-    return at::empty({1, length, count, head_size}, at::TensorOptions(device).dtype(dtype))
-        .transpose(1, 2)
-        .requires_grad_(true);
-  };
-  switch (backend_for(heads(num_heads), heads(num_kv_heads), heads(num_kv_heads))) {
+  // As qkv_rope_in_place hands them out.
+  const auto heads = at::empty({1, length, num_heads + 2 * num_kv_heads, head_size},
+                               at::TensorOptions(device).dtype(dtype))
+                         .requires_grad_(true)
+                         .transpose(1, 2)
+                         .split_with_sizes({num_heads, num_kv_heads, num_kv_heads}, 1);
+  switch (backend_for(heads[0], heads[1], heads[2])) {
     case at::SDPBackend::flash_attention:
       return "FlashAttention";
     case at::SDPBackend::cudnn_attention:

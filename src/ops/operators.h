@@ -53,6 +53,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
                                                         const at::Tensor& sin, int64_t num_heads,
                                                         int64_t num_kv_heads);
+// Does the same in the memory of qkv, if that is contiguous: the three are views of it, and
+// afterwards it holds rotated queries and keys, which nothing else must read for qkv. Where another
+// operator has kept qkv for its backward, that throws c10::Error.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_in_place(const at::Tensor& qkv,
+                                                                 const at::Tensor& cos,
+                                                                 const at::Tensor& sin,
+                                                                 int64_t num_heads,
+                                                                 int64_t num_kv_heads);
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tensor& qkv,
                                                                   const at::Tensor& cos,
                                                                   const at::Tensor& sin,
@@ -73,7 +81,8 @@ at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const a
 
 // Returns attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU
 // (kernels/cpu/attention.h) vectors are rotated when they are read, and gradients rotated back when
-// they are written, in fp32 before they are rounded.
+// they are written, in fp32 before they are rounded. By our kernels on a GPU queries and keys are
+// rotated in the memory of qkv, and nothing else may read it afterwards (qkv_rope_in_place).
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments);
@@ -105,6 +114,12 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up);
 // where the products are ours (ops/matmul.h).
 at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
+// Says whether swiglu_linear keeps SwiGLU's value for its backward after all, which then need not
+// write it: a sixth of what it moves in a GPU's memory, for F elements a position and layer. The
+// bits are the same. One setting for the process, at first false; it may be changed at any time,
+// and counts for the forwards that begin afterwards.
+bool keeps_swiglu_value();
+void keep_swiglu_value(bool keeps);
 // Returns fp8_linear(swiglu(gate_up), weight_DF).
 at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 

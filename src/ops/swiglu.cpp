@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
@@ -76,13 +78,33 @@ std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
   return changed;
 }
 
+std::atomic<bool>& keeps_value() {
+  static std::atomic<bool> keeps{false};
+  return keeps;
+}
+
+at::Tensor swiglu_value(const at::Tensor& gate_up) {
+  at::Tensor y = empty_rows(gate_up);
+  on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
+  swiglu_on_cuda(gate_up, y);
+  return y;
+}
+
+// d_gate_up of dy_NF.
+at::Tensor swiglu_gradient(const at::Tensor& dy, const at::Tensor& gate_up) {
+  at::Tensor d_gate_up = at::empty_like(gate_up);
+  on_cpu(dy, [&]<class T>(T) {
+    visit_all(swiglu_backward_parts<T>(gate_up, d_gate_up, empty_rows(gate_up)), dy);
+  });
+  swiglu_backward_on_cuda(dy, gate_up, d_gate_up, {});
+  return d_gate_up;
+}
+
 class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input) {
     const at::Tensor gate_up = input.contiguous();
-    const at::Tensor y = empty_rows(gate_up);
-    on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
-    swiglu_on_cuda(gate_up, y);
+    const at::Tensor y = swiglu_value(gate_up);
     context->save_for_backward({gate_up});
     return y.view(with_last(gate_up.sizes(), y.size(1)));
   }
@@ -91,16 +113,12 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
                                                  const torch::autograd::variable_list& grads) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
     const at::Tensor dy = grads[0].reshape({-1, grads[0].size(-1)}).contiguous();
-    at::Tensor d_gate_up = at::empty_like(gate_up);
-    on_cpu(dy, [&]<class T>(T) {
-      visit_all(swiglu_backward_parts<T>(gate_up, d_gate_up, empty_rows(gate_up)), dy);
-    });
-    swiglu_backward_on_cuda(dy, gate_up, d_gate_up, {});
-    return {d_gate_up};
+    return {swiglu_gradient(dy, gate_up)};
   }
 };
 
-// Keeps nothing but gate_up: y is computed again in the backward, with the gradient.
+// Keeps gate_up, and y where it is told to: else y is computed again in the backward, with the
+// gradient.
 class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
@@ -108,15 +126,16 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
     const at::Tensor gate_up = input.contiguous();
     const at::Tensor weight_OF = input_weight.contiguous();
     const int64_t rows = gate_up.numel() / gate_up.size(-1);
-    at::Tensor out;
-    on_cpu(gate_up,
-           [&]<class T>(T) { out = product_of(swiglu_parts<T>(gate_up), rows, weight_OF.t()); });
-    if (gate_up.is_cuda()) {
-      const at::Tensor y = empty_rows(gate_up);
-      swiglu_on_cuda(gate_up, y);
+    const bool keeps = keeps_swiglu_value();
+    at::Tensor out, y;
+    if (keeps || gate_up.is_cuda()) {
+      y = swiglu_value(gate_up);
       out = product(y, weight_OF.t());
+    } else {
+      on_cpu(gate_up,
+             [&]<class T>(T) { out = product_of(swiglu_parts<T>(gate_up), rows, weight_OF.t()); });
     }
-    context->save_for_backward({gate_up, weight_OF});
+    context->save_for_backward({gate_up, weight_OF, keeps ? y : at::Tensor()});
     return out.view(with_last(gate_up.sizes(), weight_OF.size(0)));
   }
 
@@ -126,6 +145,10 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
     const at::Tensor& gate_up = saved[0];
     const at::Tensor& weight_OF = saved[1];
     const at::Tensor d_out = grads[0].reshape({-1, weight_OF.size(0)}).contiguous();
+    if (const at::Tensor& kept = saved[2]; kept.defined()) {
+      return {swiglu_gradient(product(d_out, weight_OF), gate_up),
+              weight_gradient(d_out, kept, weight_OF)};
+    }
     at::Tensor d_gate_up = at::empty_like(gate_up);
     const at::Tensor y = empty_rows(gate_up);
     on_cpu(gate_up, [&]<class T>(T) {
@@ -139,6 +162,10 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
 };
 
 }  // namespace
+
+bool keeps_swiglu_value() { return keeps_value(); }
+
+void keep_swiglu_value(bool keeps) { keeps_value() = keeps; }
 
 at::Tensor swiglu_reference(const at::Tensor& gate_up) {
   const auto halves = gate_up.chunk(2, -1);

@@ -42,6 +42,14 @@ int64_t batches_left(const Config& config, const TrainingState& state, const Run
 
 }  // namespace
 
+Json start_fields(const Config& config) {
+  const Precision evaluations = evaluation_precision(precision_of(config), device_of(config));
+  return {{"version", LMTRAIN_VERSION},
+          {"device", config.device},
+          {"precision", name_of(config.precision)},
+          {"eval_precision", precision_name(evaluations)}};
+}
+
 Recorder::Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
                    Clock::time_point started, int num_processes)
     : config_(config),
@@ -109,9 +117,7 @@ void Recorder::begin(const TrainingState& state) {
 
 void Recorder::started(const TrainingState& state, bool resumed, const std::string& left_behind,
                        const Json& changed_settings) {
-  Json fields = {{"version", LMTRAIN_VERSION},
-                 {"device", config_.device},
-                 {"precision", name_of(config_.precision)}};
+  Json fields = start_fields(config_);
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   event(resumed ? "resume" : "start", state, left_behind, fields);
   if (resumed) log_note(str("resuming after step ", state.step));

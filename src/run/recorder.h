@@ -53,6 +53,9 @@ struct RunAhead {
   RunClock before, now;  // the clock before and after the step
 };
 
+// Returns the fields of the events `start` and `resume` that say by what a run computes.
+nlohmann::ordered_json start_fields(const Config& config);
+
 class Recorder {
  public:
   // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no

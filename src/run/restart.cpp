@@ -13,6 +13,7 @@
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
 #include "run/copy_checkpoint.h"
+#include "run/recorder.h"
 #include "run/shared/orders.h"
 #include "run/start_checks.h"
 #include "train/failure.h"
@@ -253,9 +254,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   run_.require_there();
   lmtrain::create_directories(folder.path());
   if (!announced_) {
-    nlohmann::ordered_json fields = {{"version", LMTRAIN_VERSION},
-                                     {"device", config_.device},
-                                     {"precision", name_of(config_.precision)}};
+    nlohmann::ordered_json fields = start_fields(config_);
     if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
     log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
     announced_ = true;

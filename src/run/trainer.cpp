@@ -251,8 +251,9 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
     } catch (const std::exception& error) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
-      recorder_->reduced_micro_batch(
-          state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
+      if (!keep_less())
+        recorder_->reduced_micro_batch(
+            state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
       reset_peak_memory(engine_.device());
     }
     if (step_sum_.is_spoiled()) return step_sum_.no_losses();

@@ -52,6 +52,10 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   model_ = std::make_unique<Llama>(model, *parameters_, max_length, CompileMode::kScript);
 }
 
+std::string LoadedModel::precision() const {
+  return precision_name({parameters_->working().scalar_type()});
+}
+
 void LoadedModel::warn_of_other_tokenizer(const std::filesystem::path& folder) const {
   const auto differs = difference_from_weights(*tokenizer_, folder);
   if (!differs || differs->what.empty()) return;

@@ -21,10 +21,11 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
   const int64_t d = model.hidden_size;
   const int64_t f = model.intermediate_size;
   const int64_t q = model.num_attention_heads * model.resolved_head_dim();
-  // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp).
+  // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp),
+  // beside those that lie with the queries.
   const bool repeats = device.is_cuda() && precision.dtype == at::kFloat;
   const int64_t own_kv = model.num_key_value_heads * model.resolved_head_dim();
-  const int64_t kv = repeats ? q : own_kv;
+  const int64_t kv = repeats && own_kv < q ? q + own_kv : own_kv;
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const int64_t before_norm = model.has_qk_norm() ? q + 2 * own_kv : 0;
   const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f);
@@ -112,6 +113,15 @@ int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& prec
     if (spec.layer >= 0 && spec.shape.size() == 2) bytes -= element * spec.shape[0] * spec.shape[1];
   }
   return bytes;
+}
+
+int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
+                           int64_t micro_positions) {
+  if (precision.fp8) return 0;
+  const ModelConfig& model = config.model;
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const int64_t layers = model.activation_checkpointing ? 1 : model.num_hidden_layers;
+  return micro_positions * layers * element * model.intermediate_size;
 }
 
 int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype) {

@@ -28,11 +28,23 @@ struct MemoryPlan {
   }
 };
 
+// The factor by which activations and logits may take more than the plan says: measured peaks grew
+// up to 1.4 times as fast with the micro-batch.
+inline constexpr double kAllowance = 1.5;
+// The part of a GPU's memory that plans count with; the rest is for libraries and gaps.
+inline constexpr double kUsableOnGpu = 0.9;
+
 // Returns the bytes of the gradients of a micro-batch that exist beside their sum over
 // micro-batches. On a GPU those of the layers' matrices do not (ops/weight_gradient.h), but where
 // their products are in fp8.
 int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
                              const at::Device& device);
+
+// Returns the bytes that `micro_positions` keep beside the plan's activations where SwiGLU's value
+// is kept for the backward (keep_swiglu_value of ops/operators.h); 0 in fp8, where it is among
+// these. `config` is resolved.
+int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
+                           int64_t micro_positions);
 
 // Returns how many bytes the weights of a checkpoint take, of so many bytes of fp32 masters: the
 // masters, and in bf16 the rounded weights beside them.

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
+#include "ops/operators.h"
 #include "train/failure.h"
 #include "train/memory_plan.h"
 #include "train/resolve.h"
@@ -14,11 +15,14 @@
 namespace lmtrain {
 namespace {
 
-// Measured peaks grew up to 1.4 times as fast with the micro-batch as the plan.
-constexpr double kAllowance = 1.5;
-
 MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes = 1) {
   return plan_memory(config, precision_of(config), rows * length, num_processes);
+}
+
+// What a micro-batch takes by the plan, and what the plan does not know.
+double with_allowance(const MemoryPlan& plan, double allowance = kAllowance) {
+  return allowance * static_cast<double>(plan.activations + plan.logits) +
+         static_cast<double>(plan.micro_gradient);
 }
 
 int64_t of_micro_batch(const MemoryPlan& plan) {
@@ -100,8 +104,7 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
     int64_t rows = before;
     const auto needed = [&](double allowance) {
       const MemoryPlan plan = plan_of(config, length, rows, num_processes);
-      return allowance * static_cast<double>(plan.activations + plan.logits) +
-             static_cast<double>(plan.micro_gradient + plan.snapshot);
+      return with_allowance(plan, allowance) + static_cast<double>(plan.snapshot);
     };
     const auto room = static_cast<double>(available);
     while (rows > 1 && needed(kAllowance) > room) rows /= 2;
@@ -134,7 +137,7 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
     };
     while (const auto reason = shortage()) {
       reset_peak_memory(model.device());
-      report(reduce_micro_rows(config, fit, *length, *reason));
+      if (!keep_less()) report(reduce_micro_rows(config, fit, *length, *reason));
     }
     if (!all) break;
   }
@@ -143,12 +146,31 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 int sharers) {
-  if (model.device().is_cpu()) {
-    if (const auto available = available_memory(model.device()))
-      fit_to_plan(config, lengths, *available / static_cast<uint64_t>(sharers), fit, report);
-  }
+  const auto available = available_memory(model.device());
+  if (available && model.device().is_cpu())
+    fit_to_plan(config, lengths, *available / static_cast<uint64_t>(sharers), fit, report);
+  if (available && !model.device().is_cpu())
+    keep_swiglu_value_if_it_fits(config, lengths, *available, fit);
   fit_by_trial(config, model, lengths, grad, fit, report,
                model.device().is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);
+}
+
+void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
+                                  uint64_t available, const MicroBatchLimits& fit) {
+  double most = 0;
+  for (const int64_t length : lengths) {
+    const int64_t positions = micro_rows(config, fit, length) * length;
+    const int64_t value = swiglu_value_bytes(config, precision_of(config), positions);
+    most = std::max(most, with_allowance(plan_of(config, length, positions / length)) +
+                              static_cast<double>(value));
+  }
+  keep_swiglu_value(most <= kUsableOnGpu * static_cast<double>(available));
+}
+
+bool keep_less() {
+  const bool kept = keeps_swiglu_value();
+  keep_swiglu_value(false);
+  return kept;
 }
 
 Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows) {

@@ -55,17 +55,27 @@ enum class TrialShapes {
   // not divide the batch's.
   kAll,
 };
-// Runs forward and backward of micro-batches without a target, and lowers rows while that fails for
-// want of memory. `lengths` ascend and are not empty. `grad` is overwritten, which the first
-// micro-batch of a step does anyway; nothing else changes, so no bit of the run depends on a trial
-// that fits. Throws Error(kMemory) where one row does not fit; errors that are not about memory
-// pass through.
+// Runs forward and backward of micro-batches without a target, and keeps less (keep_less), then
+// lowers rows, while that fails for want of memory. `lengths` ascend and are not empty. `grad` is
+// overwritten, which the first micro-batch of a step does anyway; nothing else changes, so no bit
+// of the run depends on a trial that fits. Throws Error(kMemory) where one row does not fit; errors
+// that are not about memory pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                   TrialShapes shapes);
 
-// Calls both, as a run does before its first step: fit_to_plan on a CPU, then fit_by_trial. The
-// memory of a CPU is divided by `sharers`, the number of processes that share it.
+// Lets swiglu_linear keep its value (keep_swiglu_value of ops/operators.h) where that fits beside
+// the largest micro-batch of `fit` into the usable part (kUsableOnGpu) of `available` bytes, with
+// fit_to_plan's allowance. No bit depends on it. It serves a GPU.
+void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
+                                  uint64_t available, const MicroBatchLimits& fit);
+// Gives up what is kept although it could be computed again, after an allocation has failed.
+// Returns whether there was any: then it is worth trying the same rows again.
+bool keep_less();
+
+// Does what a run does before its first step: fit_to_plan on a CPU, keep_swiglu_value_if_it_fits on
+// a GPU, then fit_by_trial. The memory of a CPU is divided by `sharers`, the number of processes
+// that share it.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 int sharers = 1);

@@ -10,15 +10,16 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/captured_graph.h"
+#include "device/device_memory.h"
 #include "device/torch_headers.h"
+#include "train/memory_plan.h"
 
 namespace lmtrain {
 namespace {
 
-// Positions of a micro-batch: on a CPU few enough for the activations of a layer to stay in the
-// cache, on a GPU enough to fill it. A function of the device's kind alone, never of free memory.
+// Positions of a micro-batch on a CPU: few enough for the activations of a layer to stay in the
+// cache. Never a function of free memory.
 constexpr int64_t kCpuMicroTokens = 8192;
-constexpr int64_t kGpuMicroTokens = 32768;
 
 // The largest number of positions within `preferred` that rows of every length fill, and that
 // divides the batch.
@@ -65,10 +66,9 @@ void resolve_runtime(Config& config, const Processes& processes) {
       config.compile = CompileMode::kScript;
     }
   }
-  if (!config.batch.micro_tokens) {
+  if (!config.batch.micro_tokens && device.is_cpu()) {
     config.batch.micro_tokens =
-        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length,
-                            device.is_cpu() ? kCpuMicroTokens : kGpuMicroTokens);
+        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length, kCpuMicroTokens);
   }
 }
 
@@ -79,6 +79,41 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
                 str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
                     tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
   }
+}
+
+int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
+                         int num_processes) {
+  const int64_t length = config.sequence.max_length;
+  const auto at_most = [&](int64_t positions) {
+    return fitted_micro_tokens(config.batch.tokens, length, positions);
+  };
+  if (!available) return at_most(kUsualGpuMicroTokens);
+  const Precision precision = precision_of(config);
+  const auto fits = [&](int64_t positions, bool with_value) {
+    const MemoryPlan plan = plan_memory(config, precision, positions, num_processes);
+    const int64_t value = with_value ? swiglu_value_bytes(config, precision, positions) : 0;
+    const auto unknown = (kAllowance - 1) * static_cast<double>(plan.activations + plan.logits);
+    return static_cast<double>(plan.device_total() + value) + unknown <=
+           kUsableOnGpu * static_cast<double>(*available);
+  };
+  const auto most = [&](bool with_value) {
+    int64_t positions = at_most(kMostGpuMicroTokens);
+    while (positions > length && !fits(positions, with_value))
+      positions = at_most(positions - length);
+    return positions;
+  };
+  const int64_t with_value = most(true);
+  return with_value >= kFullGpuMicroTokens ? with_value : most(false);
+}
+
+void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
+  if (config.batch.micro_tokens) return;
+  std::optional<uint64_t> available = available_memory(device_of(config));
+  // With more processes than GPUs, as resolve_runtime divides these.
+  const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
+  const int sharers = (processes.local_count() + num_gpus - 1) / num_gpus;
+  if (available) *available /= static_cast<uint64_t>(sharers);
+  config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
 }
 
 at::Device device_of(const Config& config) { return resolve_device(config.device); }

@@ -20,16 +20,37 @@ namespace lmtrain {
 // least 1.
 int default_threads(int sharers = 1);
 
-// Makes threads, device, precision, compile and batch.micro_tokens concrete, and sets up libtorch's
-// threads and determinism. Call once, before the first operator. Each of several processes of a
-// machine takes the GPU of its local rank, modulo the number of GPUs that it sees. Warns where
-// `compile: graph` is not possible here and becomes "script", and where fp16 is to run on a CPU.
-// Throws the errors of resolve_device, resolve_precision and configure_runtime (device/device.h).
+// Makes threads, device, precision and compile concrete, on a CPU also batch.micro_tokens, and sets
+// up libtorch's threads and determinism. Call once, before the first operator. Each of several
+// processes of a machine takes the GPU of its local rank, modulo the number of GPUs that it sees.
+// Warns where `compile: graph` is not possible here and becomes "script", and where fp16 is to run
+// on a CPU. Throws the errors of resolve_device, resolve_precision and configure_runtime
+// (device/device.h).
 void resolve_runtime(Config& config, const Processes& processes = only_process());
 
 // Makes model.vocab_size concrete: the tokenizer's unless given. Throws Error(kConfig) when the one
 // given is too small.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
+
+// Returns the positions of a micro-batch of a GPU with so many bytes available, before anything of
+// the run is allocated: the most, from one row of sequence.max_length up to kMostGpuMicroTokens,
+// that such rows fill, that divide the batch, and whose memory plan (train/memory_plan.h) fits into
+// kUsableOnGpu of the memory, with kAllowance and with SwiGLU's value. Where these would be fewer
+// than kFullGpuMicroTokens, they are counted without that value. Where `available` is not known,
+// kUsualGpuMicroTokens decide. batch.micro_tokens is not read; all else of `config` is resolved.
+int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
+                         int num_processes = 1);
+// More positions than these give a GPU no more to do at once: they save launches and sums of
+// gradients, which is less than the value saves (docs/gpu.md).
+inline constexpr int64_t kFullGpuMicroTokens = 16384;
+inline constexpr int64_t kUsualGpuMicroTokens = 32768;
+inline constexpr int64_t kMostGpuMicroTokens = 65536;
+// Makes batch.micro_tokens concrete where resolve_runtime has left it open, which is on a GPU,
+// whose memory must hold nothing of the run yet: as gpu_micro_tokens says. The processes of this
+// machine that compute on the same GPU share its memory. What is given stays, so a resumed run has
+// the micro-batch that it began with, whatever memory is available.
+void resolve_micro_tokens(Config& config, int num_processes,
+                          const Processes& processes = only_process());
 
 at::Device device_of(const Config& config);    // of a resolved config
 Precision precision_of(const Config& config);  // of a resolved config

@@ -7,6 +7,7 @@
 #include "base/killed_at_call.h"
 #include "base/support.h"
 #include "checkpoint/retention.h"
+#include "device/host_copier.h"
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
@@ -38,8 +39,8 @@ class CheckpointTest : public ::testing::Test {
     state.kept = kept;
     std::vector<OptimizerBuffer> copies;
     for (const OptimizerBuffer& buffer : optimizer->buffers())
-      copies.push_back({buffer.name, host_copy(buffer.values)});
-    return {state, host_copy(model.parameters.master()), std::move(copies)};
+      copies.push_back({buffer.name, HostCopier().copy(buffer.values)});
+    return {state, HostCopier().copy(model.parameters.master()), std::move(copies)};
   }
   void write(const RunFolder& to, int64_t step, int64_t keep = 2, bool kept = false) const {
     write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), {.keep = keep});
@@ -82,7 +83,7 @@ TEST_F(CheckpointTest, RestoresWeightsOptimizerAndState) {
 // Weights of 16 bits for those who read the model, masters to the bit for a resume.
 TEST_F(CheckpointTest, InBf16ItHoldsTheMastersBesideTheWeights) {
   model.parameters.initialize(3, 0.02);
-  const at::Tensor masters = host_copy(model.parameters.master());
+  const at::Tensor masters = HostCopier().copy(model.parameters.master());
   const CheckpointConfig bf16{.keep = 1, .dtype = CheckpointDType::kBf16};
   write_checkpoint(run, texts, model.parameters.layout(), snapshot(5), bf16);
   const ParameterLayout& layout = model.parameters.layout();

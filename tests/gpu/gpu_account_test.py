@@ -50,6 +50,22 @@ class Account(unittest.TestCase):
         self.assertEqual(sum(row["flops"] for row in once.rows), sum(row["flops"] for row in halves.rows))
         self.assertLess(sum(row["bytes"] for row in once.rows), sum(row["bytes"] for row in halves.rows))
 
+    def test_a_value_is_kept_where_it_fits(self):
+        roomy = gpu_account.Account(SIZES["1.1b"], 2048, micro=16384)
+        full = gpu_account.Account(SIZES["1.1b"], 2048, micro=32768)
+        self.assertEqual((roomy.keeps_value, full.keeps_value), (True, False))
+        swiglu = [next(row for row in account.rows if (row["phase"], row["kernel"]) == ("backward", "swiglu")) for account in (roomy, full)]
+        self.assertEqual(6 * swiglu[0]["bytes"], 5 * swiglu[1]["bytes"])
+
+    def test_micro_batches_fill_the_memory_and_no_more(self):
+        for size in gpu_account.LENGTHS:
+            micro = gpu_account.chosen_micro(size)
+            account = gpu_account.Account(SIZES[size], gpu_account.LENGTHS[size], micro=micro)
+            self.assertTrue(account.keeps_value)
+            if micro < gpu_account.MOST:
+                more = account.memory(2 * micro) + account.value(2 * micro)
+                self.assertGreater(more, gpu_account.USABLE * gpu_account.MEMORY)
+
     def test_a_phase_that_differs_by_more_than_a_fifth_is_marked(self):
         account = account_of("124m")
         phases = {phase: 1.1 * account.seconds(phase) for phase in account.phases()}

@@ -198,6 +198,41 @@ class Tools(Case):
         for name in ("Attention", "Linear", "OnGpu"):
             self.assertNotIn(name, listed)
 
+    def time_packed(self, text):
+        self.script("bench_gpu_kernels", text)
+        context = self.context()
+        gpu_programs.packed_attention(context)
+        [row] = self.read("report.json")["rows"]
+        os.remove(self.path("report.json"))
+        return row
+
+    def test_a_kernel_that_is_only_tried_may_fail(self):
+        row = self.time_packed("""[ "$1" = packed ] && echo '[{"name": "packed_attention", "speedup": 0.5, "difference": 0.01}]'""")
+        self.assertEqual((row["result"], row["speedup"]), ("measured", 0.5))
+        row = self.time_packed("""echo '[{"name": "packed_attention", "error": "No execution plans support the graph"}]'""")
+        self.assertEqual((row["result"], row["reason"]), ("skip", "No execution plans support the graph"))
+        self.assertEqual(self.time_packed("echo 'illegal memory access' >&2; exit 1")["result"], "skip")
+
+    def products(self, code=0):
+        """Rows of a section `products` whose program is twice as fast where cublasLt is preferred."""
+        self.script("lmtrain", f"""
+seconds=2.0
+if [ "$TORCH_BLAS_PREFER_CUBLASLT$CUBLASLT_WORKSPACE_SIZE" = 132768 ]; then seconds=1.0; fi
+printf '{{"lengths": [{{"seconds": %s, "phases": {{"forward": 0.5}}}}]}}\n' $seconds
+exit {code}
+""")
+        context = self.context()
+        context.lmtrain = self.path("lmtrain")
+        gpu_benchmarks.products(context, "124m")
+        return self.read("report.json")["rows"]
+
+    def test_products_are_measured_both_ways(self):
+        rows = {row["name"]: row for row in self.products()}
+        self.assertEqual((rows["124m as it is"]["step_seconds"], rows["124m cublasLt"]["step_seconds"], rows["124m"]["gain"]), (2.0, 1.0, 2.0))
+
+    def test_products_that_cannot_be_measured_are_a_failure(self):
+        self.assertEqual([row["result"] for row in self.products(code=6)], ["fail"])
+
     def test_counters_come_slowest_first(self):
         text = "==PROF== 1\n" + '"ID","Kernel Name","Grid Size","Metric Name","Metric Value"\n' + "".join(
             f'"{i}","void lmtrain::cuda::(anonymous namespace)::{name}<float>(int)","(1, 1, 1)","{metric}","{value}"\n'

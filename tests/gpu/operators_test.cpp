@@ -63,16 +63,6 @@ TEST(GpuOperators, AreKernelsOfOurs) {
   EXPECT_FALSE(has_cuda_kernel(at::empty({1}, at::TensorOptions(*device).dtype(at::kDouble))));
 }
 
-TEST(GpuDevice, HostBuffersArePageLocked) {
-  const auto device = gpu();
-  SKIP_WITHOUT_GPU(device);
-  const at::Tensor buffer = testing::random_integers(0, 9, {100}, 1);
-  const at::Tensor locked = host_buffer({100}, at::kLong, *device);
-  EXPECT_TRUE(locked.is_pinned());
-  locked.copy_(buffer);
-  EXPECT_TRUE(same_bits(locked.to(*device, /*non_blocking=*/true).cpu(), buffer));
-}
-
 // Sums of products of 16-bit numbers that are never rounded to 16 bits.
 TEST(GpuOperators, AddProductAddsInFp32) {
   const auto device = gpu();
@@ -209,6 +199,32 @@ TEST(GpuAttention, OfWholeRowsWithRope) {
   }
 }
 
+// That heads lie in one tensor must not cost them the faster library.
+TEST(GpuAttention, OfHeadsInOneTensorIsTheSameLibrarys) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  for (const auto& [heads, kv_heads, size] :
+       std::vector<std::array<int64_t, 3>>{{12, 12, 64}, {32, 4, 64}, {16, 4, 128}}) {
+    const auto alone = [&, size = size](int64_t count) {
+      return at::empty({4, 1024, count, size}, at::TensorOptions(*device).dtype(at::kBFloat16))
+          .requires_grad_(true)
+          .transpose(1, 2);
+    };
+    const at::Tensor packed = at::empty({4, 1024, heads + 2 * kv_heads, size},
+                                        at::TensorOptions(*device).dtype(at::kBFloat16))
+                                  .requires_grad_(true)
+                                  .transpose(1, 2);
+    const auto parts = packed.split_with_sizes({heads, kv_heads, kv_heads}, 1);
+    const auto choice = [&, grouped = heads != kv_heads](const at::Tensor& q, const at::Tensor& k,
+                                                         const at::Tensor& v) {
+      return at::_fused_sdp_choice(q, k, v, {}, 0.0, /*is_causal=*/true, std::nullopt, grouped);
+    };
+    EXPECT_EQ(choice(parts[0], parts[1], parts[2]),
+              choice(alone(heads), alone(kv_heads), alone(kv_heads)))
+        << heads << " heads of " << size;
+  }
+}
+
 TEST(GpuOperators, Swiglu) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);
@@ -222,6 +238,25 @@ TEST(GpuOperators, Swiglu) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     SCOPED_TRACE(i);
     check_on_gpu(*device, of(swiglu), of(swiglu_reference), {3 * random_tensor(shapes[i], i)});
+  }
+}
+
+TEST(GpuOperators, SwigluLinearHasTheSameBitsWhereItKeepsItsValue) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const std::vector<at::Tensor> inputs = {random_tensor({1, 600, 352}, 1),
+                                          random_tensor({64, 176}, 2)};
+  const auto op = [](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{swiglu_linear(in[0], in[1])};
+  };
+  for (const at::ScalarType dtype : kDtypes) {
+    const Outcome again = run_operator(op, inputs, dtype, *device);
+    keep_swiglu_value(true);
+    const Outcome kept = run_operator(op, inputs, dtype, *device);
+    keep_swiglu_value(false);
+    EXPECT_TRUE(same_bits(kept.outputs[0].cpu(), again.outputs[0].cpu()));
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(same_bits(kept.gradients[i].cpu(), again.gradients[i].cpu())) << i;
   }
 }
 

@@ -113,6 +113,47 @@ TEST(SwigluLinear, HasTheBitsOfSwigluAndThenLinear) {
   }
 }
 
+// Says for a scope that the value is kept.
+class KeepsValue {
+ public:
+  KeepsValue() { keep_swiglu_value(true); }
+  ~KeepsValue() { keep_swiglu_value(false); }
+  KeepsValue(const KeepsValue&) = delete;
+  KeepsValue& operator=(const KeepsValue&) = delete;
+};
+
+TEST(SwigluLinear, HasTheSameBitsWhereItKeepsItsValue) {
+  EXPECT_FALSE(keeps_swiglu_value());
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [positions, dim, hidden] : kSwigluLinearShapes) {
+      SCOPED_TRACE(::testing::Message() << positions << ", " << dim << ", " << hidden);
+      const auto inputs = swiglu_linear_inputs(positions, dim, hidden);
+      const auto again = testing::run_operator(of(swiglu_linear), inputs, dtype);
+      const KeepsValue scope;
+      const auto kept = testing::run_operator(of(swiglu_linear), inputs, dtype);
+      EXPECT_TRUE(testing::same_bits(kept.outputs[0], again.outputs[0]));
+      for (size_t i = 0; i < 2; ++i)
+        EXPECT_TRUE(testing::same_bits(kept.gradients[i], again.gradients[i]));
+    }
+  }
+}
+
+// With gate and up changed between forward and backward, the weight's gradient shows what it is of.
+TEST(SwigluLinear, TheGradientOfTheWeightIsThatOfTheKeptValue) {
+  const auto inputs = swiglu_linear_inputs(5, 40, 32);
+  const auto weight_gradient = [&](bool changes) {
+    const at::Tensor gate_up = inputs[0].clone();
+    const at::Tensor weight = inputs[1].clone().requires_grad_(true);
+    const at::Tensor y = swiglu_linear(gate_up, weight);
+    if (changes) gate_up.variable_data().zero_();  // autograd does not see it
+    return torch::autograd::grad({y.sum()}, {weight})[0];
+  };
+  const at::Tensor plain = weight_gradient(/*changes=*/false);
+  EXPECT_TRUE((weight_gradient(/*changes=*/true) == 0).all().item<bool>());
+  const KeepsValue scope;
+  EXPECT_TRUE(testing::same_bits(weight_gradient(/*changes=*/true), plain));
+}
+
 TEST(SwigluLinear, ReadsInputsThatAreNotContiguous) {
   const auto transposed = [](Function function) {
     return [function](const std::vector<at::Tensor>& in) {

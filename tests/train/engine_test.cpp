@@ -112,5 +112,20 @@ TEST(Engine, EvaluationsComputeWithTheWorkingWeightsWhereTheyAreToldTo) {
   }
 }
 
+// What an evaluation on a GPU differs by from `lmtrain eval`, which computes in fp32.
+TEST(Engine, ALossInTheWorkingPrecisionIsNearThatInFp32) {
+  const Config config = engine_config();
+  const at::Tensor ids = testing::random_integers(0, kTinyVocabulary, {8, kTinyLength}, 5);
+  const auto loss_in = [&](at::ScalarType evaluation) {
+    Engine engine(config, {at::kBFloat16}, at::kCPU, {.evaluation = Precision{evaluation}});
+    engine.initialize(/*seed=*/7);
+    const TargetLosses losses = engine.evaluation_model().target_losses(micro_batch(ids, ids, 1.0));
+    return losses.sum.item<double>() / static_cast<double>(ids.numel());
+  };
+  const double fp32 = loss_in(at::kFloat), bf16 = loss_in(at::kBFloat16);
+  EXPECT_NE(bf16, fp32);
+  EXPECT_NEAR(bf16, fp32, 1e-3 * fp32);
+}
+
 }  // namespace
 }  // namespace lmtrain

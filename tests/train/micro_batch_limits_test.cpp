@@ -5,7 +5,9 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "base/text.h"
+#include "ops/operators.h"
 #include "support/operator_calls.h"
+#include "support/pooled_memory.h"
 #include "support/tensors.h"
 #include "train/memory_plan.h"
 #include "train/step.h"
@@ -209,6 +211,69 @@ TEST(MicroBatchLimits, ATrialLowersUntilItFits) {
   EXPECT_NE(message.find("one row of length 16"), std::string::npos) << message;
 }
 
+// The setting is one for the process: each test leaves it as it was.
+class KeepsSwigluValue {
+ public:
+  explicit KeepsSwigluValue(bool keeps) { keep_swiglu_value(keeps); }
+  ~KeepsSwigluValue() { keep_swiglu_value(false); }
+  KeepsSwigluValue(const KeepsSwigluValue&) = delete;
+  KeepsSwigluValue& operator=(const KeepsSwigluValue&) = delete;
+};
+
+TEST(MicroBatchLimits, SwigluKeepsItsValueWhereThatFits) {
+  const KeepsSwigluValue scope(false);
+  Config config = tiny_config(1024, 256);
+  const MemoryPlan plan = plan_memory(config, {at::kFloat}, 256);
+  const int64_t value = swiglu_value_bytes(config, {at::kFloat}, 256);
+  EXPECT_EQ(value, 256 * 4 * config.model.num_hidden_layers * config.model.intermediate_size);
+  const double needed = 1.5 * static_cast<double>(plan.activations + plan.logits) +
+                        static_cast<double>(plan.micro_gradient + value);
+  const auto enough = static_cast<uint64_t>(needed / 0.9) + 1;
+  keep_swiglu_value_if_it_fits(config, {16, 64}, enough, {});
+  EXPECT_TRUE(keeps_swiglu_value());
+  keep_swiglu_value_if_it_fits(config, {16, 64}, enough - 2, {});
+  EXPECT_FALSE(keeps_swiglu_value());
+  // Of fewer rows it fits.
+  keep_swiglu_value_if_it_fits(config, {16, 64}, enough - 2, {256, {{16, 8}, {64, 2}}});
+  EXPECT_TRUE(keeps_swiglu_value());
+  config.model.activation_checkpointing = true;
+  EXPECT_EQ(swiglu_value_bytes(config, {at::kFloat}, 256), value / config.model.num_hidden_layers);
+  EXPECT_EQ(swiglu_value_bytes(config, {at::kBFloat16, /*fp8=*/true}, 256), 0);
+}
+
+// The memory of a GPU that holds a micro-batch, and not what is only kept to be fast.
+TEST(MicroBatchLimits, WhatIsKeptIsGivenUpBeforeRows) {
+  const Config config = tiny_config(1024, 1024);
+  TinyModel model;
+  const at::Tensor grad = model.new_gradient();
+  MicroBatchLimits fit;
+  const auto try_it = [&](const ReportReduction& report) {
+    fit_by_trial(config, model.llama, {kTinyLength}, grad, fit, report, TrialShapes::kLongest);
+  };
+  try_it(expect_none);  // what is allocated once is there
+  const auto peak = [&](bool keeps) {
+    const KeepsSwigluValue scope(keeps);
+    const testing::PooledMemory memory;
+    try_it(expect_none);
+    EXPECT_EQ(keeps_swiglu_value(), keeps);
+    return memory.peak();
+  };
+  const size_t computed_again = peak(false), kept = peak(true);
+  EXPECT_EQ(kept - computed_again,
+            static_cast<size_t>(swiglu_value_bytes(config, {at::kFloat}, 1024)));
+  {
+    const KeepsSwigluValue scope(true);
+    const testing::PooledMemory memory(kept - 1);
+    try_it(expect_none);
+    EXPECT_FALSE(keeps_swiglu_value());
+    EXPECT_EQ(fit, MicroBatchLimits{});
+  }
+  const KeepsSwigluValue scope(true);
+  const testing::PooledMemory memory(computed_again - 1);
+  try_it([](const MicroBatchReduction&) { EXPECT_FALSE(keeps_swiglu_value()); });
+  EXPECT_EQ(fit, (MicroBatchLimits{1024, {{kTinyLength, 32}}}));
+}
+
 TEST(MicroBatchLimits, OtherErrorsOfATrialPassThrough) {
   TinyModel model;
   MicroBatchLimits fit;
@@ -278,6 +343,20 @@ TEST(MicroBatchLimits, ARunGoesOnWithSmallerMicroBatchesAndItsResumesToo) {
   };
   EXPECT_EQ(resumed_bytes(made), expected);
   EXPECT_EQ(made.events("oom_fit").size(), 3U);
+
+  // Of what is kept to be fast no bit and no row depends: it is given up first.
+  const TinyRun keeping(Json{{"train", {{"steps", 20}}}});
+  const KeepsSwigluValue scope(true);
+  {
+    Trainer trainer = keeping.trainer();
+    trainer.after_backward = [](const Batch&, double&, const at::Tensor&) {
+      keep_swiglu_value(true);
+    };
+    const RefusesAbove limit(static_cast<size_t>(100 * vocab_size * 4));
+    EXPECT_EQ(trainer.run().exit_code, 0);
+  }
+  EXPECT_EQ(keeping.events("oom_fit").size(), 3U);
+  EXPECT_EQ(keeping.bytes(20), expected);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/processors.h"
 #include "base/support.h"
 #include "batching/test_corpus.h"
+#include "train/memory_plan.h"
 
 namespace lmtrain {
 namespace {
@@ -103,6 +104,37 @@ TEST(Resolve, MicroBatchesDivideTheBatchIntoRowsOfTheLongest) {
   EXPECT_EQ(micro_tokens_of(10 * 1024, 1024), 5 * 1024);  // 8, 7 and 6 rows do not divide 10
   EXPECT_EQ(micro_tokens_of(11 * 1024, 1024), 1024);      // a prime
   EXPECT_EQ(micro_tokens_of(4 * 16384, 16384), 16384);    // one row at least
+}
+
+// What a GPU with so much memory would be given, by the plan of this model.
+TEST(Resolve, AGpuTakesTheMicroBatchThatItsMemoryHolds) {
+  Config config = on_cpu(1 << 18, 1024);
+  config.model.vocab_size = 8192;
+  // From 16384 positions on with SwiGLU's value.
+  const auto available_for = [&](int64_t positions) {
+    const MemoryPlan plan = plan_memory(config, {at::kFloat}, positions);
+    const int64_t value =
+        positions >= 16384 ? swiglu_value_bytes(config, {at::kFloat}, positions) : 0;
+    const double planned = static_cast<double>(plan.device_total() + value) +
+                           0.5 * static_cast<double>(plan.activations + plan.logits);
+    return static_cast<uint64_t>(planned / 0.9) + 1;
+  };
+  EXPECT_EQ(gpu_micro_tokens(config, std::nullopt), 32768);
+  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40), 65536);
+  for (const int64_t positions : {65536, 32768, 16384, 8192, 2048})
+    EXPECT_EQ(gpu_micro_tokens(config, available_for(positions)), positions);
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(32768) - 2), 16384);
+  // Without the value there is room for more than 8192, which is tried before fewer with it.
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(16384) - 2), 16384);
+  EXPECT_EQ(gpu_micro_tokens(config, 0), 1024) << "a row, of which the trial tells whether it fits";
+  // 12 rows: 8 and 7 do not divide them.
+  config.batch.tokens = 12 * 1024;
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(8 * 1024)), 6 * 1024);
+  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40), 12 * 1024);
+  // What is given stays, as on a resume.
+  config.batch.micro_tokens = 3 * 1024;
+  resolve_micro_tokens(config, /*num_processes=*/1);
+  EXPECT_EQ(config.batch.micro_tokens, 3 * 1024);
 }
 
 TEST(Resolve, GraphsAreScriptOnACpu) {

@@ -56,12 +56,10 @@ struct HeadsView {
   void* data;
   int64_t batch_stride, head_stride, row_stride;
 };
-// Copies qkv [batch x length, (num_heads + 2 num_kv_heads) 2 half] to q, k and v, with q and k
-// rotated.
-void qkv_rope_forward(const Call& call, const void* qkv, const float* cos, const float* sin,
-                      const HeadsView& q, const HeadsView& k, const HeadsView& v,
+// Rotates q and k in qkv [batch x length, (num_heads + 2 num_kv_heads) 2 half], where they are.
+void qkv_rope_forward(const Call& call, void* qkv, const float* cos, const float* sin,
                       const RopeShape& shape);
-// Copies the gradients back to d_qkv, rotated the other way.
+// Copies the gradients of q, k and v to d_qkv, those of q and k rotated the other way.
 void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& dk,
                        const HeadsView& dv, const float* cos, const float* sin, void* d_qkv,
                        const RopeShape& shape);

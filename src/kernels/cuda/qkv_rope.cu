@@ -12,10 +12,44 @@ struct Heads {
   HeadsView q, k, v;
 };
 
-// kForward: from `packed` into the heads, rotated; else from the heads back, rotated the other way.
-template <class T, int kWidth, bool kForward>
-__global__ void kernel(T* packed, const Heads heads, const float* cos, const float* sin,
-                       const RopeShape shape) {
+// Turns the pairs (a[j], b[j]) by the angles of cosine and sine c[j] and s[j].
+template <int kWidth>
+__device__ void turn(Floats<kWidth>& a, Floats<kWidth>& b, const Floats<kWidth>& c,
+                     const Floats<kWidth>& s) {
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) {
+    const float first = a.lane[j] * c.lane[j] - b.lane[j] * s.lane[j];
+    b.lane[j] = b.lane[j] * c.lane[j] + a.lane[j] * s.lane[j];
+    a.lane[j] = first;
+  }
+}
+
+// Rotates the heads of q and k in `packed`. Every pair is one thread's.
+template <class T, int kWidth>
+__global__ void rotate_kernel(T* packed, const float* cos, const float* sin,
+                              const RopeShape shape) {
+  const int64_t position = blockIdx.x;
+  const int64_t half = shape.half;
+  const int64_t angles = position % shape.num_angles * half;
+  const int packs = static_cast<int>(half / kWidth);
+  const int rotated = static_cast<int>(shape.num_heads + shape.num_kv_heads);
+  T* row = packed + position * (rotated + shape.num_kv_heads) * 2 * half;
+  for (int item = static_cast<int>(threadIdx.x); item < rotated * packs;
+       item += static_cast<int>(blockDim.x)) {
+    const int64_t i = int64_t{item % packs} * kWidth;
+    T* pair = row + item / packs * 2 * half + i;
+    auto a = load<kWidth>(pair);
+    auto b = load<kWidth>(pair + half);
+    turn(a, b, load<kWidth>(cos + angles + i), load<kWidth>(sin + angles + i));
+    store<kWidth>(pair, a);
+    store<kWidth>(pair + half, b);
+  }
+}
+
+// From the heads into `packed`, q and k rotated the other way.
+template <class T, int kWidth>
+__global__ void backward_kernel(T* packed, const Heads heads, const float* cos, const float* sin,
+                                const RopeShape shape) {
   const int64_t position = blockIdx.x;
   const int64_t batch = position / shape.length;
   const int64_t t = position % shape.length;
@@ -37,24 +71,18 @@ __global__ void kernel(T* packed, const Heads heads, const float* cos, const flo
     const auto of_kind = [&](auto member) {
       return is_q ? heads.q.*member : is_k ? heads.k.*member : heads.v.*member;
     };
-    T* one = row + head * 2 * half + i;
-    T* other = static_cast<T*>(of_kind(&HeadsView::data)) +
-               batch * of_kind(&HeadsView::batch_stride) +
-               in_kind * of_kind(&HeadsView::head_stride) + t * of_kind(&HeadsView::row_stride) + i;
-    const T* from = kForward ? one : other;
-    T* to = kForward ? other : one;
+    T* to = row + head * 2 * half + i;
+    const T* from = static_cast<const T*>(of_kind(&HeadsView::data)) +
+                    batch * of_kind(&HeadsView::batch_stride) +
+                    in_kind * of_kind(&HeadsView::head_stride) +
+                    t * of_kind(&HeadsView::row_stride) + i;
     auto a = load<kWidth>(from);
     auto b = load<kWidth>(from + half);
     if (is_q || is_k) {
-      const auto c = load<kWidth>(cos + angles + i);
-      const auto s = load<kWidth>(sin + angles + i);
+      auto s = load<kWidth>(sin + angles + i);
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) {
-        const float turn = kForward ? s.lane[j] : -s.lane[j];
-        const float first = a.lane[j] * c.lane[j] - b.lane[j] * turn;
-        b.lane[j] = b.lane[j] * c.lane[j] + a.lane[j] * turn;
-        a.lane[j] = first;
-      }
+      for (int j = 0; j < kWidth; ++j) s.lane[j] = -s.lane[j];
+      turn(a, b, load<kWidth>(cos + angles + i), s);
     }
     store<kWidth>(to, a);
     store<kWidth>(to + half, b);
@@ -68,38 +96,46 @@ bool packs_fit(const HeadsView& view) {
          view.head_stride % kElements == 0 && view.row_stride % kElements == 0;
 }
 
-template <bool kForward>
-void launch(const Call& call, void* packed, const Heads& heads, const float* cos, const float* sin,
-            const RopeShape& shape) {
-  const int64_t positions = shape.batch * shape.length;
-  if (positions == 0) return;
-  with_element(call.type, [&]<class T>(T) {
-    // Angles are fp32: 8 of them are two words of 16 bytes.
-    const bool aligned = shape.half % kPack<T> == 0 && aligned_to(16, packed) &&
-                         aligned_to(16, cos) && aligned_to(16, sin) && packs_fit<T>(heads.q) &&
-                         packs_fit<T>(heads.k) && packs_fit<T>(heads.v);
-    with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
-      const int64_t items = (shape.num_heads + 2 * shape.num_kv_heads) * (shape.half / W);
-      kernel<T, W, kForward>
-          <<<num_blocks(positions, 1), num_threads(items, kBlock), 0, stream_of(call)>>>(
-              static_cast<T*>(packed), heads, cos, sin, shape);
-    });
-  });
+// The same of a packed row and of angles, which are fp32: 8 of them are two words of 16 bytes.
+template <class T>
+bool packs_fit(const void* packed, const float* cos, const float* sin, const RopeShape& shape) {
+  return shape.half % kPack<T> == 0 && aligned_to(16, packed) && aligned_to(16, cos) &&
+         aligned_to(16, sin);
 }
 
 }  // namespace
 
-void qkv_rope_forward(const Call& call, const void* qkv, const float* cos, const float* sin,
-                      const HeadsView& q, const HeadsView& k, const HeadsView& v,
+void qkv_rope_forward(const Call& call, void* qkv, const float* cos, const float* sin,
                       const RopeShape& shape) {
-  launch<true>(call, const_cast<void*>(qkv), {q, k, v}, cos, sin, shape);  // it is only read
+  const int64_t positions = shape.batch * shape.length;
+  if (positions == 0) return;
+  with_element(call.type, [&]<class T>(T) {
+    with_width<kPack<T>>(packs_fit<T>(qkv, cos, sin, shape), [&]<int W>(Width<W>) {
+      const int64_t items = (shape.num_heads + shape.num_kv_heads) * (shape.half / W);
+      rotate_kernel<T, W>
+          <<<num_blocks(positions, 1), num_threads(items, kBlock), 0, stream_of(call)>>>(
+              static_cast<T*>(qkv), cos, sin, shape);
+    });
+  });
   check_launch("qkv_rope_forward");
 }
 
 void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& dk,
                        const HeadsView& dv, const float* cos, const float* sin, void* d_qkv,
                        const RopeShape& shape) {
-  launch<false>(call, d_qkv, {dq, dk, dv}, cos, sin, shape);
+  const int64_t positions = shape.batch * shape.length;
+  if (positions == 0) return;
+  const Heads heads = {dq, dk, dv};
+  with_element(call.type, [&]<class T>(T) {
+    const bool aligned = packs_fit<T>(d_qkv, cos, sin, shape) && packs_fit<T>(dq) &&
+                         packs_fit<T>(dk) && packs_fit<T>(dv);
+    with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
+      const int64_t items = (shape.num_heads + 2 * shape.num_kv_heads) * (shape.half / W);
+      backward_kernel<T, W>
+          <<<num_blocks(positions, 1), num_threads(items, kBlock), 0, stream_of(call)>>>(
+              static_cast<T*>(d_qkv), heads, cos, sin, shape);
+    });
+  });
   check_launch("qkv_rope_backward");
 }
 

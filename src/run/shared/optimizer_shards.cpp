@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
@@ -123,9 +122,9 @@ void OptimizerShards::hand_out_masters(Parameters& parameters) const {
   }
 }
 
-at::Tensor OptimizerShards::collect_masters(const Parameters& parameters) const {
+at::Tensor OptimizerShards::collect_masters(const Parameters& parameters) {
   const at::Tensor& master = parameters.master();
-  if (!divides_weights_) return processes_.is_first() ? host_copy(master) : at::Tensor();
+  if (!divides_weights_) return processes_.is_first() ? host_copier_.copy(master) : at::Tensor();
   at::Tensor all;
   if (processes_.is_first()) all = at::zeros({layout_.flat_size()}, at::kFloat);
   for (size_t rank = 0; rank < ranges_.size(); ++rank) {
@@ -177,7 +176,7 @@ void OptimizerShards::restore(
   });
 }
 
-std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer) const {
+std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer) {
   std::vector<OptimizerBuffer> all;
   for_each_buffer(optimizer, [&](const OptimizerBuffer& buffer, int owner, const at::Tensor& mine) {
     if (!processes_.is_first()) {
@@ -185,7 +184,7 @@ std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer
       return;
     }
     const at::Tensor host =
-        mine.defined() ? host_copy(mine) : at::empty(buffer.values.sizes(), at::kFloat);
+        mine.defined() ? host_copier_.copy(mine) : at::empty(buffer.values.sizes(), at::kFloat);
     if (is_divided()) processes_.pass(host, owner, /*to=*/0);
     all.push_back({buffer.name, host});
   });

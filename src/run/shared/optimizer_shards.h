@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "device/host_copier.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"
 #include "processes/processes.h"
@@ -69,7 +70,7 @@ class OptimizerShards {
   void hand_out_masters(Parameters& parameters) const;
   // Returns a copy of all masters in host memory, in rank 0; undefined in the others. Requires
   // gathered masters where weights are not divided.
-  at::Tensor collect_masters(const Parameters& parameters) const;
+  at::Tensor collect_masters(const Parameters& parameters);
 
   // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
   // optimizer of all tensors, in its order; of `buffer` name and shape are set. It returns the
@@ -78,7 +79,7 @@ class OptimizerShards {
                const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
   // Returns copies of the buffers of all processes, in host memory and in the order of an optimizer
   // of all tensors, in rank 0; nothing in the others.
-  std::vector<OptimizerBuffer> collect(const Optimizer& optimizer) const;
+  std::vector<OptimizerBuffer> collect(const Optimizer& optimizer);
 
  private:
   // Returns the first block of the norm that begins in a range or after it.
@@ -96,6 +97,7 @@ class OptimizerShards {
   std::vector<ElementRange> needed_ranges_;
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; none where nothing is divided
   std::vector<ElementRange> gathered_;        // by rank: the weights that all processes have
+  HostCopier host_copier_;                    // its buffers serve the copies of all checkpoints
   bool divides_weights_ = false;
   bool masters_are_stale_ = false;
 };

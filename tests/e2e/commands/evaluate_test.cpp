@@ -55,7 +55,8 @@ TEST(Evaluate, IsTransformersLossWhateverTheBatch) {
         ASSERT_TRUE(result.is_object()) << what;
         EXPECT_EQ(field_names(result),
                   (std::vector<std::string>{"loss", "perplexity", "bits_per_byte", "tokens",
-                                            "bytes", "documents", "target"}));
+                                            "bytes", "documents", "target", "precision"}));
+        EXPECT_EQ(result.at("precision"), "fp32");
         EXPECT_EQ(result.at("target"), target);
         expect_near(result, expected, what);
       }

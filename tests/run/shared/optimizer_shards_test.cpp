@@ -98,7 +98,7 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
       buffer.values.copy_(random_tensor(buffer.values.sizes(), ++seed));
     for (const int count : {2, 3}) {
       as_ranks(count, [&](Processes& processes) {
-        const OptimizerShards shards(processes, config);
+        OptimizerShards shards(processes, config);
         Parameters parameters(whole.layout(), at::kFloat, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
