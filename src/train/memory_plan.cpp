@@ -102,6 +102,18 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   }
 }
 
+// What the process that writes a checkpoint keeps of it beside its own memory.
+int64_t snapshot_bytes(const Config& config, int64_t weights, int64_t optimizer,
+                       int num_processes) {
+  const int64_t stored = stored_weight_bytes(weights, config.checkpoint.dtype);
+  if (config.checkpoint.async || !device_of(config).is_cpu()) return stored + optimizer;
+  // It is written from where it is, but for what is rounded and what other processes have.
+  const ParallelShard shard = config.parallel.shard;
+  const bool divides = num_processes > 1 && shard != ParallelShard::kNone;
+  const bool divides_weights = num_processes > 1 && shard == ParallelShard::kParameters;
+  return stored - (divides_weights ? 0 : weights) + (divides ? optimizer : 0);
+}
+
 }  // namespace
 
 int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
@@ -157,9 +169,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       element * *model.vocab_size *
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
-  if (config.checkpoint.async) {
-    plan.snapshot = stored_weight_bytes(plan.weights, config.checkpoint.dtype) + whole_optimizer;
-  }
+  plan.snapshot = snapshot_bytes(config, plan.weights, whole_optimizer, num_processes);
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
     divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);
   return plan;

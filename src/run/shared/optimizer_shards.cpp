@@ -16,7 +16,9 @@
 namespace lmtrain {
 
 OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
-    : processes_(processes), layout_(config.model, *config.model.vocab_size) {
+    : processes_(processes),
+      layout_(config.model, *config.model.vocab_size),
+      copies_(config.checkpoint.async) {
   if (processes.is_only() || config.parallel.shard == ParallelShard::kNone) return;
   ranges_ = ranges_of_ranks(cut_tensors(layout_, config.optimizer, processes.count()));
   for (const ElementRange& range : ranges_) {
@@ -122,9 +124,13 @@ void OptimizerShards::hand_out_masters(Parameters& parameters) const {
   }
 }
 
+at::Tensor OptimizerShards::in_host_memory(const at::Tensor& values) {
+  return !copies_ && values.is_cpu() ? values : host_copier_.copy(values);
+}
+
 at::Tensor OptimizerShards::collect_masters(const Parameters& parameters) {
   const at::Tensor& master = parameters.master();
-  if (!divides_weights_) return processes_.is_first() ? host_copier_.copy(master) : at::Tensor();
+  if (!divides_weights_) return processes_.is_first() ? in_host_memory(master) : at::Tensor();
   at::Tensor all;
   if (processes_.is_first()) all = at::zeros({layout_.flat_size()}, at::kFloat);
   for (size_t rank = 0; rank < ranges_.size(); ++rank) {
@@ -184,7 +190,7 @@ std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer
       return;
     }
     const at::Tensor host =
-        mine.defined() ? host_copier_.copy(mine) : at::empty(buffer.values.sizes(), at::kFloat);
+        mine.defined() ? in_host_memory(mine) : at::empty(buffer.values.sizes(), at::kFloat);
     if (is_divided()) processes_.pass(host, owner, /*to=*/0);
     all.push_back({buffer.name, host});
   });

@@ -68,8 +68,9 @@ class OptimizerShards {
   // Gives each process the masters of its range that rank 0 has, which lets the others' go; only
   // where weights are divided.
   void hand_out_masters(Parameters& parameters) const;
-  // Returns a copy of all masters in host memory, in rank 0; undefined in the others. Requires
-  // gathered masters where weights are not divided.
+  // Returns a copy of all masters in host memory, in rank 0; undefined in the others. Where
+  // training waits for its checkpoints (checkpoint.async), what this process has in host memory is
+  // no copy, here and in collect(). Requires gathered masters where weights are not divided.
   at::Tensor collect_masters(const Parameters& parameters);
 
   // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
@@ -82,6 +83,8 @@ class OptimizerShards {
   std::vector<OptimizerBuffer> collect(const Optimizer& optimizer);
 
  private:
+  // Returns what a checkpoint is written from: a copy, where training goes on beside it.
+  at::Tensor in_host_memory(const at::Tensor& values);
   // Returns the first block of the norm that begins in a range or after it.
   static int64_t first_block(int64_t element);
   int owner_of(const std::string& buffer) const;
@@ -97,7 +100,8 @@ class OptimizerShards {
   std::vector<ElementRange> needed_ranges_;
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; none where nothing is divided
   std::vector<ElementRange> gathered_;        // by rank: the weights that all processes have
-  HostCopier host_copier_;                    // its buffers serve the copies of all checkpoints
+  bool copies_;
+  HostCopier host_copier_;  // its buffers serve the copies of all checkpoints
   bool divides_weights_ = false;
   bool masters_are_stale_ = false;
 };

@@ -119,6 +119,26 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
   }
 }
 
+// Where training waits for a checkpoint, nothing changes that a copy would have to keep.
+TEST(OptimizerShards, ACheckpointThatIsWaitedForIsNotCopied) {
+  for (const bool async : {true, false}) {
+    Config config = config_of(OptimizerType::kMuon);
+    config.checkpoint.async = async;
+    OptimizerShards shards(only_process(), config);
+    Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), at::kFloat,
+                          at::kCPU);
+    const auto optimizer = make_optimizer(config.optimizer, parameters);
+    const at::Tensor masters = shards.collect_masters(parameters);
+    EXPECT_EQ(masters.data_ptr() == parameters.master().data_ptr(), !async);
+    EXPECT_TRUE(at::equal(masters, parameters.master()));
+    const std::vector<OptimizerBuffer> all = shards.collect(*optimizer);
+    ASSERT_EQ(all.size(), optimizer->buffers().size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].values.data_ptr() == optimizer->buffers()[i].values.data_ptr(), !async);
+    }
+  }
+}
+
 // In bf16 a process's masters of other tensors are old until they are gathered.
 TEST(OptimizerShards, WeightsAreGathered) {
   const Config config = config_of(OptimizerType::kAdamW);
