@@ -3,18 +3,21 @@
 iproute2); standard library only.
 
     scripts/check_two_machines.py                        all of it
-    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, slow-optimizer, slow-none
-    scripts/check_two_machines.py --rates 50,200 --delay 5
+    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, link, slow-optimizer, slow-none
+    scripts/check_two_machines.py --only slow --rates 100 --delays 0,5,20
     scripts/check_two_machines.py --only slow --json slow.json && scripts/plot_two_machines.py slow.json --to slow.svg
 
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
+link   The link of slow_link.py, at 200 Mbit/s and 0, 5 and 20 ms: the round trip of a byte is twice the delay and at most 5 ms more, and
+       50 MB go over it at 80 to 101 % of the rate (a connection begins slowly).
 slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
-       (Mbit/s) and a delay (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
+       (Mbit/s) and delays (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
        them the time that sending takes in theory, and which part of what could be hidden is hidden: by how much a step waits less for the
        other, against the gradient's sending time, or the backward where that is shorter (two thirds of the step without communication).
-       The delay needs netem in the kernel; without it rates alone are set. Fails where the bytes differ by more than 2 % from the theory.
+       Rates alone are set by tc (tbf); where a delay is asked for, a process carries the packets of all runs (slow_link.py). Fails where
+       the bytes differ by more than 2 % from the theory.
 
 Each machine has a network namespace, a host name and a folder of its own, seen by both under the same path. Exit status 1 when a part
 fails.
@@ -33,6 +36,7 @@ import tempfile
 import time
 
 from compare_builds import REPO, results, small_config
+from slow_link import SlowLink
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of the block for documentation
 LINK = "wire"  # the name of each machine's end, no word of the program ip
@@ -78,17 +82,15 @@ class Machine:
         count = lambda name: int(self.inside("cat", f"/sys/class/net/{LINK}/statistics/{name}"))
         return count("tx_bytes") - HEADERS * count("tx_packets")
 
-    def shape(self, rate, delay):
-        """At most `rate` Mbit/s, and `delay` ms before each packet arrives; whether the kernel has the delay."""
+    def shape(self, rate):
+        """At most `rate` Mbit/s; None: as it is."""
         subprocess.run(["ip", "netns", "exec", self.name, "tc", "qdisc", "del", "dev", LINK, "root"], stderr=subprocess.DEVNULL, check=False)
-        if rate is None:
-            return True
-        try:
-            self.inside("tc", "qdisc", "add", "dev", LINK, "root", "netem", "rate", f"{rate}mbit", "delay", f"{delay}ms", "limit", "100000")
-            return True
-        except subprocess.CalledProcessError:
+        if rate is not None:
             self.inside("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", f"{rate}mbit", "burst", "128kb", "latency", "500ms")
-            return False
+
+    def address_link(self, address):
+        self.inside("ip", "address", "add", address + "/30", "dev", LINK)
+        self.inside("ip", "link", "set", LINK, "up")
 
 
 class Pair:
@@ -99,15 +101,44 @@ class Pair:
         self.disk = os.path.join(folder, "disk")
         os.makedirs(self.disk)
         self.machines = [Machine(number, self.disk, arguments) for number in (0, 1)]
-        first, second = self.machines
-        call("ip", "link", "add", "name", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
-        for machine, address in zip(self.machines, ADDRESSES):
-            machine.inside("ip", "address", "add", address + "/30", "dev", LINK)
-            machine.inside("ip", "link", "set", LINK, "up")
+        self.slow_link = None  # in place of the kernel's link, where there are delays
+        self.link()
+        for machine in self.machines:
             shutil.copytree(arguments.corpus, os.path.join(machine.folder, "corpus"))
         self.points = []  # what the parts slow- have found, for --json
 
+    def link(self):
+        first, second = self.machines
+        call("ip", "link", "add", "name", LINK, "netns", first.name, "type", "veth", "peer", "name", LINK, "netns", second.name)
+        self.address()
+
+    def link_slowly(self):
+        self.machines[0].inside("ip", "link", "delete", LINK)
+        self.slow_link = SlowLink([machine.name for machine in self.machines], LINK)
+        self.address()
+
+    def address(self):
+        for machine, address in zip(self.machines, ADDRESSES):
+            machine.address_link(address)
+
+    def shape(self, rate, delay):
+        """At most `rate` Mbit/s (None: as it is), and `delay` ms before each packet arrives, which needs link_slowly()."""
+        if self.slow_link:
+            self.slow_link.carry(rate, delay)
+            return
+        for machine in self.machines:
+            machine.shape(rate)
+
+    def unshape(self):
+        if self.slow_link:
+            self.slow_link.close()
+            self.slow_link = None
+            self.link()
+        self.shape(None, 0)
+
     def remove(self):
+        if self.slow_link:
+            self.slow_link.close()
         for machine in self.machines:
             machine.remove()
 
@@ -187,6 +218,41 @@ def check_cut(pair):
     assert max(seconds) < TIMEOUT + 5, f"it takes longer than parallel.timeout ({TIMEOUT} s)"
 
 
+# The server sends back what comes in single bytes, until the connection ends; then it takes a second one and says its Mbit/s.
+SERVER = """import socket, time
+server = socket.create_server(("{address}", 9000))
+print(flush=True)
+peer = server.accept()[0]
+while byte := peer.recv(1): peer.send(byte)
+peer, count, began = server.accept()[0], 0, None
+while part := peer.recv(1 << 20): count, began = count + len(part), began or time.monotonic()
+print(count * 8e-6 / (time.monotonic() - began))"""
+CLIENT = """import socket, statistics, time
+peer, trips = socket.create_connection(("{address}", 9000)), []
+for _ in range(20):
+    began = time.monotonic()
+    peer.send(b"x"), peer.recv(1)
+    trips.append(1000 * (time.monotonic() - began))
+peer.close()
+print(statistics.median(trips))
+socket.create_connection(("{address}", 9000)).sendall(bytes(50_000_000))"""
+
+
+def check_link(pair):
+    rate = 200
+    pair.link_slowly()
+    for delay in (0, 5, 20):
+        pair.shape(rate, delay)
+        first, second = (["ip", "netns", "exec", machine.name, sys.executable, "-c"] for machine in pair.machines)
+        with subprocess.Popen([*second, SERVER.format(address=ADDRESSES[1])], stdout=subprocess.PIPE, text=True) as server:
+            server.stdout.readline()  # it listens
+            trip = float(subprocess.check_output([*first, CLIENT.format(address=ADDRESSES[1])], text=True, timeout=60))
+            speed = float(server.stdout.readline())
+        print(f"link: {rate} Mbit/s, {delay} ms each way: a round trip takes {trip:.1f} ms, and {speed:.1f} Mbit/s arrive", flush=True)
+        assert 2 * delay <= trip < 2 * delay + 5, "the delay is not that of the link"
+        assert 0.8 * rate < speed < 1.01 * rate, "the rate is not that of the link"
+
+
 def measure_slow(pair, arguments, run, overlap):
     """Trains; returns the seconds of a step, the share of communication, the bytes that a process sent in a step, and the theory's."""
     processes = pair.start(run, variables={"LMTRAIN_OVERLAP": overlap})
@@ -216,16 +282,16 @@ def check_slow(pair, arguments, shard):
                 train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
                 batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"},
                 parallel={"shard": shard})
-    shaped = True
+    if any(arguments.delays):
+        pair.link_slowly()
     told = False
     wrong = []
-    for rate in (None, *arguments.rates):
-        for machine in pair.machines:
-            shaped = machine.shape(rate, arguments.delay) and shaped
-        name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}"
+    for rate, delay in ((None, 0), *((rate, delay) for rate in arguments.rates for delay in arguments.delays)):
+        pair.shape(rate, delay)
+        name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}{f', {delay:g} ms each way' if delay else ''}"
         steps, computing, waiting = {}, {}, {}
         for overlap in ("off", "on"):
-            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{overlap}", overlap)
+            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{delay:g}-{overlap}", overlap)
             theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
             hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
             if not told:
@@ -240,30 +306,28 @@ def check_slow(pair, arguments, shard):
                 wrong.append(f"{name}, overlap {overlap}")
         if rate:
             alone = computing["on"]
-            delay = arguments.delay / 1000 if shaped else 0
-            sending = hideable * 8 / (rate * 1e6) + delay
+            # Halving and doubling with two processes: one round for the sum, and one to gather.
+            latency = delay / 1000
+            sending = hideable * 8 / (rate * 1e6) + (latency if shard == "optimizer" else 2 * latency)
             # Of the waiting alone: what else the machine does changes the time of computing from run to run.
             hidden, could = waiting["off"] - waiting["on"], min(sending, 2 / 3 * alone)
-            whole = alone + theory * 8 / (rate * 1e6) + 2 * delay
-            pair.points.append({"shard": shard, "rate": rate, "off": steps["off"], "on": steps["on"], "model_off": whole,
-                                "model_on": whole - could})
+            whole = alone + theory * 8 / (rate * 1e6) + 2 * latency
+            pair.points.append({"shard": shard, "rate": rate, "delay": delay, "waits_off": waiting["off"], "waits_on": waiting["on"],
+                                "off": steps["off"], "on": steps["on"], "model_off": whole, "model_on": whole - could})
             print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; "
                   "hidden "
                   f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %; the model says a step of "
                   f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
-    for machine in pair.machines:
-        machine.shape(None, 0)
-    if not shaped:
-        print("slow: this kernel has no netem; the delay was not set")
     assert not wrong, f"the bytes are more than 2 % off the theory: {'; '.join(wrong)}"
 
 
 def main():
+    numbers = lambda text: [float(number) for number in text.split(",")]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lmtrain", default=os.path.join(REPO, "build", "lmtrain"))
     parser.add_argument("--only", default="", metavar="NAME")
-    parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[50.0, 200.0, 1000.0])
-    parser.add_argument("--delay", type=float, default=2)
+    parser.add_argument("--rates", type=numbers, default=[50.0, 200.0, 1000.0])
+    parser.add_argument("--delays", type=numbers, default=[0.0])
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
     parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
@@ -275,7 +339,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pair = Pair(arguments, folder)
         try:
-            parts = {"bits": check_bits, "cut": check_cut}
+            parts = {"bits": check_bits, "cut": check_cut, "link": check_link}
             for shard in ("optimizer", "none"):
                 parts[f"slow-{shard}"] = lambda pair, shard=shard: check_slow(pair, arguments, shard)
             for name, part in parts.items():
@@ -286,6 +350,8 @@ def main():
                 except AssertionError as error:
                     failures += 1
                     print(f"{name}: FAIL: {error}", flush=True)
+                finally:
+                    pair.unshape()
         finally:
             pair.remove()
         if arguments.json:

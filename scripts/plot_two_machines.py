@@ -45,9 +45,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("points", metavar="FILE.json")
     parser.add_argument("--to", required=True, metavar="FILE.svg")
+    parser.add_argument("--delay", type=float, default=0, help="of the points that are drawn, in ms; default: 0")
     arguments = parser.parse_args()
     with open(arguments.points) as file:
-        points = sorted(json.load(file), key=lambda point: point["rate"])
+        points = sorted((point for point in json.load(file) if point.get("delay", 0) == arguments.delay), key=lambda point: point["rate"])
     shards = sorted({point["shard"] for point in points})
     top_ms = 1.05 * 1000 * max(point[key] for point in points for key in ("off", "on", "model_off", "model_on"))
     body = []
