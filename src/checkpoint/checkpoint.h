@@ -36,8 +36,9 @@ struct CheckpointTexts {
 // Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
-// A copy, in host memory, of everything that a checkpoint holds. Training may go on while it is
-// written.
+// Everything that a checkpoint holds, in host memory. With checkpoint.async it is a copy, and
+// training may go on while it is written. Without, master and buffers may be the run's own
+// (OptimizerShards::collect), which must not change before write_checkpoint returns.
 struct CheckpointSnapshot {
   TrainingState state;
   at::Tensor master;  // [flat_size] fp32

@@ -115,7 +115,9 @@ int bench(const BenchArguments& options) {
   resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
   resolve_micro_tokens(config, /*num_processes=*/1);
-  config.checkpoint.async = false;  // nothing is saved, so no memory is needed for it
+  // Nothing is saved, so no memory is needed for it.
+  config.checkpoint.async = false;
+  config.checkpoint.dtype = CheckpointDType::kFp32;
   const BenchOptions bench_options{options.steps};
   // A path where no profile can be written is found before the measuring; a profile that is there
   // stays until there is another.

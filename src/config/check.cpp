@@ -151,9 +151,13 @@ void check_optimizer(const Config& config, Rules& rules) {
                 str("optimizer.cautious_decay is for decay at the step of the masters, which "
                     "optimizer.type ",
                     name_of(c.type), " does not have; allowed: false"));
-  rules.require(!c.base_width, {"optimizer.base_width", "optimizer.type"},
-                str("optimizer.base_width is given, and how the rate of optimizer.type ",
-                    name_of(c.type), " follows the width is not known; allowed: null"));
+  rules.require(
+      !c.base_width, {"optimizer.base_width", "optimizer.type"},
+      takes_base_width(c.type)
+          ? "optimizer.base_width is written out as groups when a run begins, and the run "
+            "keeps these; change optimizer.groups"
+          : str("optimizer.base_width is given, and how the rate of optimizer.type ",
+                name_of(c.type), " follows the width is not known; allowed: null"));
   const LrScheduleConfig& lr = config.lr_schedule;
   const bool percents = lr.warmup.unit == TrainingDuration::Unit::kPercent &&
                         lr.decay.unit == TrainingDuration::Unit::kPercent;

@@ -160,7 +160,7 @@ struct OptimizerConfig {
   double d0 = 1e-6;                                                        // prodigy
   double d_coef = 1.0;                                                     // prodigy
   std::vector<OptimizerGroupConfig> groups;
-  std::optional<int64_t> base_width;  // none in a config that is read: it is written out as groups
+  std::optional<int64_t> base_width;  // none after parse_config, which writes it out as groups
   bool operator==(const OptimizerConfig&) const = default;
 };
 

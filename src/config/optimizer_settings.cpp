@@ -6,7 +6,7 @@
 namespace lmtrain {
 namespace {
 
-// Muon, and those whose step moves each weight by about lr, whatever the size of its matrix.
+// These are Muon and the types whose step moves each weight by about lr, whatever its matrix.
 const std::vector<OptimizerType> kTakesBaseWidth = {
     OptimizerType::kAdamW,   OptimizerType::kLion, OptimizerType::kAdEMAMix, OptimizerType::kMuon,
     OptimizerType::kRmsProp, OptimizerType::kAdam, OptimizerType::kAdopt,    OptimizerType::kMars};
@@ -126,8 +126,8 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "Own lr and weight_decay for tensors by name; the first group that matches wins.");
   t.add("optimizer.base_width", &c.base_width,
         "The model.hidden_size that lr was found at. An untied head gets lr times base_width / "
-        "model.hidden_size, and so do the layers' matrices, with muon times its root, in groups "
-        "that are written after those given.")
+        "model.hidden_size, and so do the layers' matrices, with muon times its root (adjust_lr "
+        "original: lr itself). It is written out as groups; groups that are given win.")
       .range(1, 1'000'000)
       .used_if("optimizer.type", kTakesBaseWidth)
       .null_is("one lr for any width")

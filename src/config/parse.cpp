@@ -26,17 +26,17 @@ std::string default_name(const std::string& origin) {
   return stem.empty() || stem == ".." || !is_utf8(stem) ? "run" : stem;
 }
 
-// How the rate of a layer's matrix follows the ratio of widths, base to own, so that a step changes
-// what the matrix puts out alike (Yang et al. 2022, 2203.03466). A step of Adam's size does so in
-// proportion to the width, and one of Muon's, whose singular values are equal, to its root, or,
-// with `original`, not at all.
+// Returns the factor of the rate of a layer's matrix for a ratio of widths, base to own, with which
+// a step changes the outputs of the matrix by as much (Yang et al. 2022, 2203.03466). At one rate a
+// step of Adam's size changes them in proportion to the width, and one of Muon's, whose singular
+// values are equal, in proportion to its root, or, with `original`, by as much.
 double rate_ratio(const OptimizerConfig& optimizer, double widths) {
   if (optimizer.type != OptimizerType::kMuon) return widths;
   return optimizer.adjust_lr == AdjustLr::kMatchRmsAdamW ? std::sqrt(widths) : 1;
 }
 
-// optimizer.base_width becomes groups, which a run keeps. They come last: what is given for a
-// tensor stays as it is.
+// Replaces optimizer.base_width by groups, which the run then keeps. They come after those that are
+// given, which win.
 void write_out_base_width(Config& config) {
   const ModelConfig& model = config.model;
   OptimizerConfig& optimizer = config.optimizer;
@@ -49,7 +49,10 @@ void write_out_base_width(Config& config) {
   add("model.layers.*_proj.weight", rate_ratio(optimizer, widths));
   if (!model.tie_word_embeddings) add("lm_head.weight", widths);
   optimizer.base_width.reset();
-  config.origins.by_key.erase("optimizer.base_width");
+  std::map<std::string, std::string>& origins = config.origins.by_key;
+  origins.try_emplace("optimizer.groups",
+                      str("optimizer.base_width, ", origins["optimizer.base_width"]));
+  origins.erase("optimizer.base_width");
 }
 
 // Defaults that follow another setting.
@@ -75,7 +78,6 @@ void resolve_defaults(Config& config) {
   if (!origins.given("model.num_key_value_heads") && !config.init_from) {
     config.model.num_key_value_heads = config.model.num_attention_heads;
   }
-  write_out_base_width(config);
 }
 
 // A text that is to be trained on, typed where a config belongs: a config begins with "{" or a
@@ -127,6 +129,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   reader.read_section(*json.root, table, "", "");
   config.origins = reader.origins();
   resolve_defaults(config);
+  if (init_from == InitFrom::kRead) write_out_base_width(config);
   if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;

@@ -196,8 +196,8 @@ struct OptimizerDefaults {
   double momentum = 0.95;
 };
 OptimizerDefaults optimizer_defaults(OptimizerType type);
-// Returns whether it is known how the learning rate of these follows the width of a model, so that
-// optimizer.base_width may be given.
+// Returns whether optimizer.base_width may be given: whether it is known how the learning rate of
+// this type follows the width of a model.
 bool takes_base_width(OptimizerType type);
 
 // Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |

@@ -38,7 +38,7 @@ class GpuCopyQueue : public HostCopyQueue {
   std::deque<c10::Event> begun_;
 };
 
-// With all threads: one alone is slower than a GPU's bus.
+// Copies with all threads, since one alone is slower than a GPU's bus.
 void copy_bytes(const at::Tensor& from, const at::Tensor& to) {
   auto* const target = static_cast<char*>(to.data_ptr());
   const auto* const source = static_cast<const char*>(from.const_data_ptr());
@@ -93,11 +93,19 @@ at::Tensor HostCopier::copy(const at::Tensor& values) {
   const auto begin = [&](int64_t part) {
     if (part < num_parts) queue_->begin(part_of(from, part), buffer_of(part));
   };
-  for (int64_t part = 0; part < static_cast<int64_t>(kNumBuffers); ++part) begin(part);
-  for (int64_t part = 0; part < num_parts; ++part) {
-    queue_->wait_for_oldest();
-    copy_bytes(buffer_of(part), part_of(to, part));
-    begin(part + static_cast<int64_t>(kNumBuffers));
+  try {
+    for (int64_t part = 0; part < static_cast<int64_t>(kNumBuffers); ++part) begin(part);
+    for (int64_t part = 0; part < num_parts; ++part) {
+      queue_->wait_for_oldest();
+      copy_bytes(buffer_of(part), part_of(to, part));
+      begin(part + static_cast<int64_t>(kNumBuffers));
+    }
+  } catch (...) {
+    // What is begun is not waited for: the next copy must not take it for its own.
+    buffers_.clear();
+    queue_.reset();
+    is_ready_ = false;
+    throw;
   }
   return copied;
 }

@@ -54,8 +54,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& sin, int64_t num_heads,
                                                         int64_t num_kv_heads);
 // Does the same in the memory of qkv, if that is contiguous: the three are views of it, and
-// afterwards it holds rotated queries and keys, which nothing else must read for qkv. Where another
-// operator has kept qkv for its backward, that throws c10::Error.
+// afterwards it holds rotated queries and keys, which nothing else must read for qkv. Otherwise a
+// copy is rotated. Where another operator has kept qkv for its backward, that backward throws
+// c10::Error. Where there is no kernel ATen's operators rotate, in place too.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_in_place(const at::Tensor& qkv,
                                                                  const at::Tensor& cos,
                                                                  const at::Tensor& sin,
@@ -109,15 +110,15 @@ at::Tensor cached_rope_attention(const at::Tensor& qkv, const at::Tensor& cos,
 at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
-// Returns linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is not kept but computed
-// again in the backward; on a CPU it and its gradient pass from product to product in the cache,
-// where the products are ours (ops/matmul.h).
+// Returns linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is computed again in the
+// backward, or kept (keep_swiglu_value); on a CPU it and its gradient pass from product to product
+// in the cache, where the products are ours (ops/matmul.h).
 at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
-// Says whether swiglu_linear keeps SwiGLU's value for its backward after all, which then need not
-// write it: a sixth of what it moves in a GPU's memory, for F elements a position and layer. The
-// bits are the same. One setting for the process, at first false; it may be changed at any time,
-// and counts for the forwards that begin afterwards.
+// Sets whether swiglu_linear keeps SwiGLU's value for its backward. Kept, it takes F elements a
+// position and layer, and the backward of SwiGLU moves five sixths of the bytes. The bits are the
+// same. It is one setting for the process, at first false; it may be changed at any time, and
+// counts for the forwards that begin afterwards. swiglu_fp8_linear does not read it.
 bool keeps_swiglu_value();
 void keep_swiglu_value(bool keeps);
 // Returns fp8_linear(swiglu(gate_up), weight_DF).

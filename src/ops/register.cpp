@@ -11,6 +11,8 @@ TORCH_LIBRARY(lm, library) {
       "float eps) -> Tensor");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
   library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
+  // On a GPU it overwrites qkv (qkv_rope_in_place), which the schema does not say, since autograd
+  // would want a copy: no source may read qkv after it.
   library.def(
       "rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, Tensor? "
       "segments) -> Tensor");

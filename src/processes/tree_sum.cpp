@@ -32,7 +32,7 @@ ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit)
   return all;
 }
 
-// What a rank keeps and what it gives to its partner in a round.
+// Holds the elements that a rank keeps in a round, and those that it gives to its partner.
 struct Halves {
   ElementRange kept, given;
 
@@ -55,7 +55,8 @@ Halves halves_of(const std::vector<ElementRange>& ranges, int rank, int bit) {
   return {cover(ranges, rank, 2 * bit), cover(ranges, rank ^ bit, 2 * bit)};
 }
 
-// How a round is cut into pieces, the same for all ranks, so that all make as many exchanges.
+// Says how a round is cut into pieces. It is the same for all ranks, so that all make as many
+// exchanges.
 struct Cut {
   int64_t size = 0, pieces = 1;
 };

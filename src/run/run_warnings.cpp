@@ -185,6 +185,7 @@ void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
 void falling_rate(const Config& config, Warnings& warnings) {
   if (config.optimizer.type != OptimizerType::kScheduleFree) return;
   if (config.lr_schedule.type == LrScheduleType::kConstant) return;
+  if (config.lr_schedule.min_ratio == 1) return;
   warnings.push_back(
       str("optimizer.type schedule_free averages its weights in the place of a rate "
           "that falls, and lr_schedule.type ",

@@ -220,7 +220,7 @@ void Trainer::fit_micro_batches() {
     }
   } else {
     fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
-               report, processes_.local_count());
+               report, processes_);
   }
   share_limits(processes_, state_.micro);
 }

@@ -31,7 +31,7 @@ class LoadedModel {
   const std::filesystem::path& tokenizer_path() const { return tokenizer_path_; }
   int64_t max_length() const { return model_->max_length(); }
   int num_threads() const { return num_threads_; }
-  std::string precision() const;  // that it computes in, never "auto"
+  std::string precision() const;  // the dtype of its products: "fp32", "bf16" or "fp16"
   // These two are as the run was trained. For a HF folder without a run they are as its tokenizer
   // says: both true for a sentencepiece model.
   bool add_bos() const { return add_bos_; }

@@ -102,7 +102,8 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   }
 }
 
-// What the process that writes a checkpoint keeps of it beside its own memory.
+// Returns the bytes that the process which writes a checkpoint keeps for it beside its own memory,
+// or a little more.
 int64_t snapshot_bytes(const Config& config, int64_t weights, int64_t optimizer,
                        int num_processes) {
   const int64_t stored = stored_weight_bytes(weights, config.checkpoint.dtype);

@@ -21,7 +21,9 @@ struct MemoryPlan {
   int64_t activations = 0;      // of the layers, kept for the backward of the largest micro-batch
   int64_t logits = 0;           // of the chunk of that micro-batch whose loss is computed at once
   int64_t micro_gradient = 0;   // of that micro-batch, before it is added to `gradient`
-  int64_t snapshot = 0;         // host memory, while a checkpoint is written
+  // Host memory while a checkpoint is written. On a CPU without checkpoint.async that is only what
+  // is rounded for it or received from other processes.
+  int64_t snapshot = 0;
 
   int64_t device_total() const {
     return weights + working_weights + gradient + optimizer + activations + logits + micro_gradient;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
@@ -15,11 +16,14 @@
 namespace lmtrain {
 namespace {
 
+// Returns the plan of what lies in the memory of the device. On a GPU a checkpoint's copy does not.
 MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes = 1) {
-  return plan_memory(config, precision_of(config), rows * length, num_processes);
+  MemoryPlan plan = plan_memory(config, precision_of(config), rows * length, num_processes);
+  if (!device_of(config).is_cpu()) plan.snapshot = 0;
+  return plan;
 }
 
-// What a micro-batch takes by the plan, and what the plan does not know.
+// Returns what a micro-batch takes by the plan, and what the plan does not know.
 double with_allowance(const MemoryPlan& plan, double allowance = kAllowance) {
   return allowance * static_cast<double>(plan.activations + plan.logits) +
          static_cast<double>(plan.micro_gradient);
@@ -34,7 +38,8 @@ std::string size_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>
 // The key whose change gains most where the rows of a micro-batch cannot be fewer.
 std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t length,
                           int64_t rows) {
-  if (plan.snapshot > of_micro_batch(plan)) return "set checkpoint.async to false";
+  if (config.checkpoint.async && plan.snapshot > of_micro_batch(plan))
+    return "set checkpoint.async to false";
   if (of_micro_batch(plan) > plan.device_total() / 2) {
     if (rows > 1)
       return str("lower batch.micro_tokens (now ", *config.batch.micro_tokens, ") to ",
@@ -45,6 +50,23 @@ std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t 
   }
   return str("lower model.hidden_size (now ", config.model.hidden_size,
              ") or another of the model's sizes");
+}
+
+// Returns the text of a plan, part by part, and the one key to change.
+std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t length,
+                         int64_t rows) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, int64_t bytes) {
+    if (bytes > 0) parts.push_back(str(what, " ", size_text(bytes)));
+  };
+  add("weights", plan.weights + plan.working_weights);
+  add("gradient", plan.gradient + plan.micro_gradient);
+  add("optimizer state", plan.optimizer);
+  add("copy for checkpoints", plan.snapshot);
+  add("activations", plan.activations);
+  add("logits", plan.logits);
+  return str("the plan for ", counted(rows, "row"), " of length ", length,
+             " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }
 
 // Why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing when they do.
@@ -64,19 +86,7 @@ std::optional<std::string> shortage_of(const Config& config, Llama& model, int64
 }  // namespace
 
 std::string explain_memory(const Config& config, int64_t length, int64_t rows) {
-  const MemoryPlan plan = plan_of(config, length, rows);
-  std::vector<std::string> parts;
-  const auto add = [&](const char* what, int64_t bytes) {
-    if (bytes > 0) parts.push_back(str(what, " ", size_text(bytes)));
-  };
-  add("weights", plan.weights + plan.working_weights);
-  add("gradient", plan.gradient + plan.micro_gradient);
-  add("optimizer state", plan.optimizer);
-  add("copy for checkpoints", plan.snapshot);
-  add("activations", plan.activations);
-  add("logits", plan.logits);
-  return str("the plan for ", counted(rows, "row"), " of length ", length,
-             " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
+  return explain_plan(config, plan_of(config, length, rows), length, rows);
 }
 
 int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length) {
@@ -145,31 +155,47 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
 
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
-                int sharers) {
-  const auto available = available_memory(model.device());
-  if (available && model.device().is_cpu())
-    fit_to_plan(config, lengths, *available / static_cast<uint64_t>(sharers), fit, report);
-  if (available && !model.device().is_cpu())
-    keep_swiglu_value_if_it_fits(config, lengths, *available, fit);
+                const Processes& processes) {
+  const at::Device device = model.device();
+  if (const auto available = available_memory(device)) {
+    const uint64_t share = *available / static_cast<uint64_t>(sharers_of_memory(device, processes));
+    if (device.is_cpu()) {
+      fit_to_plan(config, lengths, share, fit, report, processes.count());
+    } else {
+      keep_swiglu_value_if_it_fits(config, lengths, share, fit);
+    }
+  }
   fit_by_trial(config, model, lengths, grad, fit, report,
-               model.device().is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);
+               device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);
 }
 
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
                                   uint64_t available, const MicroBatchLimits& fit) {
   double most = 0;
+  int64_t largest = 0;
   for (const int64_t length : lengths) {
     const int64_t positions = micro_rows(config, fit, length) * length;
     const int64_t value = swiglu_value_bytes(config, precision_of(config), positions);
+    largest = std::max(largest, value);
     most = std::max(most, with_allowance(plan_of(config, length, positions / length)) +
                               static_cast<double>(value));
   }
-  keep_swiglu_value(most <= kUsableOnGpu * static_cast<double>(available));
+  const bool fits = most <= kUsableOnGpu * static_cast<double>(available);
+  keep_swiglu_value(fits && largest > 0);
+  if (keeps_swiglu_value()) {
+    log_note(str("SwiGLU's value is kept for the backward: ", size_text(largest),
+                 " fit beside the largest micro-batch"));
+  }
 }
 
 bool keep_less() {
   const bool kept = keeps_swiglu_value();
   keep_swiglu_value(false);
+  if (kept) {
+    log_note(
+        "memory runs out: SwiGLU's value is not kept from now on, but computed again in the "
+        "backward, to the same bits");
+  }
   return kept;
 }
 
@@ -189,15 +215,15 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
 
 void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes) {
   if (!available) return;
-  Config no_copy = config;  // the copy for checkpoints comes later, and is judged then
-  no_copy.checkpoint.async = false;
-  const MemoryPlan plan = plan_of(no_copy, config.sequence.max_length, 1, num_processes);
+  const int64_t length = config.sequence.max_length;
+  MemoryPlan plan = plan_of(config, length, 1, num_processes);
+  plan.snapshot = 0;  // it comes later, and is judged then
   const int64_t fixed = plan.device_total() - of_micro_batch(plan);
   if (static_cast<uint64_t>(fixed) <= *available) return;
   throw Error(ErrorKind::kMemory,
               str("out of memory before the first step: weights, gradient and optimizer take ",
                   size_text(fixed), ", ", format_bytes(*available), " are available; ",
-                  explain_memory(no_copy, config.sequence.max_length, 1)));
+                  explain_plan(config, plan, length, 1)));
 }
 
 void require_longest_row(const Config& config, std::optional<uint64_t> available,

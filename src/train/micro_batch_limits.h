@@ -17,6 +17,7 @@
 #include "batching/batch.h"
 #include "config/config.h"
 #include "model/llama.h"
+#include "processes/processes.h"
 #include "train/micro_batch_state.h"
 
 namespace lmtrain {
@@ -66,19 +67,20 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
 
 // Lets swiglu_linear keep its value (keep_swiglu_value of ops/operators.h) where that fits beside
 // the largest micro-batch of `fit` into the usable part (kUsableOnGpu) of `available` bytes, with
-// fit_to_plan's allowance. No bit depends on it. It serves a GPU.
+// fit_to_plan's allowance, and says so in a note. No bit depends on it. It serves a GPU.
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
                                   uint64_t available, const MicroBatchLimits& fit);
-// Gives up what is kept although it could be computed again, after an allocation has failed.
-// Returns whether there was any: then it is worth trying the same rows again.
+// Gives up what is kept although it could be computed again, for the rest of the process, after an
+// allocation has failed, and says so in a note. Returns whether there was any: then it is worth
+// trying the same rows again.
 bool keep_less();
 
 // Does what a run does before its first step: fit_to_plan on a CPU, keep_swiglu_value_if_it_fits on
-// a GPU, then fit_by_trial. The memory of a CPU is divided by `sharers`, the number of processes
-// that share it.
+// a GPU, then fit_by_trial. The processes that share the memory (sharers_of_memory of
+// train/resolve.h) divide what is available.
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
-                int sharers = 1);
+                const Processes& processes = only_process());
 
 // Returns rows that cost as much as rows of this length can: each is full and one segment. Ids are
 // 0, and there is no target.

@@ -92,7 +92,9 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
   const auto fits = [&](int64_t positions, bool with_value) {
     const MemoryPlan plan = plan_memory(config, precision, positions, num_processes);
     const int64_t value = with_value ? swiglu_value_bytes(config, precision, positions) : 0;
-    const auto unknown = (kAllowance - 1) * static_cast<double>(plan.activations + plan.logits);
+    const double again = config.compile == CompileMode::kGraph ? 1 : 0;
+    const auto unknown =
+        (kAllowance - 1 + again) * static_cast<double>(plan.activations + plan.logits);
     return static_cast<double>(plan.device_total() + value) + unknown <=
            kUsableOnGpu * static_cast<double>(*available);
   };
@@ -106,13 +108,18 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
   return with_value >= kFullGpuMicroTokens ? with_value : most(false);
 }
 
-void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
-  if (config.batch.micro_tokens) return;
-  std::optional<uint64_t> available = available_memory(device_of(config));
+int sharers_of_memory(const at::Device& device, const Processes& processes) {
+  if (device.is_cpu()) return processes.local_count();
   // With more processes than GPUs, as resolve_runtime divides these.
   const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
-  const int sharers = (processes.local_count() + num_gpus - 1) / num_gpus;
-  if (available) *available /= static_cast<uint64_t>(sharers);
+  return (processes.local_count() + num_gpus - 1) / num_gpus;
+}
+
+void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
+  if (config.batch.micro_tokens) return;
+  const at::Device device = device_of(config);
+  std::optional<uint64_t> available = available_memory(device);
+  if (available) *available /= static_cast<uint64_t>(sharers_of_memory(device, processes));
   config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
 }
 

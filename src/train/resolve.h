@@ -32,23 +32,30 @@ void resolve_runtime(Config& config, const Processes& processes = only_process()
 // given is too small.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
-// Returns the positions of a micro-batch of a GPU with so many bytes available, before anything of
-// the run is allocated: the most, from one row of sequence.max_length up to kMostGpuMicroTokens,
-// that such rows fill, that divide the batch, and whose memory plan (train/memory_plan.h) fits into
-// kUsableOnGpu of the memory, with kAllowance and with SwiGLU's value. Where these would be fewer
-// than kFullGpuMicroTokens, they are counted without that value. Where `available` is not known,
-// kUsualGpuMicroTokens decide. batch.micro_tokens is not read; all else of `config` is resolved.
-int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
-                         int num_processes = 1);
-// More positions than these give a GPU no more to do at once: they save launches and sums of
-// gradients, which is less than the value saves (docs/gpu.md).
+// Returns how many processes of this machine use the memory of this process's device: all of it on
+// a CPU, those that compute on the same GPU on a GPU.
+int sharers_of_memory(const at::Device& device, const Processes& processes);
+
+// The positions of a micro-batch of a GPU. More than kFull give it no more to do at once: they save
+// launches and sums of gradients, which is less than SwiGLU's value saves (docs/gpu.md). kUsual are
+// for a GPU whose memory is not known, kMost are the most in any case.
 inline constexpr int64_t kFullGpuMicroTokens = 16384;
 inline constexpr int64_t kUsualGpuMicroTokens = 32768;
 inline constexpr int64_t kMostGpuMicroTokens = 65536;
+// Returns the positions of a micro-batch of a GPU with so many bytes available, before anything of
+// the run is allocated: the most, from one row of sequence.max_length up to kMostGpuMicroTokens,
+// that such rows fill, that divide the batch, and whose memory plan (train/memory_plan.h) fits into
+// kUsableOnGpu of the memory, with kAllowance and with SwiGLU's value. With `compile: graph`
+// activations count twice, for the graphs' pool and for a step outside the graphs. Where these
+// would be fewer than kFullGpuMicroTokens, they are counted without that value. Where `available`
+// is not known, kUsualGpuMicroTokens decide. batch.micro_tokens is not read; all else of `config`
+// is resolved.
+int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
+                         int num_processes = 1);
 // Makes batch.micro_tokens concrete where resolve_runtime has left it open, which is on a GPU,
-// whose memory must hold nothing of the run yet: as gpu_micro_tokens says. The processes of this
-// machine that compute on the same GPU share its memory. What is given stays, so a resumed run has
-// the micro-batch that it began with, whatever memory is available.
+// whose memory must hold nothing of the run yet: as gpu_micro_tokens says, for this process's part
+// of the memory. Call it after resolve_vocab_size. What is given stays, so a resumed run has the
+// micro-batch that it began with, whatever memory is available.
 void resolve_micro_tokens(Config& config, int num_processes,
                           const Processes& processes = only_process());
 

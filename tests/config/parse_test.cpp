@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/files/file.h"
 #include "base/random.h"
 #include "base/support.h"
@@ -104,6 +105,15 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
       {"lm_head.weight", 5e-4, std::nullopt}};
   EXPECT_EQ(scaled.groups, expected);
   EXPECT_EQ(scaled.base_width, std::nullopt);
+  const std::string shown = show_config(parsed(R"("optimizer": {"base_width": 128})"));
+  EXPECT_NE(shown.find("// optimizer.base_width, run.json:"), std::string::npos) << shown;
+  // A run has its groups already.
+  try {
+    parse_config(config_text(R"("optimizer": {"base_width": 128})"), "x.json", {}, InitFrom::kSkip);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("change optimizer.groups"), std::string::npos);
+  }
   const OptimizerConfig tied = parsed(R"("model": {"hidden_size": 512, "tie_word_embeddings": true},
                 "optimizer": {"lr": 2e-3, "base_width": 128})")
                                    .optimizer;

@@ -154,6 +154,14 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   config.optimizer.type = OptimizerType::kSoap;
   EXPECT_NE(explain_memory(config, 16, 1).find("set checkpoint.async to false"), std::string::npos)
       << explain_memory(config, 16, 1);
+  // What is rounded is held without it too, and then there is nothing to set.
+  config.checkpoint.dtype = CheckpointDType::kBf16;
+  config.checkpoint.async = false;
+  EXPECT_NE(explain_memory(config, 16, 1).find("copy for checkpoints"), std::string::npos);
+  EXPECT_EQ(explain_memory(config, 16, 1).find("checkpoint.async"), std::string::npos);
+  // The copy comes after the beginning.
+  EXPECT_EQ(error_of(ErrorKind::kMemory, [&] { require_memory(config, 1); }).find("copy for"),
+            std::string::npos);
 }
 
 Batch random_batch() {

@@ -50,7 +50,7 @@ struct MuonMomentumConstants {
 };
 
 struct MuonStepConstants {
-  float step;   // what a number of O is multiplied by
+  float step;   // lr s
   float decay;  // lr * weight_decay
   bool cautious_decay;
 };
@@ -90,12 +90,12 @@ struct CpuKernels {
   void (*ademamix)(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
                    const float* grad, T* working, int64_t count,
                    const AdEMAMixConstants& constants);
-  // Updates `count` numbers of Muon's momentum, and writes the direction that it gives, which is
-  // then made orthogonal (optim/rules/muon.h).
+  // Updates `count` numbers of Muon's momentum, and writes the direction u that it gives
+  // (optim/rules/muon.h). The gradient is not changed.
   void (*muon_momentum)(float* momentum, const float* grad, T* direction, int64_t count,
                         const MuonMomentumConstants& constants);
-  // Decays `rows` x `columns` weights and subtracts step * factor * O, `factors` having a number
-  // for each row (null: all 1).
+  // Decays `rows` x `columns` weights, master *= 1 - decay, and subtracts step * factor * O, with a
+  // factor for each row (null: all 1). Neither has gaps. Working weights are left as they are.
   void (*muon_step)(float* master, const T* orthogonal, const float* factors, int64_t rows,
                     int64_t columns, const MuonStepConstants& constants);
   // Adds `grad` to `sum`, or overwrites `sum` by it if `first`.

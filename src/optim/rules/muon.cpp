@@ -45,7 +45,7 @@ at::ScalarType dtype_for(int64_t rows, int64_t columns, at::ScalarType dtype) {
   return dtype == at::kBFloat16 && std::min(rows, columns) <= kSmall ? at::kFloat : dtype;
 }
 
-// |O|^2 of each row of O, [B, m], in this dtype.
+// Returns the sum of squares of each row of O, [B, m], in this dtype.
 at::Tensor row_squares(const at::Tensor& o_Bmn, at::ScalarType dtype, bool by_kernels) {
   if (!by_kernels) return at::linalg_vector_norm(o_Bmn.to(dtype), 2, {2}).square_();
   const at::Tensor squares_Bm =
@@ -79,7 +79,7 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
       parameters_(parameters),
       has_kernels_(parameters.master().is_cpu() &&
                    parameters.master().scalar_type() == at::kFloat &&
-                   iteration_dtype != at::kDouble),
+                   (iteration_dtype == at::kFloat || iteration_dtype == at::kBFloat16)),
       rest_(config, parameters, taken(takes, /*hidden=*/false)),
       moments_(config, parameters, {"momentum_buffer"}, taken(takes, /*hidden=*/true)),
       buffers_(moments_.buffers()) {

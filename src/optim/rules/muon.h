@@ -80,7 +80,7 @@ class Muon : public Optimizer {
   double normuon_beta2_;
   at::ScalarType iteration_dtype_;
   Parameters& parameters_;
-  bool has_kernels_;  // those of kernels/cpu; ATen's operators, their oracle, serve all else
+  bool has_kernels_;  // kernels/cpu serves these parameters; else ATen's operators, the oracle, do
   AdamW rest_;
   FlatMoments moments_;
   std::vector<Batch> batches_;

@@ -68,9 +68,10 @@ class OptimizerShards {
   // Gives each process the masters of its range that rank 0 has, which lets the others' go; only
   // where weights are divided.
   void hand_out_masters(Parameters& parameters) const;
-  // Returns a copy of all masters in host memory, in rank 0; undefined in the others. Where
-  // training waits for its checkpoints (checkpoint.async), what this process has in host memory is
-  // no copy, here and in collect(). Requires gathered masters where weights are not divided.
+  // Returns all masters in host memory, in rank 0; undefined in the others. Requires gathered
+  // masters where weights are not divided. With checkpoint.async it is a copy. Without, tensors of
+  // a CPU are returned themselves, here and in collect(): CheckpointSaver then writes them before
+  // save() returns, and nothing may change them earlier.
   at::Tensor collect_masters(const Parameters& parameters);
 
   // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
@@ -78,12 +79,12 @@ class OptimizerShards {
   // values, fp32 in host memory.
   void restore(const Optimizer& optimizer,
                const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
-  // Returns copies of the buffers of all processes, in host memory and in the order of an optimizer
+  // Returns the buffers of all processes, in host memory and in the order of an optimizer
   // of all tensors, in rank 0; nothing in the others.
   std::vector<OptimizerBuffer> collect(const Optimizer& optimizer);
 
  private:
-  // Returns what a checkpoint is written from: a copy, where training goes on beside it.
+  // Returns a copy in host memory, or the tensor itself where collect_masters() says so.
   at::Tensor in_host_memory(const at::Tensor& values);
   // Returns the first block of the norm that begins in a range or after it.
   static int64_t first_block(int64_t element);

@@ -6,13 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "device/torch_headers.h"
 #include "optim/clip.h"
 #include "optim/rules/make_optimizer.h"
 #include "processes/group.h"
 #include "run/shared/divided_config.h"
-#include "run/shared/process_checks.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -37,20 +35,6 @@ TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
     EXPECT_FALSE(shards.is_divided());
     EXPECT_TRUE(shards.owned()(ParameterSpec{}));
   });
-}
-
-TEST(OptimizerShards, ProdigyIsNotDivided) {
-  Config config = config_of(OptimizerType::kProdigy);
-  check_division(config, 1);
-  try {
-    check_division(config, 2);
-    ADD_FAILURE() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
-    EXPECT_NE(std::string(error.what()).find("/parallel/shard"), std::string::npos);
-  }
-  config.parallel.shard = ParallelShard::kNone;
-  check_division(config, 2);
 }
 
 // The norm needs no more of the gradient than the needed ranges, and all of these.
