@@ -138,6 +138,7 @@ struct Setting {
   template <NamedEnum Enum>
   Setting& used_if(std::string other, const std::vector<Enum>& values) {
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const Enum value : values) names.push_back(name_of(value));
     return used_if(std::move(other), std::move(names));
   }
