@@ -1,6 +1,8 @@
 // Which of the instruction sets that kernels/cpu/tables.h has kernels for this processor can run.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 
 namespace lmtrain::testing {
@@ -13,5 +15,13 @@ inline bool runs(const std::string& isa) {
   if (isa == "avx2") return __builtin_cpu_supports("x86-64-v3") != 0;
   return true;
 }
+
+// The parameter of a test is an instruction set; it is skipped where this processor cannot run it.
+class IsaTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
+  }
+};
 
 }  // namespace lmtrain::testing

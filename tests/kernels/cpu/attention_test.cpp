@@ -184,12 +184,8 @@ struct Case {
   }
 };
 
-class CpuAttentionTest : public ::testing::TestWithParam<std::string> {
+class CpuAttentionTest : public testing::IsaTest {
  protected:
-  void SetUp() override {
-    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
-
   template <class F>
   static void for_each_type(const F& f) {
     if (table<float>(GetParam()) != nullptr) f(float{}, *table<float>(GetParam()));

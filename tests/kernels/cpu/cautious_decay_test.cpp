@@ -9,16 +9,10 @@
 namespace lmtrain {
 namespace {
 
-using testing::runs;
-
 constexpr int64_t kSizes[] = {1, 7, 16, 33, 1000};
 
-class CautiousKernels : public ::testing::TestWithParam<std::string> {
+class CautiousKernels : public testing::IsaTest {
  protected:
-  void SetUp() override {
-    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
-
   // `update(constants, master, working)` runs a kernel from the same moments and gradient.
   template <class T, class Constants, class Update>
   static void check(Constants c, const Update& update) {

@@ -18,8 +18,6 @@
 namespace lmtrain {
 namespace {
 
-using testing::runs;
-
 // f(table) of an instruction set: those of fp32, and "avx512bf16" of bf16, both ways.
 template <class F>
 void with_table(const std::string& isa, const F& f) {
@@ -99,12 +97,7 @@ GemmMatrix<T> matrix(const std::vector<T>& values, int64_t rows, int64_t columns
                     : GemmMatrix<T>{values.data(), columns, 1};
 }
 
-class CpuGemmTest : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
-};
+class CpuGemmTest : public testing::IsaTest {};
 
 TEST_P(CpuGemmTest, EqualsSumsInDouble) {
   constexpr int64_t kGap = 3;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.h"
@@ -41,6 +42,12 @@ std::vector<T> normals(int64_t count, uint64_t seed, double spread = 1.0) {
     set(values[i], spread * random_normal(seed, RandomStream::kBench, i));
   }
   return values;
+}
+
+// What a kernel's element may differ from the exact number, for each 1 of it.
+template <class T>
+constexpr double tolerance() {
+  return std::is_same_v<T, float> ? 1e-5 : 8e-3;  // half of a bf16's last bit is 2^-9
 }
 
 }  // namespace lmtrain

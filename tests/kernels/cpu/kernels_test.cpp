@@ -20,17 +20,8 @@ using testing::runs;
 // Odd counts and those around the widest vector.
 constexpr int64_t kSizes[] = {1, 2, 7, 15, 16, 17, 31, 33, 64, 129, 1000};
 
-class CpuKernelsTest : public ::testing::TestWithParam<std::string> {
+class CpuKernelsTest : public testing::IsaTest {
  protected:
-  void SetUp() override {
-    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
-
-  template <class T>
-  static constexpr double tolerance() {
-    return std::is_same_v<T, float> ? 1e-5 : 8e-3;  // half of a bf16's last bit is 2^-9
-  }
-
   template <class T>
   static void expect_near(T actual, double expected, const std::string& what) {
     EXPECT_NEAR(value(actual), expected, tolerance<T>() * std::max(1.0, std::abs(expected)))

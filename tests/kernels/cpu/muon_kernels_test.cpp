@@ -11,19 +11,8 @@
 namespace lmtrain {
 namespace {
 
-using testing::runs;
-
-class MuonKernels : public ::testing::TestWithParam<std::string> {
+class MuonKernels : public testing::IsaTest {
  protected:
-  void SetUp() override {
-    if (!runs(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
-
-  template <class T>
-  static constexpr double tolerance() {
-    return std::is_same_v<T, float> ? 1e-5 : 8e-3;  // half of a bf16's last bit is 2^-9
-  }
-
   template <class T>
   static void check_momentum(float mu, bool nesterov) {
     MuonMomentumConstants c{};
