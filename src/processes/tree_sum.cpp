@@ -62,6 +62,8 @@ struct Cut {
 };
 
 Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t piece) {
+  // All that is summed is one piece, in every rank: the pairs need not be looked at.
+  if (cover(ranges, /*rank=*/0, /*limit=*/1).size <= piece) return {piece, 1};
   Cut cut{piece, 1};
   int64_t longest = 0;
   for (int rank = 0; rank < static_cast<int>(ranges.size()); ++rank) {
