@@ -214,9 +214,10 @@ void Trainer::fit_micro_batches() {
   };
   if (shards_.divides_weights()) {
     if (const auto available = available_memory(engine_.device())) {
-      fit_to_plan(config_, order_->batch_lengths(),
-                  *available / static_cast<uint64_t>(processes_.local_count()), state_.micro,
-                  report, processes_.count());
+      fit_to_plan(
+          config_, order_->batch_lengths(),
+          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_)),
+          state_.micro, report, processes_.count());
     }
   } else {
     fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
