@@ -150,14 +150,16 @@ class GlooProcesses final : public Processes {
     where_exchanged(flat, [&](const at::Tensor& here) { link_->gather_ranges(here, ranges); });
   }
 
-  RangeExchange& aside() override {
-    if (!aside_) {
+  std::vector<RangeExchange*> aside(int count) override {
+    while (aside_.size() < static_cast<size_t>(count)) {
       const QuietStreams quiet;
       c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
-      exchange("connection", [&] { group = connect_group("gloo_aside"); });
-      aside_.emplace(group, *watch_, timeout_);
+      exchange("connection", [&] { group = connect_group(str("gloo_aside/", aside_.size())); });
+      aside_.push_back(std::make_unique<GlooLink>(group, *watch_, timeout_));
     }
-    return *aside_;
+    std::vector<RangeExchange*> exchanges;
+    for (int i = 0; i < count; ++i) exchanges.push_back(aside_[static_cast<size_t>(i)].get());
+    return exchanges;
   }
 
   void pass(const at::Tensor& values, int from, int to) override {
@@ -245,7 +247,7 @@ class GlooProcesses final : public Processes {
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
     link_->set_timeout(timeout);
-    if (aside_) aside_->set_timeout(timeout);
+    for (const auto& link : aside_) link->set_timeout(timeout);
   }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
@@ -263,7 +265,7 @@ class GlooProcesses final : public Processes {
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
  private:
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_group(const char* name) {
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_group(const std::string& name) {
     return c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>(name, store_), rank_, count_,
         gloo_options(address_, GlooLink::limit_of(timeout_)));
@@ -304,7 +306,8 @@ class GlooProcesses final : public Processes {
   std::vector<std::string> names_;
   std::string address_;  // by which the others reach this process
   std::optional<Watch> watch_;
-  std::optional<GlooLink> link_, aside_;
+  std::optional<GlooLink> link_;
+  std::vector<std::unique_ptr<GlooLink>> aside_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;

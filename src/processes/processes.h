@@ -70,10 +70,11 @@ class Processes : public RangeExchange {
   // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
   // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // Returns exchanges that another thread may make while this one makes those above: over
-  // connections of their own, of tensors in host memory. They live as long as this object. All
-  // processes must make the first call together, like an exchange; it connects them.
-  virtual RangeExchange& aside() = 0;
+  // Returns `count` exchanges, each of which another thread may make while this one makes those
+  // above: over connections of their own, of tensors in host memory. They live as long as this
+  // object; another call returns the same ones, and more where it asks for more. All processes must
+  // make the call together and ask for as many, like an exchange; it connects them.
+  virtual std::vector<RangeExchange*> aside(int count) = 0;
   // Copies `values` of the process `from` into those of the process `to`: of the same size and
   // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
   // is copied where `from` and `to` are the same.

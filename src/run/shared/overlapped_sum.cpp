@@ -53,11 +53,13 @@ std::vector<GradientChunk> chunks_of(const ParameterLayout& layout,
   return chunks;
 }
 
-OverlappedSum::OverlappedSum(RangeExchange& exchange, std::vector<GradientChunk> chunks,
-                             bool gathers)
-    : exchange_(exchange),
-      chunks_(std::make_shared<const std::vector<GradientChunk>>(std::move(chunks))),
-      gathers_(gathers) {}
+OverlappedSum::OverlappedSum(const std::vector<RangeExchange*>& exchanges,
+                             std::vector<GradientChunk> chunks, bool gathers)
+    : chunks_(std::make_shared<const std::vector<GradientChunk>>(std::move(chunks))),
+      gathers_(gathers) {
+  for (RangeExchange* const exchange : exchanges)
+    lanes_.push_back({exchange, std::make_unique<WorkLine>()});
+}
 
 void OverlappedSum::begin(const at::Tensor& gradient) {
   gradient_ = gradient;
@@ -82,8 +84,9 @@ void OverlappedSum::finish_all() {
 
 void OverlappedSum::sum_finished() {
   for (; next_ < chunks_->size() && unfinished_[next_] <= 0; ++next_) {
-    last_ = line_.add([&exchange = exchange_, chunks = chunks_, gathers = gathers_,
-                       gradient = gradient_, chunk = next_] {
+    Lane& lane = lanes_[next_ % lanes_.size()];
+    lane.last = lane.line->add([&exchange = *lane.exchange, chunks = chunks_, gathers = gathers_,
+                                gradient = gradient_, chunk = next_] {
       const Activity summing("summing gradients over the processes");
       const std::vector<ElementRange>& ranges = (*chunks)[chunk].ranges;
       exchange.sum_ranges(gradient, ranges);
@@ -92,6 +95,8 @@ void OverlappedSum::sum_finished() {
   }
 }
 
-void OverlappedSum::wait() { line_.wait(last_); }
+void OverlappedSum::wait() {
+  for (const Lane& lane : lanes_) lane.line->wait(lane.last);
+}
 
 }  // namespace lmtrain

@@ -1,8 +1,10 @@
 // Sums the gradient of a step over the processes while the backward goes on. The flat gradient is
 // divided into chunks, in the order in which the backward finishes them: an untied head, the layers
-// from the last to the first, the embeddings, the norms. A thread sums each chunk as soon as all of
-// its elements are finished here, over connections of its own (Processes::aside), in that order in
-// every process. So the sums of the others' chunks and this one's meet without a word more.
+// from the last to the first, the embeddings, the norms. Some threads take turns in summing them,
+// each over connections of its own (Processes::aside): the first sums the first chunk as soon as
+// all of its elements are finished here, the second the next one, and so on around. A chunk does
+// not begin before those ahead of it. Every process does the same, so the sums of a chunk meet
+// without a word more; and while one chunk is on its way over a slow link the next ones follow it.
 //
 // Every process must make the same calls of begin() and wait(), and finish all elements between the
 // two, whatever they hold, one call at a time. Gradients must be in host memory.
@@ -36,8 +38,10 @@ std::vector<GradientChunk> chunks_of(const ParameterLayout& layout,
 
 class OverlappedSum {
  public:
-  // With `gathers` all elements of a chunk are copied to all processes after its sum.
-  OverlappedSum(RangeExchange& exchange, std::vector<GradientChunk> chunks, bool gathers);
+  // Chunk i is summed by `exchanges[i % exchanges.size()]`, which has a thread of its own. With
+  // `gathers` all elements of a chunk are copied to all processes after its sum.
+  OverlappedSum(const std::vector<RangeExchange*>& exchanges, std::vector<GradientChunk> chunks,
+                bool gathers);
 
   // Begins the sum of a step's gradient, of which nothing is finished.
   void begin(const at::Tensor& gradient);
@@ -48,22 +52,26 @@ class OverlappedSum {
   void finish_all();
   // Returns whether elements were finished since begin().
   bool has_finished_any() const { return has_finished_any_; }
-  // Waits for the sums of all chunks. Throws what has failed in the other thread.
+  // Waits for the sums of all chunks. Throws what has failed in another thread.
   void wait();
 
  private:
   // Has the chunks summed that are finished and have none before them that is not.
   void sum_finished();
 
-  RangeExchange& exchange_;
+  struct Lane {
+    RangeExchange* exchange = nullptr;
+    std::unique_ptr<WorkLine> line;
+    uint64_t last = 0;  // the number of the last sum that is begun
+  };
+
+  std::vector<Lane> lanes_;
   std::shared_ptr<const std::vector<GradientChunk>> chunks_;  // shared with the sums under way
   bool gathers_;
   at::Tensor gradient_;
   std::vector<int64_t> unfinished_;  // elements of each chunk
   size_t next_ = 0;                  // the chunk to be summed; the sums of all before it are begun
-  uint64_t last_ = 0;                // the number of the last sum that is begun
   bool has_finished_any_ = false;
-  WorkLine line_;
 };
 
 }  // namespace lmtrain

@@ -22,7 +22,7 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
                                const ParameterLayout& layout, at::Tensor weights,
                                at::Tensor gradient)
     : processes_(processes),
-      exchange_(processes.aside()),
+      exchange_(*processes.aside(1).front()),
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
   for (const WeightPiece& piece : weight_pieces(layout))

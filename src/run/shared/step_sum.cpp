@@ -1,5 +1,6 @@
 #include "run/shared/step_sum.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -14,6 +15,9 @@ namespace {
 
 // A chunk of so many elements, a megabyte, is worth the messages of its own sum.
 constexpr int64_t kChunkElements = int64_t{1} << 18;
+// Returns how many chunks are on their way at once. Each needs a connection to every other process,
+// of which a process has some hundred at most: the files that it may open are limited.
+int chunks_at_once(int count) { return std::clamp(128 / count, 1, 8); }
 
 // Asks rank 0, since all must exchange alike. Where the optimizer is divided a chunk goes to one
 // owner, over each link in one direction, which takes up to twice as long with two processes.
@@ -37,7 +41,7 @@ StepSum::StepSum(Processes& processes, const ParallelConfig& config, Engine& eng
   if (processes.is_only() || !engine.device().is_cpu() || engine.has_graphs()) return;
   if (!overlap_is_wanted(processes, shards.is_divided())) return;
   overlap_ = std::make_unique<OverlappedSum>(
-      processes.aside(),
+      processes.aside(chunks_at_once(processes.count())),
       chunks_of(engine.layout(), shards.needed_ranges(), processes.count(), kChunkElements),
       /*gathers=*/!shards.is_divided());
 }

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <random>
+#include <semaphore>
 #include <stdexcept>
+#include <utility>
 
 #include "device/torch_headers.h"
 #include "processes/group.h"
@@ -79,10 +81,10 @@ TEST(OverlappedSum, HasTheBitsOfTheSumAfterTheBackward) {
       as_ranks(count, [&](Processes& processes) {
         const OptimizerShards shards(processes, config);
         const auto rank = static_cast<size_t>(processes.rank());
-        OverlappedSum overlapped(processes.aside(),
+        OverlappedSum overlapped(processes.aside(3),
                                  chunks_of(layout, shards.needed_ranges(), count, 1),
                                  /*gathers=*/false);
-        OverlappedSum whole(processes.aside(), chunks_of(layout, {}, count, 1), /*gathers=*/true);
+        OverlappedSum whole(processes.aside(2), chunks_of(layout, {}, count, 1), /*gathers=*/true);
         for (uint64_t step = 0; step < 3; ++step) {
           const at::Tensor gradient = random_tensor({layout.flat_size()}, 10 * step + rank);
           const at::Tensor expected = gradient.clone(), all = gradient.clone();
@@ -114,7 +116,7 @@ TEST(OverlappedSum, SumsAChunkAsSoonAsItIsFinished) {
   const ParameterLayout layout = layout_of(config);
   as_ranks(2, [&](Processes& processes) {
     const std::vector<GradientChunk> chunks = chunks_of(layout, {}, 2, 1);
-    OverlappedSum sum(processes.aside(), chunks, /*gathers=*/true);
+    OverlappedSum sum(processes.aside(2), chunks, /*gathers=*/true);
     const at::Tensor gradient = at::ones({layout.flat_size()});
     sum.begin(gradient);
     const ElementRange first = chunks[0].elements, second = chunks[1].elements;
@@ -153,7 +155,7 @@ TEST(OverlappedSum, WaitsForTheChunksBefore) {
   };
   Recorded exchange;
   const std::vector<GradientChunk> chunks = chunks_of(layout, {}, 2, 1);
-  OverlappedSum sum(exchange, chunks, /*gathers=*/false);
+  OverlappedSum sum({&exchange}, chunks, /*gathers=*/false);
   sum.begin(at::zeros({layout.flat_size()}));
   EXPECT_FALSE(sum.has_finished_any());
   for (size_t i = chunks.size(); i-- > 0;) {
@@ -169,6 +171,31 @@ TEST(OverlappedSum, WaitsForTheChunksBefore) {
   sum.begin(at::zeros({layout.flat_size()}));
   sum.finish_all();
   EXPECT_THROW(sum.wait(), std::runtime_error);
+}
+
+// The first chunk's exchange ends only when the second chunk's has begun.
+TEST(OverlappedSum, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
+  const ParameterLayout layout = layout_of(config_of(true));
+  struct Waiting final : RangeExchange {
+    void sum_ranges(const at::Tensor& /*flat*/,
+                    const std::vector<ElementRange>& /*ranges*/) override {
+      begun.release();
+      if (awaited != nullptr && !std::exchange(has_waited, true))
+        awaited_came = awaited->begun.try_acquire_for(std::chrono::seconds(30));
+    }
+    void gather_ranges(const at::Tensor& /*flat*/,
+                       const std::vector<ElementRange>& /*ranges*/) override {}
+    std::counting_semaphore<> begun{0};
+    Waiting* awaited = nullptr;
+    bool has_waited = false, awaited_came = false;
+  };
+  Waiting second, first;
+  first.awaited = &second;
+  OverlappedSum sum({&first, &second}, chunks_of(layout, {}, 2, 1), /*gathers=*/false);
+  sum.begin(at::zeros({layout.flat_size()}));
+  sum.finish_all();
+  sum.wait();
+  EXPECT_TRUE(first.awaited_came);
 }
 
 }  // namespace
