@@ -3,12 +3,17 @@
 iproute2); standard library only.
 
     scripts/check_two_machines.py                        all of it
-    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, cut, link, slow-optimizer, slow-none
+    scripts/check_two_machines.py --only cut             the parts whose names contain this: bits, data, cut, link, slow-optimizer, slow-none
+    scripts/check_two_machines.py --only data --text 200 --before OTHER/lmtrain
     scripts/check_two_machines.py --only slow --rates 100 --delays 0,5,20
     scripts/check_two_machines.py --only slow --json slow.json && scripts/plot_two_machines.py slow.json --to slow.svg
 
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
+data   Both machines prepare --text MB of text, shuffled lines of the corpus, each with a cache and a processor of its own: each encodes
+       about half, and both caches have the bytes of one machine; how long that takes, beside one machine alone and, with --before,
+       another build. Then again while a process is killed, after which the next start goes on; with a machine whose data are ready;
+       and with one cache folder for both.
 cut    The link is cut in mid-run: both processes end within parallel.timeout, with exit status 5, and say why.
 link   The link of slow_link.py, at 200 Mbit/s and 0, 5 and 20 ms: the round trip of a byte is twice the delay and at most 5 ms more, and
        50 MB go over it at 80 to 101 % of the rate (a connection begins slowly).
@@ -25,8 +30,11 @@ fails.
 
 import argparse
 import contextlib
+import glob
+import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -65,8 +73,10 @@ class Machine:
     def remove(self):
         subprocess.run(["ip", "netns", "delete", self.name], check=False)
 
-    def start(self, command, log, count=2, variables=None):
+    def start(self, command, log, count=2, variables=None, processor=None):
         """One process of a run; its folder lies over `disk` for it alone."""
+        if processor is not None:
+            command = ["taskset", "--cpu-list", str(processor), *command]
         variables = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (variables or {})
         if count > 1:
             variables |= {"RANK": str(self.number), "LOCAL_RANK": "0", "WORLD_SIZE": str(count), "MASTER_ADDR": ADDRESSES[0],
@@ -152,10 +162,11 @@ class Pair:
             with open(os.path.join(machine.folder, "config.json"), "w") as file:
                 json.dump(config, file)
 
-    def start(self, run, *options, count=2, variables=None):
-        command = [self.arguments.lmtrain, "train", os.path.join(self.disk, "config.json"), "--run-dir", os.path.join(self.disk, run)]
+    def start(self, run, *options, count=2, variables=None, lmtrain=None, own_processors=False):
+        command = [lmtrain or self.arguments.lmtrain, "train", os.path.join(self.disk, "config.json"), "--run-dir", os.path.join(self.disk, run)]
         command += [part for option in options for part in ("--set", option)]
-        return [machine.start(command, self.log(run, machine.number), count, variables) for machine in self.machines[:count]]
+        return [machine.start(command, self.log(run, machine.number), count, variables, machine.number if own_processors else None)
+                for machine in self.machines[:count]]
 
     def log(self, run, number):
         return os.path.join(self.folder, f"{run}-{number}.log")
@@ -170,10 +181,10 @@ class Pair:
             return [line for line in map(json.loads, (text for text in file if text.endswith("\n"))) if "grad_norm" in line]
         return []
 
-    def train(self, run, *options, count=2):
-        processes = self.start(run, *options, count=count)
+    def train(self, run, *options, count=2, **how):
+        processes = self.start(run, *options, count=count, **how)
         for process in processes:
-            process.wait(timeout=300)
+            process.wait(timeout=600)
         codes = [process.returncode for process in processes]
         if any(codes):
             raise AssertionError(f"{run} ended with {codes}:\n" + "\n".join(self.said(run, number) for number in range(count)))
@@ -189,6 +200,122 @@ def check_bits(pair):
     assert not wrong, f"two machines differ from one in {', '.join(wrong)}"
     assert not os.path.exists(os.path.join(pair.machines[1].folder, "two")), "the second machine has a run folder"
     print("bits: two machines compute the bits of one, without a shared folder")
+
+
+def shuffled_text(folder, size):
+    """About `size` bytes of the lines of all .md files there, in an order of their own for each repetition."""
+    lines = []
+    for root, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            if name.endswith(".md"):
+                with open(os.path.join(root, name)) as file:
+                    lines += file.readlines()
+    order, text = random.Random(1), []
+    while size > 0:
+        order.shuffle(lines)
+        text.append("".join(lines))
+        size -= len(text[-1])
+    return text
+
+
+def cache_files(machine, cache):
+    """By name: hashes of the token shards and tokenizers in a cache."""
+    found = {}
+    for part in ("shards", "tokenizers"):
+        root = os.path.join(machine.folder, cache, part)
+        for folder, _, names in os.walk(root):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    found[os.path.relpath(os.path.join(folder, name), root)] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+def check_data(pair):
+    text = shuffled_text(pair.arguments.corpus, 1_000_000 * pair.arguments.text)
+    for machine in pair.machines:
+        os.makedirs(os.path.join(machine.folder, "text"))
+        for number, part in enumerate(text):
+            with open(os.path.join(machine.folder, "text", f"{number:04}.txt"), "w") as file:
+                file.write(part)
+    lines = {"train": os.path.join(pair.disk, "text"), "format": "lines", "eval_fraction": 0.01}
+    trained = {"vocab_size": 8192, "sample": "1MB"}
+
+    def configure(caches, kind="bpe"):
+        pair.config(train={"steps": 1}, data=lines, tokenizer={"train": trained | {"type": kind}})
+        for machine, cache in zip(pair.machines, caches):
+            # Each has its cache under the same path.
+            link = os.path.join(machine.folder, "cache")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(link)
+            os.makedirs(cache, exist_ok=True)
+            os.symlink(cache, link)
+
+    def prepare(run, caches, count=2, lmtrain=None):
+        configure(caches)
+        began = time.monotonic()
+        pair.train(run, count=count, lmtrain=lmtrain, own_processors=True)
+        return time.monotonic() - began
+
+    own = lambda run: [os.path.join(machine.folder, f"cache-{run}") for machine in pair.machines]
+    programs = {"": None} | ({"before, ": pair.arguments.before} if pair.arguments.before else {})
+    expected = None
+    for label, program in programs.items():
+        for count in (1, 2):
+            run = f"data-{label[:6]}{count}"
+            seconds = prepare(run, own(run), count, lmtrain=program)
+            passes = re.findall(r"tokenizing  .*", pair.said(run, 0))
+            print(f"data: {label}{count} machines: {seconds:.1f} s in all; {'; '.join(passes)}", flush=True)
+            for machine in pair.machines[:count]:
+                found = cache_files(machine, f"cache-{run}")
+                expected = expected or found
+                assert found == expected, f"{run}: machine {machine.number} has other shards than one machine alone"
+            if count == 2 and program is None:
+                check_shares(pair, run)
+    seconds = prepare("data-ready", [own("data-1")[0], own("data-ready")[1]])
+    print(f"data: 2 machines, one of which has its data: {seconds:.1f} s in all")
+    check_shares(pair, "data-ready")
+    assert cache_files(pair.machines[1], "cache-data-ready") == expected, "the second machine has other shards"
+    seconds = prepare("data-shared", [os.path.join(pair.folder, "shared")] * 2)
+    print(f"data: 2 machines with one cache folder: {seconds:.1f} s in all")
+    check_shares(pair, "data-shared")
+    # With sentencepiece's slow encoder a preparation takes longer than the time between two saves of its journal.
+    configure(own("data-killed"), "unigram")
+    processes = pair.start("data-killed", own_processors=True)
+    deadline = time.monotonic() + 300
+    while not all(saved_tokens(machine, "cache-data-killed") for machine in pair.machines):
+        assert time.monotonic() < deadline and all(process.poll() is None for process in processes), "it ends before it saves: raise --text"
+        time.sleep(0.1)
+    processes[1].send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    code = processes[0].wait(timeout=60)
+    last = pair.said("data-killed", 0).strip().splitlines()[-1]
+    print(f"data: machine 1 is killed, machine 0 ends after {time.monotonic() - began:.1f} s with {code}: {last}", flush=True)
+    assert code == 5 and re.search(r"rank 1 \(machine1, process \d+\)", last), "the lost process is not named"
+    pair.train("data-again", own_processors=True)
+    assert "going on with a preparation that was interrupted" in pair.said("data-again", 0), "it begins again"
+    check_shares(pair, "data-again")
+    configure(own("data-alone"), "unigram")
+    pair.train("data-alone", count=1)
+    for machine in pair.machines:
+        assert cache_files(machine, "cache-data-killed") == cache_files(pair.machines[0], "cache-data-alone"), \
+            f"machine {machine.number} has other shards than one machine alone"
+    print("data: killed and started again they have the bytes of one machine")
+
+
+def saved_tokens(machine, cache):
+    """Whether the journal there says that some documents are in the shards."""
+    for journal in glob.glob(os.path.join(machine.folder, cache, "index", "*.journal")):
+        with open(journal) as file:
+            return "tokens" in json.load(file)
+    return False
+
+
+def check_shares(pair, run):
+    line = re.search(r"tokenized by .*", pair.said(run, 0))
+    assert line, f"{run}: rank 0 does not say who has tokenized what"
+    print(f"data: {line.group()}", flush=True)
+    shares = [int(share) for share in re.findall(r"(\d+) %", line.group())]
+    assert len(shares) == 2 and all(45 <= share <= 55 for share in shares), "they have not encoded a half each"
 
 
 def check_cut(pair):
@@ -330,6 +457,8 @@ def main():
     parser.add_argument("--delays", type=numbers, default=[0.0])
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
+    parser.add_argument("--text", type=int, default=60, help="MB of text in the part `data`")
+    parser.add_argument("--before", metavar="LMTRAIN", help="another build, whose preparation is timed too in the part `data`")
     parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="a folder: its .md files are trained on")
     arguments = parser.parse_args()
@@ -339,7 +468,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pair = Pair(arguments, folder)
         try:
-            parts = {"bits": check_bits, "cut": check_cut, "link": check_link}
+            parts = {"bits": check_bits, "data": check_data, "cut": check_cut, "link": check_link}
             for shard in ("optimizer", "none"):
                 parts[f"slow-{shard}"] = lambda pair, shard=shard: check_slow(pair, arguments, shard)
             for name, part in parts.items():

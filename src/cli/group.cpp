@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -42,13 +44,16 @@ void follow_attempt(const AttemptOrder& order, const Config& run_config, const P
 
 int follow(Processes& processes) {
   Config config;
+  std::optional<PreparedData> prepared;
   PreparedData data;
   for (;;) {
     const Order order = listen(processes);
     if (const auto* end = std::get_if<EndOrder>(&order)) return end->exit_code;
-    if (const auto* run = std::get_if<RunOrder>(&order)) {
+    if (const auto* prepare = std::get_if<PrepareOrder>(&order)) {
+      prepared = prepare_as_leader(prepare->config);
+    } else if (const auto* run = std::get_if<RunOrder>(&order)) {
       config = run->config;
-      data = prepare_as_told(config);
+      data = prepare_as_told(config, std::move(prepared));
     } else {
       follow_attempt(std::get<AttemptOrder>(order), config, data, processes);
     }

@@ -135,6 +135,13 @@ int threads_to_prepare(const Processes& processes, const Config& config) {
   return processes.is_only() ? threads : std::max(threads, available_processors());
 }
 
+// One process of each machine prepares: what the others of its machine find afterwards.
+PreparedData prepare_with_leaders(Processes& processes, const Config& config) {
+  PrepareOptions options;
+  if (processes.leaders().size() > 1) options.peers = &processes.among_leaders();
+  return prepare_data(config, threads_to_prepare(processes, config), options);
+}
+
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
@@ -185,7 +192,8 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
-  PreparedData data = prepare_data(config, threads_to_prepare(processes, config));
+  if (processes.leaders().size() > 1) tell(processes, PrepareOrder{config});
+  PreparedData data = prepare_with_leaders(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
@@ -198,20 +206,27 @@ PreparedData resolve_and_prepare(Config& config) {
   return data;
 }
 
-PreparedData prepare_as_told(Config& config) {
+std::optional<PreparedData> prepare_as_leader(const Config& config) {
+  Processes& processes = joined_processes();
+  set_timeout(processes, config.parallel);
+  const std::vector<int>& leaders = processes.leaders();
+  if (std::find(leaders.begin(), leaders.end(), processes.rank()) == leaders.end()) return {};
+  return prepare_with_leaders(processes, config);
+}
+
+PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
   Processes& processes = joined_processes();
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
-  const auto prepare = [&] { return prepare_data(config, threads_to_prepare(processes, config)); };
-  PreparedData data;
-  // One process of each machine prepares, and says what there is to say of the data; the others
-  // find what it has left in the cache.
-  const bool is_first_here = processes.local_rank() == 0;
-  if (is_first_here) data = prepare();
   processes.meet(kPrepared);
-  if (!is_first_here) {
+  PreparedData data;
+  // One process of each machine has prepared, and said what there is to say of the data; the others
+  // find what it has left in the cache.
+  if (prepared) {
+    data = std::move(*prepared);
+  } else {
     const WarningsMuted muted;
-    data = prepare();
+    data = prepare_data(config, threads_to_prepare(processes, config));
   }
   require_alike(
       processes, data.fingerprint,

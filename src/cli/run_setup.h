@@ -30,10 +30,14 @@ RestartableRun make_new_run(Config& config, RunFolder& run);
 PreparedData resolve_and_prepare(Config& config);
 
 // Does the part of the functions above that falls to the other processes, where there are
-// several. `config` is the one that the first has told them; what depends on the process is
-// resolved in it, and the data are prepared, or found where another process of this machine has
-// done so.
-PreparedData prepare_as_told(Config& config);
+// several: first prepare_as_leader(), where the first process tells them to. It prepares the data
+// of `config` together with the other leaders (Processes::leaders), and returns them; nothing in a
+// process that is none.
+std::optional<PreparedData> prepare_as_leader(const Config& config);
+// Then the rest. `config` is the one that the first has told them; what depends on the process is
+// resolved in it. The data, unless they are `prepared`, are prepared, or found where another
+// process of this machine has done so.
+PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared);
 
 // Takes the lock of the run folder (RunFolder::lock(), with its errors), which is made if it is
 // missing; from then on the log is also kept there.

@@ -132,7 +132,7 @@ Cache::Cache(fs::path folder) : folder_(std::move(folder)) {
 }
 
 FileLock Cache::lock(const std::string& kind, const std::string& key) const {
-  const fs::path path = folder_ / "locks" / str(kind, "-", key);
+  const fs::path path = lock_path(kind, key);
   FileLock lock;
   if (lock.try_acquire(path)) return lock;
   log_note(
@@ -142,6 +142,19 @@ FileLock Cache::lock(const std::string& kind, const std::string& key) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   return lock;
+}
+
+std::optional<FileLock> Cache::try_lock(const std::string& kind, const std::string& key) const {
+  FileLock lock;
+  if (!lock.try_acquire(lock_path(kind, key))) return std::nullopt;
+  return lock;
+}
+
+fs::path Cache::lock_path(const std::string& kind, const std::string& key) const {
+  return folder_ / "locks" / str(kind, "-", key);
+}
+fs::path Cache::mark_path(const std::string& name) const {
+  return folder_ / "index" / (name + ".mark");
 }
 
 fs::path Cache::tokenizer_path(const std::string& key, std::string_view name) const {

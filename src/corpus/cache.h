@@ -36,6 +36,11 @@ class Cache {
   // Locks an entry that is to be made; `kind` is "index", "shards" or "tokenizer". While another
   // process holds the lock it logs a note and waits; it throws StopRequested on a signal.
   FileLock lock(const std::string& kind, const std::string& key) const;
+  // Returns nothing where another process holds the lock.
+  std::optional<FileLock> try_lock(const std::string& kind, const std::string& key) const;
+  // Returns the path of a file that a process leaves here, while others ask whether this is their
+  // folder too; `name` is of no other process.
+  std::filesystem::path mark_path(const std::string& name) const;
 
   // Returns the path of the first file of a tokenizer (Tokenizer::files()), whether it is there or
   // not; `name` is the name of that file.
@@ -68,6 +73,7 @@ class Cache {
                    PreparedData& data) const;
 
  private:
+  std::filesystem::path lock_path(const std::string& kind, const std::string& key) const;
   std::filesystem::path index_path(const std::string& key) const;
   std::filesystem::path files_path(const std::string& key) const;
 

@@ -8,7 +8,6 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/shards/content_blocks.h"
-#include "corpus/shards/encode.h"
 #include "corpus/sources/sources.h"
 
 namespace lmtrain {
@@ -96,34 +95,47 @@ Preparation::Preparation(const PreparationRequest& request, const Cache& cache, 
     : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
 
 PreparedData Preparation::run() {
+  fs::path tokenizer_path;
+  const Tokenizer tokenizer = read_text(tokenizer_path);
+  const std::string fingerprint = this->fingerprint(tokenizer);
+  const FileLock lock = cache_.lock("shards", fingerprint);
+  std::optional<PreparedData> data = cache_.find_shards(fingerprint);
+  const bool were_there = data.has_value();
+  if (!were_there) {
+    ShardPair shards = open_shards(tokenizer, fingerprint);
+    encode(tokenizer, *state_.tokens, &shards, nullptr);
+    data = finish_shards(shards, fingerprint);
+  }
+  return complete(std::move(*data), were_there, std::move(tokenizer_path));
+}
+
+Tokenizer Preparation::read_text(fs::path& tokenizer_path) {
   if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
   if (request_.eval) scan_eval();
   scan();
   choose_held_out();
-  fs::path tokenizer_path;
-  const Tokenizer tokenizer = obtain_tokenizer(tokenizer_path);
-  const std::string fingerprint = this->fingerprint(tokenizer);
-  const FileLock lock = cache_.lock("shards", fingerprint);
-  std::optional<PreparedData> data = cache_.find_shards(fingerprint);
+  return obtain_tokenizer(tokenizer_path);
+}
+
+PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path tokenizer_path) {
   FileTally tally;
-  if (data) {
+  if (were_there) {
     std::vector<HashedSource> held_out;
     tally = count_documents(held_out);
     if (request_.eval && request_.has_eval_sets) held_out = list_eval_documents();
-    data->eval_sources = sources_in_hash_order(held_out);
+    data.eval_sources = sources_in_hash_order(held_out);
   } else {
-    data = write_shards(tokenizer, fingerprint);
     tally = state_.tokens->files;
   }
-  if (!request_.has_eval_sets) data->eval_sources.clear();
-  cache_.clean_shards(fingerprint);
-  data->tokenizer_model = tokenizer_path;
-  data->sources = tally.runs(request_.train.files, data->train_documents);
-  data->eval_in_train = state_.overlap.result();
-  data->train_formats = state_.train.counts.formats;
-  data->eval_formats = state_.eval.counts.formats;
-  files_ = tally.files(request_.train.files, data->train_documents);
-  return *data;
+  if (!request_.has_eval_sets) data.eval_sources.clear();
+  cache_.clean_shards(data.fingerprint);
+  data.tokenizer_model = std::move(tokenizer_path);
+  data.sources = tally.runs(request_.train.files, data.train_documents);
+  data.eval_in_train = state_.overlap.result();
+  data.train_formats = state_.train.counts.formats;
+  data.eval_formats = state_.eval.counts.formats;
+  files_ = tally.files(request_.train.files, data.train_documents);
+  return data;
 }
 
 void Preparation::scan_eval() {
@@ -133,7 +145,7 @@ void Preparation::scan_eval() {
         state_.overlap.add_eval(hash, bytes);
       },
       [this] {
-        if (journal_.due()) journal_.save(state_);
+        if (is_save_due()) journal_.save(state_);
       });
   if (state_.eval.counts.documents == 0)
     throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
@@ -142,7 +154,7 @@ void Preparation::scan_eval() {
 
 void Preparation::scan() {
   const auto save_when_due = [this] {
-    if (journal_.due()) journal_.save(state_);
+    if (is_save_due()) journal_.save(state_);
   };
   scan_corpus(
       request_.train, "reading", state_.train,
@@ -197,11 +209,16 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   const std::string key = hasher.digest().hex();
   path = cache_.tokenizer_path(
       key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
-  const FileLock lock = cache_.lock("tokenizer", key);
+  std::optional<FileLock> lock;
+  if (keeps_) lock = cache_.lock("tokenizer", key);
   if (std::optional<Tokenizer> found = cache_.find_tokenizer(path)) return std::move(*found);
+  return train(path);
+}
+
+Tokenizer Preparation::train(const fs::path& path) const {
   const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
-  cache_.store_tokenizer(path, trained);
+  if (keeps_) cache_.store_tokenizer(path, trained);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
                format_duration(elapsed.count())));
@@ -249,37 +266,10 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
 
 // The text is read more than once; what was counted and split must be what is used afterwards.
 void Preparation::fail_changed(const std::string& pointer) const {
-  journal_.remove();
+  if (keeps_) journal_.remove();
   throw Error(ErrorKind::kData, str(pointer,
                                     ": the text changed while it was prepared; run the command "
                                     "again once it is complete"));
-}
-
-// Goes on with the shards of the journal, or begins.
-ShardPair Preparation::open_shards(const fs::path& folder, const Tokenizer& tokenizer,
-                                   const std::string& fingerprint) {
-  if (state_.tokens && state_.tokens->fingerprint == fingerprint) {
-    try {
-      return {folder, tokenizer.vocab_size(), *state_.tokens};
-    } catch (const Error& error) {
-      log_warning(
-          str("the interrupted tokenization cannot be continued and begins again: ", error.what()));
-    }
-  }
-  state_.tokens.emplace().fingerprint = fingerprint;
-  return {folder, tokenizer.vocab_size(), request_.eval || state_.held_out->holds_out_any()};
-}
-
-PreparedData Preparation::write_shards(const Tokenizer& tokenizer, const std::string& fingerprint) {
-  const fs::path folder = cache_.shards_folder(fingerprint);
-  lmtrain::create_directories(folder);
-  ShardPair shards = open_shards(folder, tokenizer, fingerprint);
-  encode(tokenizer, shards);
-  PreparedData data;
-  data.fingerprint = fingerprint;
-  shards.finish(data);
-  cache_.store_shards_info(data);
-  return data;
 }
 
 FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) const {
@@ -314,49 +304,6 @@ std::vector<HashedSource> Preparation::list_eval_documents() const {
   });
   if (content.digest() != state_.eval.content) fail_changed("/data/eval");
   return documents;
-}
-
-void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
-  if (!tokenizer.why_slow().empty()) {
-    log_note(str("the tokenizer is encoded by sentencepiece itself, which is slower: ",
-                 tokenizer.why_slow()));
-  }
-  const DocumentEncoder encoder{tokenizer, request_.tokenizer.add_bos, request_.tokenizer.add_eos,
-                                num_threads_};
-  TokensProgress& progress = *state_.tokens;
-  const auto pass = [&](const Corpus& corpus, const HoldOut& held_out, const std::string& action,
-                        const CorpusScan& scanned, const std::string& pointer) {
-    Hasher content(progress.content);
-    encoder.encode(
-        corpus, held_out, action,
-        [&](const EncodedDocument& document) {
-          if (progress.in_eval || document.held_out) {
-            if (!shards.has_eval()) fail_changed(pointer);  // the scan saw nothing to hold out
-            shards.add_eval(document, corpus.files[document.location.file].source);
-          } else {
-            progress.files.begin_document(document.location.file, shards.num_train_documents());
-            shards.add_train(document);
-          }
-          if (!document.whole) return;
-          content.add(document.whole->low).add(document.whole->high);
-          progress.next = {document.location.file, document.location.position + 1};
-          if (!journal_.due()) return;
-          progress.content = content.digest();
-          shards.sync(progress);
-          journal_.save(state_);
-        },
-        progress.next);
-    if (content.digest() != scanned.content) fail_changed(pointer);
-  };
-  if (!progress.in_eval)
-    pass(request_.train, *state_.held_out, "tokenizing", state_.train, kTrainPointer);
-  if (!request_.eval) return;
-  if (!progress.in_eval) {
-    progress.in_eval = true;
-    progress.next = {};
-    progress.content = Hasher().digest();
-  }
-  pass(*request_.eval, HoldOut(), "tokenizing evaluation text", state_.eval, "/data/eval");
 }
 
 }  // namespace lmtrain

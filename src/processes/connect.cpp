@@ -16,6 +16,7 @@
 #include "processes/gloo_link.h"
 #include "processes/local_address.h"
 #include "processes/members.h"
+#include "processes/peer_sockets.h"
 #include "processes/watch.h"
 
 namespace lmtrain {
@@ -79,13 +80,18 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
   }
 }
 
+// The network interface that people have chosen by Gloo's variable, which goes before the address
+// by which the others reach this process; empty: none.
+std::string chosen_interface(const std::string& address) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  return interface == nullptr || is_loopback(address) ? "" : interface;
+}
+
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
                                                                  milliseconds timeout) {
   using Gloo = c10d::ProcessGroupGloo;
-  // The variable of Gloo's that names the network interface goes first; Gloo reads it.
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  const bool is_chosen = interface != nullptr && *interface != '\0' && !is_loopback(address);
-  if (is_chosen || address.empty()) return Gloo::Options::create_default(timeout);
+  if (!chosen_interface(address).empty() || address.empty())
+    return Gloo::Options::create_default(timeout);
   auto options = Gloo::Options::create(timeout);
   options->devices.push_back(Gloo::createDeviceForHostname(address));
   return options;
@@ -111,11 +117,11 @@ class GlooProcesses final : public Processes {
       const Member& member = members[static_cast<size_t>(rank)];
       names_.push_back(str("rank ", rank, " (", member.host, ", process ", member.process, ")"));
       if (member.machine != self.machine) continue;
-      if (rank == rank_) local_rank_ = local_count_;
       ++local_count_;
       if (member.processors == self.processors) ++processor_sharers_;
     }
-    if (self.local_rank >= 0) local_rank_ = self.local_rank;
+    local_rank_ = local_ranks(members)[static_cast<size_t>(rank_)];
+    leaders_ = leaders_of(members);
 
     address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
     const auto group = connect_group("gloo");
@@ -160,6 +166,20 @@ class GlooProcesses final : public Processes {
     std::vector<RangeExchange*> exchanges;
     for (int i = 0; i < count; ++i) exchanges.push_back(aside_[static_cast<size_t>(i)].get());
     return exchanges;
+  }
+
+  Peers& among_leaders() override {
+    if (!peers_) {
+      PeerGroup group{leaders_, 0, {}, address_};
+      if (const std::string interface = chosen_interface(address_); !interface.empty())
+        group.address = address_of_interface(interface);
+      for (const int leader : leaders_) {
+        if (leader < rank_) ++group.self;
+        group.names.push_back(name_of(leader));
+      }
+      guarded("connection", [&] { peers_.emplace(store_, *watch_, std::move(group), timeout_); });
+    }
+    return *peers_;
   }
 
   void pass(const at::Tensor& values, int from, int to) override {
@@ -248,6 +268,7 @@ class GlooProcesses final : public Processes {
     timeout_ = timeout;
     link_->set_timeout(timeout);
     for (const auto& link : aside_) link->set_timeout(timeout);
+    if (peers_) peers_->set_patience(timeout);
   }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
@@ -308,6 +329,7 @@ class GlooProcesses final : public Processes {
   std::optional<Watch> watch_;
   std::optional<GlooLink> link_;
   std::vector<std::unique_ptr<GlooLink>> aside_;
+  std::optional<PeerSockets> peers_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;

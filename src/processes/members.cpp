@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -71,6 +72,25 @@ std::vector<Member> gather_members(c10d::Store& store, const Launch& launch, mil
   throw Error(ErrorKind::kIo,
               str("rank ", join(missing, ", "), " of ", launch.count, " has not come to ",
                   launch.address, ":", launch.port, " within ", timeout.count() / 1000, " s"));
+}
+
+std::vector<int> local_ranks(const std::vector<Member>& members) {
+  std::vector<int> ranks;
+  for (auto member = members.begin(); member != members.end(); ++member) {
+    const auto before = std::count_if(members.begin(), member, [&](const Member& other) {
+      return other.machine == member->machine;
+    });
+    ranks.push_back(member->local_rank >= 0 ? member->local_rank : static_cast<int>(before));
+  }
+  return ranks;
+}
+
+std::vector<int> leaders_of(const std::vector<Member>& members) {
+  const std::vector<int> ranks = local_ranks(members);
+  std::vector<int> leaders;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (rank == 0 || ranks[rank] == 0) leaders.push_back(static_cast<int>(rank));
+  return leaders;
 }
 
 std::string address_for_others(const std::vector<Member>& members, const Member& self) {

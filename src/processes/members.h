@@ -30,6 +30,12 @@ struct Member {
 std::vector<Member> gather_members(c10d::Store& store, const Launch& launch,
                                    std::chrono::milliseconds timeout);
 
+// Returns the rank of each member on its machine: as told by the launcher, or else by counting
+// those of the same machine.
+std::vector<int> local_ranks(const std::vector<Member>& members);
+// Returns the ranks of those that prepare data: rank 0, and those of local rank 0.
+std::vector<int> leaders_of(const std::vector<Member>& members);
+
 // Returns the address by which the processes of other machines reach `self`: its address on the way
 // to where all meet, or, where that is its own machine, on the way to the first process on another
 // machine. It is empty where it is not known.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/peers.h"
 #include "processes/ranges.h"
 
 namespace lmtrain {
@@ -63,6 +64,9 @@ class Processes : public RangeExchange {
   // The rank and the number of processes on this machine.
   int local_rank() const { return local_rank_; }
   int local_count() const { return local_count_; }
+  // The ranks of the processes that prepare data for their machines, ascending: rank 0, and those
+  // of local rank 0.
+  const std::vector<int>& leaders() const { return leaders_; }
   // The number of processes of this machine, this one included, that may run on exactly the same
   // processors as this one.
   int processor_sharers() const { return processor_sharers_; }
@@ -75,6 +79,10 @@ class Processes : public RangeExchange {
   // object; another call returns the same ones, and more where it asks for more. All processes must
   // make the call together and ask for as many, like an exchange; it connects them.
   virtual std::vector<RangeExchange*> aside(int count) = 0;
+  // Returns messages among the leaders, numbered in the order of leaders(), over connections of
+  // their own that live as long as this object. All leaders make the first call together, and only
+  // they call it.
+  virtual Peers& among_leaders() = 0;
   // Copies `values` of the process `from` into those of the process `to`: of the same size and
   // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
   // is copied where `from` and `to` are the same.
@@ -119,6 +127,7 @@ class Processes : public RangeExchange {
   Processes() = default;
   int rank_ = 0, count_ = 1;
   int local_rank_ = 0, local_count_ = 1;
+  std::vector<int> leaders_ = {0};
   int processor_sharers_ = 1;
 };
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "corpus/shards/block_exchange.h"
 #include "corpus/shards/ordered_pool.h"
 
 namespace lmtrain {
@@ -24,24 +25,29 @@ struct DocumentBatch {
   std::string text;
   std::vector<Item> items;
 };
+struct EncodedBatch {
+  std::vector<EncodedDocument> documents;
+  // For several processes:
+  int64_t number = 0;
+  Hash128 text;  // hash of the documents' hashes
+  bool is_mine = true;
+};
 constexpr size_t kBatchBytes = size_t{1} << 18;
 constexpr size_t kBatchesPerThread = 4;
 
+// Without `with_ids` another process finds the ids.
 std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
-                                          const HoldOut& held_out, const DocumentBatch& batch) {
+                                          const HoldOut& held_out, const DocumentBatch& batch,
+                                          bool with_ids) {
   std::vector<EncodedDocument> documents;
   documents.reserve(batch.items.size());
   size_t begin = 0;
   for (const Item& item : batch.items) {
     const std::string_view text = std::string_view(batch.text).substr(begin, item.end - begin);
     const Hash128 hash = hash128(text);
-    EncodedDocument document{
-        encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
-        hash,
-        text.size(),
-        item.location,
-        false,
-        item.whole};
+    EncodedDocument document{{}, hash, text.size(), item.location, false, item.whole};
+    if (with_ids)
+      document.ids = encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos);
     if (item.held_out) {
       document.held_out = *item.held_out;
     } else {
@@ -55,6 +61,22 @@ std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const 
   return documents;
 }
 
+// One batch of those that several processes divide; what this process has encoded goes to the
+// others at once.
+EncodedBatch encode_share(const DocumentEncoder& encoder, const Corpus& corpus,
+                          const HoldOut& held_out, const DocumentBatch& batch, int64_t number) {
+  EncodedBatch encoded;
+  encoded.number = number;
+  encoded.is_mine = encoder.exchange->is_mine(number);
+  encoded.documents = encode_batch(encoder, corpus, held_out, batch, encoded.is_mine);
+  Hasher text;
+  for (const EncodedDocument& document : encoded.documents)
+    text.add(document.hash.low).add(document.hash.high);
+  encoded.text = text.digest();
+  if (encoded.is_mine) encoder.exchange->give(number, encoded.text, encoded.documents);
+  return encoded;
+}
+
 }  // namespace
 
 void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
@@ -64,23 +86,37 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
   tokenizer.require_special_ids(add_bos, add_eos);
   const int threads = std::max(num_threads, 1);
   ProgressBar progress(action, corpus.total_bytes());
-  OrderedPool<std::vector<EncodedDocument>> pool(threads,
-                                                 kBatchesPerThread * static_cast<size_t>(threads));
+  const int all_threads = exchange == nullptr ? threads : exchange->all_threads();
+  OrderedPool<EncodedBatch> pool(threads, kBatchesPerThread * static_cast<size_t>(all_threads));
   int64_t documents = 0;
   uint64_t bytes = 0;
+  const auto await_ids = [&](EncodedBatch& batch) {
+    while (!exchange->has(batch.number)) {
+      if (!pool.work_once()) break;
+    }
+    const size_t file =
+        batch.documents.empty() ? corpus.files.size() - 1 : batch.documents.front().location.file;
+    exchange->take(batch.number, batch.text, batch.documents, corpus.files[file].path);
+  };
   const auto drain = [&] {
-    for (const EncodedDocument& document : pool.pop()) {
+    EncodedBatch batch = pool.pop();
+    if (!batch.is_mine) await_ids(batch);
+    const uint64_t before = bytes;
+    for (const EncodedDocument& document : batch.documents) {
       sink(document);
       if (document.whole) ++documents;
       bytes += document.bytes;
     }
+    if (exchange != nullptr) exchange->count_text(batch.number, bytes - before);
   };
   auto batch = std::make_shared<DocumentBatch>();
   const auto submit = [&] {
     if (pool.full()) drain();
-    pool.push([this, &corpus, &held_out, full = std::move(batch)] {
+    const int64_t number = exchange == nullptr ? 0 : exchange->begin_block();
+    pool.push([this, &corpus, &held_out, number, full = std::move(batch)]() -> EncodedBatch {
       try {
-        return encode_batch(*this, corpus, held_out, *full);
+        if (exchange != nullptr) return encode_share(*this, corpus, held_out, *full, number);
+        return {encode_batch(*this, corpus, held_out, *full, /*with_ids=*/true), 0, {}, true};
       } catch (const std::bad_alloc&) {
         fail_out_of_memory(corpus.files[full->items.front().location.file].path);
       }
@@ -112,6 +148,7 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
       from);
   submit();
   while (!pool.empty()) drain();
+  if (exchange != nullptr) exchange->end_pass();
   progress.finish(str(counted(documents, "document"), ", ", format_bytes(bytes)));
 }
 

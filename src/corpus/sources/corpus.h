@@ -3,6 +3,7 @@
 // is chosen.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,6 +24,7 @@ namespace lmtrain {
 struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
+  auto operator<=>(const DocumentLocation&) const = default;
 };
 
 struct Corpus {

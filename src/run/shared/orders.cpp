@@ -21,6 +21,11 @@ std::optional<Value> value_if_any(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<Value>());
 }
 
+Config config_of(const Json& json) {
+  return parse_config(json.dump(), "the config of rank 0", {}, InitFrom::kSkip);
+}
+
+Json json_of(const PrepareOrder& order) { return {{"prepare", config_to_json(order.config)}}; }
 Json json_of(const RunOrder& order) { return {{"config", config_to_json(order.config)}}; }
 Json json_of(const AttemptOrder& order) {
   return {{"seed", order.seed},
@@ -40,10 +45,8 @@ void tell(Processes& processes, const Order& order) {
 
 Order listen(Processes& processes) {
   const Json json = Json::parse(processes.listen());
-  if (json.contains("config")) {
-    return RunOrder{
-        parse_config(json["config"].dump(), "the config of rank 0", {}, InitFrom::kSkip)};
-  }
+  if (json.contains("prepare")) return PrepareOrder{config_of(json["prepare"])};
+  if (json.contains("config")) return RunOrder{config_of(json["config"])};
   if (json.contains("exit_code")) return EndOrder{json["exit_code"].get<int>()};
   return AttemptOrder{json.at("seed").get<int64_t>(), value_if_any<int64_t>(json.at("checkpoint")),
                       json.at("is_trial").get<bool>(), value_if_any<double>(json.at("max_time")),

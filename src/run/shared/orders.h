@@ -1,5 +1,6 @@
-// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: which run
-// it is, which attempts it makes (trials of random restart, the run itself), and that it is over.
+// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: whose
+// data they prepare, which run it is, which attempts it makes (trials of random restart, the run
+// itself), and that it is over.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@
 
 namespace lmtrain {
 
+// Tells the leaders (Processes::leaders) to prepare data together; `config` has what the data need.
+struct PrepareOrder {
+  Config config;
+};
 // Tells to join the run with this config, resolved by rank 0. Threads are the same everywhere, the
 // device of each process follows from its local rank.
 struct RunOrder {
@@ -31,7 +36,7 @@ struct AttemptOrder {
 struct EndOrder {
   int exit_code = 0;
 };
-using Order = std::variant<RunOrder, AttemptOrder, EndOrder>;
+using Order = std::variant<PrepareOrder, RunOrder, AttemptOrder, EndOrder>;
 
 // Rank 0 tells an order to all others; one process alone tells nobody.
 void tell(Processes& processes, const Order& order);

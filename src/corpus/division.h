@@ -1,0 +1,70 @@
+// A Division is the part of this process in a preparation that several processes make together, one
+// of each machine (base/peers.h). All read the text; each encodes a part of it, and those that keep
+// data write the whole into the cache of their machine.
+//
+// Where several of them have one folder as their cache, as on a shared file system, one keeps the
+// data there and the others, its guests, find it when it is done. A guest too is the process whose
+// folder is locked by another run. So nobody waits for a lock while others wait for it, and one
+// folder has one writer where locks do not reach from machine to machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files/file.h"
+#include "base/hash.h"
+#include "base/peers.h"
+#include "corpus/cache.h"
+#include "corpus/journal.h"
+#include "corpus/shards/block_exchange.h"
+
+namespace lmtrain {
+
+class Division {
+ public:
+  // Finds out who lacks data and who has the same folder. All processes must make one, and then
+  // make the same calls. `key` is that of the index (Cache::find_index), and `is_ready` says that
+  // its entry is there. Takes the lock of the entry where it is free.
+  Division(Peers& peers, const Cache& cache, const std::string& key, bool is_ready);
+
+  // Returns whether some process lacks the data.
+  bool is_needed() const { return is_needed_; }
+  // Returns whether this process writes the cache of its machine, whose entry it has locked.
+  bool keeps() const { return keeps_; }
+
+  // Tells the others what this process encodes, and with how many threads; `place` is where its
+  // shards go on, null where it writes none. Throws Error(kData) that names a process whose
+  // fingerprint is another one.
+  void agree(const std::string& fingerprint, int threads, const TokensPlace* place);
+  // Returns the place from which all encode: the first of those where the shards go on. Nothing:
+  // nobody writes.
+  const std::optional<TokensPlace>& start() const { return start_; }
+  // Returns the exchange of blocks that agree() has arranged.
+  BlockExchange exchange(int64_t vocab_size) const { return {peers_, members_, vocab_size}; }
+
+  // Releases the lock of the entry.
+  void unlock() { lock_.reset(); }
+  // Waits until those with the same folder who come before this process, first the one that keeps
+  // data, have called pass_turn().
+  void await_turn();
+  // Lets the next with the same folder go on.
+  void pass_turn();
+
+ private:
+  // Returns the ranks of this process and of those that lack data in the same folder, in the order
+  // of their turns; nothing where this process has its data. `sights` says of each process whose
+  // marks it sees.
+  std::vector<int> with_same_folder(const std::vector<std::vector<bool>>& sights) const;
+
+  Peers& peers_;
+  std::optional<FileLock> lock_;
+  bool is_needed_ = false;
+  bool keeps_ = false;
+  std::vector<bool> lack_, locked_;  // by rank
+  std::vector<int> turns_;           // with_same_folder()
+  std::vector<BlockExchange::Member> members_;
+  std::optional<TokensPlace> start_;
+};
+
+}  // namespace lmtrain
