@@ -10,7 +10,7 @@ iproute2); standard library only.
 
 bits   Rank 0 on one machine and rank 1 on the other compute the bits of one process; the second machine has the data and the config's
        folder, and no run folder.
-data   Both machines prepare --text MB of text, shuffled lines of the corpus, each with a cache and a processor of its own: each encodes
+data   Both machines prepare --text MB of text, shuffled lines of the .md and .py files of a folder (--lines), each with a cache and a processor of its own: each encodes
        about half, and both caches have the bytes of one machine; how long that takes, beside one machine alone and, with --before,
        another build. Then again while a process is killed, after which the next start goes on; with a machine whose data are ready;
        and with one cache folder for both.
@@ -182,12 +182,25 @@ class Pair:
         return []
 
     def train(self, run, *options, count=2, **how):
+        """Returns the seconds of processor of each machine's process."""
         processes = self.start(run, *options, count=count, **how)
-        for process in processes:
-            process.wait(timeout=600)
+        seconds = [processor_seconds(process) for process in processes]
         codes = [process.returncode for process in processes]
         if any(codes):
             raise AssertionError(f"{run} ended with {codes}:\n" + "\n".join(self.said(run, number) for number in range(count)))
+        return seconds
+
+
+def processor_seconds(process):
+    """Waits for the end of the process; the seconds of processor that it took."""
+    deadline = time.monotonic() + 600
+    while time.monotonic() < deadline:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        time.sleep(0.02)
+    raise AssertionError("a process does not end")
 
 
 def check_bits(pair):
@@ -202,19 +215,22 @@ def check_bits(pair):
     print("bits: two machines compute the bits of one, without a shared folder")
 
 
-def shuffled_text(folder, size):
-    """About `size` bytes of the lines of all .md files there, in an order of their own for each repetition."""
+def shuffled_documents(folder, size):
+    """Documents of at least `size` bytes in all: 50 lines each of all .md and .py files there, shuffled anew for each repetition."""
     lines = []
     for root, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
-            if name.endswith(".md"):
+            if name.endswith((".md", ".py")):
                 with open(os.path.join(root, name)) as file:
                     lines += file.readlines()
     order, text = random.Random(1), []
     while size > 0:
         order.shuffle(lines)
-        text.append("".join(lines))
-        size -= len(text[-1])
+        for begin in range(0, len(lines), 50):
+            text.append("".join(lines[begin:begin + 50]))
+            size -= len(text[-1])
+            if size <= 0:
+                break
     return text
 
 
@@ -231,17 +247,15 @@ def cache_files(machine, cache):
 
 
 def check_data(pair):
-    text = shuffled_text(pair.arguments.corpus, 1_000_000 * pair.arguments.text)
+    documents = shuffled_documents(pair.arguments.lines or pair.arguments.corpus, 1_000_000 * pair.arguments.text)
     for machine in pair.machines:
-        os.makedirs(os.path.join(machine.folder, "text"))
-        for number, part in enumerate(text):
-            with open(os.path.join(machine.folder, "text", f"{number:04}.txt"), "w") as file:
-                file.write(part)
-    lines = {"train": os.path.join(pair.disk, "text"), "format": "lines", "eval_fraction": 0.01}
-    trained = {"vocab_size": 8192, "sample": "1MB"}
+        with open(os.path.join(machine.folder, "documents.jsonl"), "w") as file:
+            file.writelines(json.dumps({"text": document}) + "\n" for document in documents)
+    data = {"train": os.path.join(pair.disk, "documents.jsonl"), "eval_fraction": 0.01}
+    trained = {"vocab_size": pair.arguments.vocab_size, "sample": "1MB"}
 
     def configure(caches, kind="bpe"):
-        pair.config(train={"steps": 1}, data=lines, tokenizer={"train": trained | {"type": kind}})
+        pair.config(train={"steps": 1}, data=data, tokenizer={"train": trained | {"type": kind}})
         for machine, cache in zip(pair.machines, caches):
             # Each has its cache under the same path.
             link = os.path.join(machine.folder, "cache")
@@ -250,40 +264,38 @@ def check_data(pair):
             os.makedirs(cache, exist_ok=True)
             os.symlink(cache, link)
 
-    def prepare(run, caches, count=2, lmtrain=None):
-        configure(caches)
+    def prepare(run, caches, what, kind="bpe", count=2, lmtrain=None):
+        configure(caches, kind)
         began = time.monotonic()
-        pair.train(run, count=count, lmtrain=lmtrain, own_processors=True)
-        return time.monotonic() - began
+        processor = pair.train(run, count=count, lmtrain=lmtrain, own_processors=True)
+        print(f"data: {kind}, {what}: {time.monotonic() - began:.1f} s, of processor {' and '.join(f'{one:.1f}' for one in processor)} s",
+              flush=True)
 
     own = lambda run: [os.path.join(machine.folder, f"cache-{run}") for machine in pair.machines]
-    programs = {"": None} | ({"before, ": pair.arguments.before} if pair.arguments.before else {})
-    expected = None
-    for label, program in programs.items():
-        for count in (1, 2):
-            run = f"data-{label[:6]}{count}"
-            seconds = prepare(run, own(run), count, lmtrain=program)
-            passes = re.findall(r"tokenizing  .*", pair.said(run, 0))
-            print(f"data: {label}{count} machines: {seconds:.1f} s in all; {'; '.join(passes)}", flush=True)
-            for machine in pair.machines[:count]:
-                found = cache_files(machine, f"cache-{run}")
-                expected = expected or found
-                assert found == expected, f"{run}: machine {machine.number} has other shards than one machine alone"
-            if count == 2 and program is None:
-                check_shares(pair, run)
-    seconds = prepare("data-ready", [own("data-1")[0], own("data-ready")[1]])
-    print(f"data: 2 machines, one of which has its data: {seconds:.1f} s in all")
+    for kind in ("bpe", "unigram"):
+        expected = None
+        for program in [None] + ([pair.arguments.before] if pair.arguments.before else []):
+            for count in (1, 2):
+                run = f"data-{kind}-{'before-' if program else ''}{count}"
+                prepare(run, own(run), f"{'before, ' if program else ''}{count} machines", kind, count, program)
+                for machine in pair.machines[:count]:
+                    found = cache_files(machine, f"cache-{run}")
+                    expected = expected or found
+                    assert found == expected, f"{run}: machine {machine.number} has other shards than one machine alone"
+                if count == 2 and program is None:
+                    check_shares(pair, run)
+    prepare("data-ready", [own("data-bpe-1")[0], own("data-ready")[1]], "2 machines, one of which has its data")
     check_shares(pair, "data-ready")
-    assert cache_files(pair.machines[1], "cache-data-ready") == expected, "the second machine has other shards"
-    seconds = prepare("data-shared", [os.path.join(pair.folder, "shared")] * 2)
-    print(f"data: 2 machines with one cache folder: {seconds:.1f} s in all")
+    assert cache_files(pair.machines[1], "cache-data-ready") == cache_files(pair.machines[1], "cache-data-bpe-2"), "it has other shards"
+    prepare("data-shared", [os.path.join(pair.folder, "shared")] * 2, "2 machines with one cache folder")
     check_shares(pair, "data-shared")
     # With sentencepiece's slow encoder a preparation takes longer than the time between two saves of its journal.
     configure(own("data-killed"), "unigram")
     processes = pair.start("data-killed", own_processors=True)
     deadline = time.monotonic() + 300
     while not all(saved_tokens(machine, "cache-data-killed") for machine in pair.machines):
-        assert time.monotonic() < deadline and all(process.poll() is None for process in processes), "it ends before it saves: raise --text"
+        assert time.monotonic() < deadline and all(process.poll() is None for process in processes), \
+            "it ends before it saves; raise --text\n" + pair.said("data-killed", 0) + pair.said("data-killed", 1)
         time.sleep(0.1)
     processes[1].send_signal(signal.SIGKILL)
     began = time.monotonic()
@@ -294,11 +306,8 @@ def check_data(pair):
     pair.train("data-again", own_processors=True)
     assert "going on with a preparation that was interrupted" in pair.said("data-again", 0), "it begins again"
     check_shares(pair, "data-again")
-    configure(own("data-alone"), "unigram")
-    pair.train("data-alone", count=1)
     for machine in pair.machines:
-        assert cache_files(machine, "cache-data-killed") == cache_files(pair.machines[0], "cache-data-alone"), \
-            f"machine {machine.number} has other shards than one machine alone"
+        assert cache_files(machine, "cache-data-killed") == expected, f"machine {machine.number} has other shards than one machine alone"
     print("data: killed and started again they have the bytes of one machine")
 
 
@@ -458,6 +467,8 @@ def main():
     parser.add_argument("--steps", type=int, default=40, help="of each run of the part `slow`")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step in the part `slow`")
     parser.add_argument("--text", type=int, default=60, help="MB of text in the part `data`")
+    parser.add_argument("--lines", metavar="FOLDER", help="of whose lines that text consists (default: that of --corpus)")
+    parser.add_argument("--vocab-size", type=int, default=1500, help="in the part `data`")
     parser.add_argument("--before", metavar="LMTRAIN", help="another build, whose preparation is timed too in the part `data`")
     parser.add_argument("--json", metavar="FILE", help="where the step times of the parts slow- go")
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs"), help="a folder: its .md files are trained on")

@@ -47,7 +47,6 @@ TEST(PeerSockets, MessagesOfAnySizeComeInTheirOrder) {
         EXPECT_EQ(peers.receive(from), "");
         for (const size_t size : sizes)
           EXPECT_TRUE(peers.receive(from) == text(from, size)) << from << " " << size;
-        EXPECT_FALSE(peers.has_message(from));
       }
       const std::vector<std::string> all = peers.exchange(str("of ", peers.rank()));
       for (int rank = 0; rank < count; ++rank)
@@ -57,7 +56,8 @@ TEST(PeerSockets, MessagesOfAnySizeComeInTheirOrder) {
 }
 
 TEST(PeerSockets, ThreadsMaySendTogether) {
-  constexpr int kThreads = 4, kMessages = 200;
+  static constexpr int kThreads = 4;
+  static constexpr int kMessages = 200;
   as_leaders(2, [](Peers& peers, Processes&) {
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
