@@ -46,7 +46,8 @@ std::vector<Json> exchange(Peers& peers, const Json& mine) {
 
 }  // namespace
 
-Division::Division(Peers& peers, const Cache& cache, const std::string& key, bool is_ready)
+PreparationDivision::PreparationDivision(Peers& peers, const Cache& cache, const std::string& key,
+                                         bool is_ready)
     : peers_(peers) {
   const std::string name = is_ready ? "" : random_name();
   std::optional<Mark> mark;
@@ -75,7 +76,8 @@ Division::Division(Peers& peers, const Cache& cache, const std::string& key, boo
 }
 
 // Those that see the mark of each other, or are seen.
-std::vector<int> Division::with_same_folder(const std::vector<std::vector<bool>>& sights) const {
+std::vector<int> PreparationDivision::with_same_folder(
+    const std::vector<std::vector<bool>>& sights) const {
   std::vector<int> found;
   if (!lack_[static_cast<size_t>(peers_.rank())]) return found;
   found.push_back(peers_.rank());
@@ -96,7 +98,8 @@ std::vector<int> Division::with_same_folder(const std::vector<std::vector<bool>>
   return found;
 }
 
-void Division::agree(const std::string& fingerprint, int threads, const TokensPlace* place) {
+void PreparationDivision::agree(const std::string& fingerprint, int threads,
+                                const TokensPlace* place) {
   Json mine = {{"fingerprint", fingerprint}, {"threads", threads}};
   if (place != nullptr) {
     mine["start"] = {place->in_eval, place->next.file, place->next.position, place->content.low,
@@ -128,14 +131,14 @@ void Division::agree(const std::string& fingerprint, int threads, const TokensPl
   }
 }
 
-void Division::await_turn() {
+void PreparationDivision::await_turn() {
   for (const int rank : turns_) {
     if (rank == peers_.rank()) return;
     (void)peers_.receive(rank);
   }
 }
 
-void Division::pass_turn() {
+void PreparationDivision::pass_turn() {
   const auto self = std::find(turns_.begin(), turns_.end(), peers_.rank());
   const auto done = std::make_shared<const std::string>("done");
   for (auto later = self == turns_.end() ? self : self + 1; later != turns_.end(); ++later)

@@ -1,6 +1,6 @@
-// A Division is the part of this process in a preparation that several processes make together, one
-// of each machine (base/peers.h). All read the text; each encodes a part of it, and those that keep
-// data write the whole into the cache of their machine.
+// A PreparationDivision is the part of this process in a preparation that several processes make
+// together, one of each machine (base/peers.h). All read the text; each encodes a part of it, and
+// those that keep data write the whole into the cache of their machine.
 //
 // Where several of them have one folder as their cache, as on a shared file system, one keeps the
 // data there and the others, its guests, find it when it is done. A guest too is the process whose
@@ -21,12 +21,12 @@
 
 namespace lmtrain {
 
-class Division {
+class PreparationDivision {
  public:
   // Finds out who lacks data and who has the same folder. All processes must make one, and then
   // make the same calls. `key` is that of the index (Cache::find_index), and `is_ready` says that
   // its entry is there. Takes the lock of the entry where it is free.
-  Division(Peers& peers, const Cache& cache, const std::string& key, bool is_ready);
+  PreparationDivision(Peers& peers, const Cache& cache, const std::string& key, bool is_ready);
 
   // Returns whether some process lacks the data.
   bool is_needed() const { return is_needed_; }

@@ -47,8 +47,8 @@ class Preparation {
   PreparedData run();
   // Does the same together with others: call it in all of them, in place of run(). Returns nothing
   // where this process does not keep the data, whose cache and journal then stay as they are; it
-  // has only helped the others. Throws also the errors of Division and BlockExchange.
-  std::optional<PreparedData> run(Division& division);
+  // has only helped the others. Throws also the errors of PreparationDivision and BlockExchange.
+  std::optional<PreparedData> run(PreparationDivision& division);
   // Returns, after run(), the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }
 

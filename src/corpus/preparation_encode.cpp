@@ -12,7 +12,7 @@ namespace lmtrain {
 
 namespace fs = std::filesystem;
 
-std::optional<PreparedData> Preparation::run(Division& division) {
+std::optional<PreparedData> Preparation::run(PreparationDivision& division) {
   keeps_ = division.keeps();
   fs::path tokenizer_path;
   const Tokenizer tokenizer = read_text(tokenizer_path);

@@ -125,7 +125,7 @@ PreparedData prepare_alone(PreparationRequest& request, const std::string& key, 
 PreparedData prepare_together(PreparationRequest& request, const std::string& key,
                               const Cache& cache, int num_threads, const PrepareOptions& options) {
   const std::optional<PreparedData> found = cache.find_index(key);
-  Division division(*options.peers, cache, key, found.has_value());
+  PreparationDivision division(*options.peers, cache, key, found.has_value());
   if (!division.is_needed()) return *found;
   decide_all_formats(request);
   Journal journal(cache.journal_path(key), options);

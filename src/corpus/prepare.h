@@ -51,8 +51,8 @@ struct PrepareOptions {
 // (lock and rename). Where there are peers, all of them must call it with the same config; it
 // returns when the data are ready here, and others may still write theirs. Throws Error(kUsage) or
 // Error(kConfig) for paths and formats that cannot be used, Error(kData) for damaged, empty or
-// changing files, Error(kIo), and StopRequested on a signal; with peers also the errors of Division
-// and BlockExchange.
+// changing files, Error(kIo), and StopRequested on a signal; with peers also the errors of
+// PreparationDivision and BlockExchange.
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 
