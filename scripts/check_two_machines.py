@@ -272,7 +272,7 @@ def check_data(pair):
               flush=True)
 
     own = lambda run: [os.path.join(machine.folder, f"cache-{run}") for machine in pair.machines]
-    for kind in ("bpe", "unigram"):
+    for kind in ("bpe", "byte_bpe", "unigram"):
         expected = None
         for program in [None] + ([pair.arguments.before] if pair.arguments.before else []):
             for count in (1, 2):
