@@ -2,6 +2,7 @@
 #include "run/shared/divided_files.h"
 
 #include "base/support.h"
+#include "formats/tensor_files.h"
 #include "optim/rules/make_optimizer.h"
 #include "support/tensors.h"
 #include "train/tiny_model.h"
