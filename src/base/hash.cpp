@@ -42,6 +42,17 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsi
 }
 #endif
 
+// The product of two polynomials modulo that of the CRC. Bit 31 is the coefficient of x^0, as in
+// the CRC itself, so a factor x is a shift to the right.
+constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1U) != 0 ? 0x82F63B78U : 0U);
+  }
+  return product;
+}
+
 uint64_t load64(const char* bytes) {
   uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
@@ -63,6 +74,15 @@ uint32_t crc32c(uint32_t crc, const void* data, size_t size) {
   if (has_sse42) return ~crc32c_sse42(~crc, bytes, size);
 #endif
   return ~crc32c_portable(~crc, bytes, size);
+}
+
+uint32_t joined_crc32c(uint32_t first, uint32_t second, uint64_t second_size) {
+  // Each byte that follows multiplies the CRC of what stands before it by x^8.
+  uint32_t power = 1U << 23;  // x^8, x^16, x^32, ...
+  for (; second_size > 0; second_size >>= 1, power = crc_product(power, power)) {
+    if ((second_size & 1U) != 0) first = crc_product(first, power);
+  }
+  return first ^ second;
 }
 
 std::string Hash128::hex() const {

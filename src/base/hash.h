@@ -18,6 +18,9 @@ namespace lmtrain {
 // Returns the CRC-32C of a longer text: `crc` is that of its beginning, 0 for none, and `data`
 // holds the `size` bytes that follow.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
+// Returns the CRC-32C of two texts, one after the other: `first` and `second` are the CRCs of each,
+// and `second_size` is the length of the second in bytes.
+uint32_t joined_crc32c(uint32_t first, uint32_t second, uint64_t second_size);
 
 struct Hash128 {
   uint64_t low = 0;

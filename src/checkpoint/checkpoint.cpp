@@ -26,64 +26,43 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<TensorToWrite> optimizer_tensors(const std::vector<OptimizerBuffer>& buffers) {
-  std::vector<TensorToWrite> tensors;
-  tensors.reserve(buffers.size());
-  for (const OptimizerBuffer& buffer : buffers) {
-    tensors.push_back(
-        {buffer.name, DType::kF32, buffer.values.sizes().vec(), buffer.values.data_ptr<float>()});
-  }
-  return tensors;
-}
-
 // Beside weights in bf16 lie the fp32 masters, under this prefix, in the optimizer's file.
 constexpr const char* kMasterPrefix = "master.";
 
-uint64_t snapshot_bytes(const CheckpointSnapshot& snapshot, CheckpointDType dtype) {
-  const auto masters = static_cast<int64_t>(snapshot.master.nbytes());
-  uint64_t bytes =
-      kSmallFilesOfCheckpoint + static_cast<uint64_t>(stored_weight_bytes(masters, dtype));
-  for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
-  return bytes;
+CheckpointFile model_file() { return {kModelFile, {{"format", "pt"}}, {}}; }
+CheckpointFile optimizer_file() { return {kOptimizerFile, {}, {}}; }
+
+void append(std::vector<TensorToWrite>& to, std::vector<TensorToWrite> tensors,
+            const std::string& prefix = "") {
+  for (TensorToWrite& tensor : tensors) {
+    tensor.name.insert(0, prefix);
+    to.push_back(std::move(tensor));
+  }
+}
+
+// Describes all tensors of the model, in one dtype.
+std::vector<TensorToWrite> all_weights(const ParameterLayout& layout, DType dtype) {
+  std::vector<TensorToWrite> tensors;
+  for (const ParameterSpec& spec : layout.parameters())
+    tensors.push_back({spec.name, dtype, spec.shape, nullptr});
+  return tensors;
 }
 
 // All files of a checkpoint of the run with the id `run`, synced, the manifest last.
 void write_files(const fs::path& folder, const std::string& run, const CheckpointTexts& texts,
-                 const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
-                 CheckpointDType dtype) {
-  uint64_t tokenizer_bytes = 0;
-  for (const TokenizerFile& file : texts.tokenizer) tokenizer_bytes += file.bytes.size();
-  require_free_space(folder, tokenizer_bytes + snapshot_bytes(snapshot, dtype), "a checkpoint");
+                 TrainingState state, uint64_t tensor_bytes, const WriteTensorFiles& write) {
+  uint64_t bytes = kSmallFilesOfCheckpoint + tensor_bytes;
+  for (const TokenizerFile& file : texts.tokenizer) bytes += file.bytes.size();
+  require_free_space(folder, bytes, "a checkpoint");
 
-  TrainingState state = snapshot.state;
   state.run = run;
-  Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), {}};
-  const auto add_file = [&](const std::string& name,
-                            const std::function<void(FileWriter&)>& write) {
+  Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), write(folder)};
+  const auto add_text = [&](const std::string& name, const std::string& text) {
     FileWriter writer(folder / name);
-    write(writer);
+    writer.write(text);
     writer.finish();
     manifest.files[name] = {writer.size(), writer.crc()};
   };
-  const auto add_text = [&](const std::string& name, const std::string& text) {
-    add_file(name, [&](FileWriter& writer) { writer.write(text); });
-  };
-  const bool rounds = dtype == CheckpointDType::kBf16;
-  add_file(kModelFile, [&](FileWriter& writer) {
-    const at::Tensor weights =
-        rounds ? rounded_weights(snapshot.master, DType::kBF16, kModelFile) : snapshot.master;
-    write_safetensors(writer, hf_tensors(layout, weights), {{"format", "pt"}});
-  });
-  add_file(kOptimizerFile, [&](FileWriter& writer) {
-    std::vector<TensorToWrite> tensors = optimizer_tensors(snapshot.buffers);
-    if (rounds) {
-      for (TensorToWrite& tensor : hf_tensors(layout, snapshot.master)) {
-        tensor.name.insert(0, kMasterPrefix);
-        tensors.push_back(std::move(tensor));
-      }
-    }
-    write_safetensors(writer, std::move(tensors), {});
-  });
   add_text("config.json", texts.hf_config);
   add_text("generation_config.json", texts.generation_config);
   for (const TokenizerFile& file : texts.tokenizer) add_text(file.name, file.bytes);
@@ -148,16 +127,75 @@ CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenize
           generation.dump(2) + "\n", tokenizer_files(config, tokenizer)};
 }
 
+void for_each_tensor_file(const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                          CheckpointDType dtype,
+                          const std::function<void(const CheckpointFile& file)>& f) {
+  const bool rounds = dtype == CheckpointDType::kBf16;
+  {
+    CheckpointFile file = model_file();
+    std::vector<at::Tensor> held;
+    for (const MasterRange& range : snapshot.masters) {
+      held.push_back(rounds ? rounded_weights(range.values, DType::kBF16, kModelFile)
+                            : range.values);
+      append(file.tensors, hf_tensors(layout, held.back(), range.first));
+    }
+    f(file);
+  }
+  CheckpointFile file = optimizer_file();
+  for (const OptimizerBuffer& buffer : snapshot.buffers) {
+    file.tensors.push_back({buffer.name, DType::kF32, buffer.values.sizes().vec(),
+                            buffer.values.const_data_ptr<float>()});
+  }
+  for (const MasterRange& range : snapshot.masters) {
+    if (rounds) append(file.tensors, hf_tensors(layout, range.values, range.first), kMasterPrefix);
+  }
+  f(file);
+}
+
+std::vector<CheckpointFile> describe_tensor_files(const ParameterLayout& layout,
+                                                  const std::vector<OptimizerBuffer>& buffers,
+                                                  CheckpointDType dtype) {
+  const bool rounds = dtype == CheckpointDType::kBf16;
+  CheckpointFile model = model_file(), optimizer = optimizer_file();
+  model.tensors = all_weights(layout, rounds ? DType::kBF16 : DType::kF32);
+  for (const OptimizerBuffer& buffer : buffers)
+    optimizer.tensors.push_back({buffer.name, DType::kF32, buffer.values.sizes().vec(), nullptr});
+  if (rounds) append(optimizer.tensors, all_weights(layout, DType::kF32), kMasterPrefix);
+  return {std::move(model), std::move(optimizer)};
+}
+
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config) {
-  const int64_t step = snapshot.state.step;
-  const fs::path unfinished = run.unfinished_checkpoint(step);
+  uint64_t bytes = 0;
+  for (const MasterRange& range : snapshot.masters) {
+    const auto masters = static_cast<int64_t>(range.values.nbytes());
+    bytes += static_cast<uint64_t>(stored_weight_bytes(masters, config.dtype));
+  }
+  for (const OptimizerBuffer& buffer : snapshot.buffers) bytes += buffer.values.nbytes();
+  write_checkpoint(run, run.unfinished_checkpoint(snapshot.state.step), texts, snapshot.state,
+                   config, bytes, [&](const fs::path& folder) {
+                     std::map<std::string, ManifestEntry> written;
+                     for_each_tensor_file(layout, snapshot, config.dtype,
+                                          [&](const CheckpointFile& file) {
+                                            FileWriter writer(folder / file.name);
+                                            write_safetensors(writer, file.tensors, file.metadata);
+                                            writer.finish();
+                                            written[file.name] = {writer.size(), writer.crc()};
+                                          });
+                     return written;
+                   });
+}
+
+void write_checkpoint(const RunFolder& run, const fs::path& unfinished,
+                      const CheckpointTexts& texts, const TrainingState& state,
+                      const CheckpointConfig& config, uint64_t tensor_bytes,
+                      const WriteTensorFiles& write) {
   run.require_there();
   remove_tree(unfinished);
   lmtrain::create_directories(unfinished);
   try {
-    write_files(unfinished, run.identity().id, texts, layout, snapshot, config.dtype);
+    write_files(unfinished, run.identity().id, texts, state, tensor_bytes, write);
   } catch (...) {
     std::error_code ignored;  // where the disk is full, the half-written files are in the way
     fs::remove_all(unfinished, ignored);
@@ -166,8 +204,8 @@ void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
 
   // A checkpoint can be there already: a damaged one, one of a future that a resume from an older
   // one has left, or one of this step that is published again (must_save_again).
-  replace_folder(unfinished, run.checkpoint(step));
-  remove_old_checkpoints(run, snapshot.state, config);
+  replace_folder(unfinished, run.checkpoint(state.step));
+  remove_old_checkpoints(run, state, config);
 }
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {

@@ -2,9 +2,10 @@
 // holds all a resume needs.
 //
 // It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N,
-// the manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with
-// the one that is there (base/files/replace_folder.h). A kill at any instant leaves either the
-// whole checkpoint, the one that was there, or none where none was.
+// the manifest last; several processes may write the tensors (run/shared/shared_save.h); the
+// folder is synced and then renamed to checkpoints/step_N, or exchanged with the one that is there
+// (base/files/replace_folder.h). A kill at any instant leaves either the whole checkpoint, the one
+// that was there, or none where none was.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,8 @@
 #include "checkpoint/state.h"
 #include "config/config.h"
 #include "corpus/tokenizer/tokenizer.h"
+#include "formats/manifest.h"
+#include "formats/safetensors.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"
 
@@ -36,14 +40,40 @@ struct CheckpointTexts {
 // Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
-// Everything that a checkpoint holds, in host memory. With checkpoint.async it is a copy, and
-// training may go on while it is written. Without, master and buffers may be the run's own
-// (OptimizerShards::collect), which must not change before write_checkpoint returns.
+// A part of the flat buffer of masters, whose borders are those of tensors.
+struct MasterRange {
+  int64_t first = 0;  // element of the flat buffer
+  at::Tensor values;  // [elements] fp32
+};
+
+// Everything that a checkpoint holds, or the tensors that one of several processes writes, in host
+// memory. With checkpoint.async it is a copy, and training may go on while it is written. Without,
+// masters and buffers may be the run's own (OptimizerShards::collect), which must not change before
+// they are written.
 struct CheckpointSnapshot {
   TrainingState state;
-  at::Tensor master;  // [flat_size] fp32
+  std::vector<MasterRange> masters;
   std::vector<OptimizerBuffer> buffers;
 };
+
+// Describes one of the two files, with all its tensors or some of them.
+struct CheckpointFile {
+  std::string name;
+  std::map<std::string, std::string> metadata;
+  std::vector<TensorToWrite> tensors;
+};
+
+// Calls f(file) for each file, with the tensors that the snapshot has of it. They are valid during
+// the call. In bf16 the weights take memory of their own meanwhile.
+void for_each_tensor_file(const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
+                          CheckpointDType dtype,
+                          const std::function<void(const CheckpointFile& file)>& f);
+
+// Describes both files with all their tensors, and no data. `buffers` are those of an optimizer of
+// all tensors: of each, name and shape are read.
+std::vector<CheckpointFile> describe_tensor_files(const ParameterLayout& layout,
+                                                  const std::vector<OptimizerBuffer>& buffers,
+                                                  CheckpointDType dtype);
 
 // An upper bound, in bytes, on all files of a checkpoint but weights, optimizer buffers and
 // the tokenizer's files.
@@ -57,6 +87,17 @@ inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config);
+
+// Writes the tensor files of a checkpoint into its unfinished folder, synced, and returns size and
+// CRC-32C of each by its name.
+using WriteTensorFiles =
+    std::function<std::map<std::string, ManifestEntry>(const std::filesystem::path& folder)>;
+// Does the same in the unfinished folder `unfinished`, with tensor files of `tensor_bytes` bytes
+// that `write` writes; what is in that folder is removed first, and all of it where this throws.
+void write_checkpoint(const RunFolder& run, const std::filesystem::path& unfinished,
+                      const CheckpointTexts& texts, const TrainingState& state,
+                      const CheckpointConfig& config, uint64_t tensor_bytes,
+                      const WriteTensorFiles& write);
 
 // Restores the masters from a checkpoint whose files were verified, and returns its state. Where
 // its weights are in bf16, the masters are those beside the optimizer's state. Throws

@@ -1,43 +1,37 @@
 #include "checkpoint/checkpoint_saver.h"
 
 #include <chrono>
-#include <memory>
 #include <system_error>
 
 #include "base/activities.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "checkpoint/run_folder.h"
 #include "train/failure.h"
 
 namespace lmtrain {
 
 CheckpointSaver::CheckpointSaver(
-    const RunFolder& run, const CheckpointConfig& config, const CheckpointTexts& texts,
-    const ParameterLayout& layout, std::function<void(const TrainingState&, double)> on_saved,
+    bool async, std::function<void(const TrainingState&, double)> on_saved,
     std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed)
-    : run_(run),
-      config_(config),
-      texts_(texts),
-      layout_(layout),
-      on_saved_(std::move(on_saved)),
-      on_failed_(std::move(on_failed)) {}
+    : async_(async), on_saved_(std::move(on_saved)), on_failed_(std::move(on_failed)) {}
 
 CheckpointSaver::~CheckpointSaver() {
   if (writing_.valid()) writing_.wait();
 }
 
-void CheckpointSaver::save(CheckpointSnapshot snapshot) {
+void CheckpointSaver::save(const TrainingState& state, std::function<void()> write) {
   wait();
-  state_ = snapshot.state;
-  const auto write = [this, held = std::make_shared<CheckpointSnapshot>(std::move(snapshot))] {
+  state_ = state;
+  const auto timed = [write = std::move(write)] {
     const auto begin = std::chrono::steady_clock::now();
-    write_checkpoint(run_, texts_, layout_, *held, config_);
+    write();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  bool in_background = config_.async;
+  bool in_background = async_;
   if (in_background) {
     try {
-      writing_ = std::async(std::launch::async, write);
+      writing_ = std::async(std::launch::async, timed);
     } catch (const std::system_error& error) {
       // A checkpoint that is late is better than none.
       log_warning(str("no thread can be had to write the checkpoint of step ", state_.step,
@@ -46,7 +40,7 @@ void CheckpointSaver::save(CheckpointSnapshot snapshot) {
     }
   }
   if (in_background) return;
-  writing_ = std::async(std::launch::deferred, write);
+  writing_ = std::async(std::launch::deferred, timed);
   report();
 }
 

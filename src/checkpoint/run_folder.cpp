@@ -26,8 +26,10 @@ std::filesystem::path RunFolder::checkpoint(int64_t step) const {
   return checkpoints() / step_name(step);
 }
 
-std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step) const {
-  return checkpoints() / str(kUnfinishedPrefix, step_name(step));
+std::filesystem::path RunFolder::unfinished_checkpoint(int64_t step,
+                                                       const std::string& attempt) const {
+  return checkpoints() /
+         str(kUnfinishedPrefix, step_name(step), attempt.empty() ? "" : "-", attempt);
 }
 
 void RunFolder::require_there() const {

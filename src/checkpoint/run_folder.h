@@ -40,8 +40,8 @@ class RunFolder {
   std::filesystem::path trials() const { return path_ / "trials"; }
   // checkpoints/step_00001000
   std::filesystem::path checkpoint(int64_t step) const;
-  // checkpoints/.tmp-step_00001000
-  std::filesystem::path unfinished_checkpoint(int64_t step) const;
+  // checkpoints/.tmp-step_00001000; with the name of an `attempt`, .tmp-step_00001000-ATTEMPT
+  std::filesystem::path unfinished_checkpoint(int64_t step, const std::string& attempt = "") const;
 
   // A folder holds a run once its config.json exists.
   bool holds_run() const { return is_there(config()); }

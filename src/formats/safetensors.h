@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files/file.h"
@@ -73,6 +74,37 @@ struct TensorToWrite {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   const void* data = nullptr;
+};
+
+// Says where each tensor of a file to come lies: a pure function of names, shapes, dtypes and
+// metadata. So processes that write one file together compute the same, and none needs the tensors
+// of the others.
+class SafetensorsLayout {
+ public:
+  // The `data` of the tensors is not read. Throws the errors of write_safetensors; `file` names the
+  // file in them.
+  SafetensorsLayout(std::vector<TensorToWrite> tensors,
+                    const std::map<std::string, std::string>& metadata,
+                    const std::filesystem::path& file);
+
+  // The eight bytes in front, and the header that follows them.
+  std::string_view length() const;
+  const std::string& header() const { return header_; }
+  // The tensors, in the order of the file.
+  const std::vector<TensorToWrite>& tensors() const { return tensors_; }
+  // Returns where in the file the bytes of a tensor begin, given like one of tensors(). Throws
+  // Error(kInternal) where the file has none of this name, dtype and shape.
+  uint64_t offset_of(const TensorToWrite& tensor) const;
+  // Returns the bytes of a tensor that the file has.
+  static uint64_t size_of(const TensorToWrite& tensor);
+  uint64_t file_size() const { return file_size_; }
+
+ private:
+  std::filesystem::path file_;
+  std::vector<TensorToWrite> tensors_;
+  std::map<std::string, std::pair<size_t, uint64_t>> places_;  // by name: its index, its offset
+  std::string header_;
+  uint64_t header_size_ = 0, file_size_ = 0;
 };
 
 // Writes header and tensors (from the last dtype to the first, then by name) through `writer`,

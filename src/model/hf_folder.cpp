@@ -68,11 +68,14 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   parameters.refresh_working();
 }
 
-std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat) {
+std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat,
+                                      int64_t first) {
   const DType dtype = flat.scalar_type() == at::kBFloat16 ? DType::kBF16 : DType::kF32;
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : layout.parameters()) {
-    const at::Tensor values = flat.narrow(0, spec.offset, spec.numel());
+    const int64_t begin = spec.offset - first;
+    if (begin < 0 || begin + spec.numel() > flat.numel()) continue;
+    const at::Tensor values = flat.narrow(0, begin, spec.numel());
     tensors.push_back({spec.name, dtype, spec.shape, values.const_data_ptr()});
   }
   return tensors;

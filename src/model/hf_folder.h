@@ -17,7 +17,9 @@ namespace lmtrain {
 void load_weights(const TensorFiles& files, Parameters& parameters);
 
 // Returns HF tensors that point into `flat`, a copy in host memory of the flat buffer in fp32 or
-// bf16, which must stay alive. A tied head is left out, as transformers does.
-std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat);
+// bf16, or of its elements from `first` on: those tensors that lie in it whole. `flat` must stay
+// alive. A tied head is left out, as transformers does.
+std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat,
+                                      int64_t first = 0);
 
 }  // namespace lmtrain

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -23,6 +26,11 @@ namespace lmtrain {
 namespace {
 
 using std::chrono::milliseconds;
+
+// Less than the ten seconds after which the watch ends a process.
+constexpr milliseconds kLastNote = std::chrono::seconds(5);
+// No connection breaks where the process that leaves a note is killed.
+constexpr milliseconds kSilentWriter = std::chrono::minutes(1);
 
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
 class QuietStreams {
@@ -129,6 +137,7 @@ class GlooProcesses final : public Processes {
         c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
         Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
         end_process);
+    notes_ = c10::make_intrusive<c10d::PrefixStore>("notes", store_->clone());
     link_.emplace(group, *watch_, timeout,
                   [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
                          milliseconds limit) {
@@ -264,6 +273,31 @@ class GlooProcesses final : public Processes {
     });
   }
 
+  void leave_note(const std::string& name, const std::string& text) override {
+    guarded("note", [&] { notes_->set(name, text); });
+  }
+
+  std::string take_note(const std::string& name, int from) override {
+    const auto is_there = [notes = notes_, name] { return notes->check({name}); };
+    const milliseconds patience = std::min(timeout_.load(), kSilentWriter);
+    if (const auto loss = watch_->wait({from}, is_there, patience)) {
+      // A process that ends because of the loss leaves its notes first.
+      const auto deadline = std::chrono::steady_clock::now() + kLastNote;
+      bool has_come = false;
+      while (!has_come && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(milliseconds(50));
+        guarded("note", [&] { has_come = is_there(); });
+      }
+      if (!has_come) throw_lost(*loss);
+    }
+    std::string text;
+    guarded("note", [&] {
+      text = notes_->get_to_str(name);
+      notes_->deleteKey(name);
+    });
+    return text;
+  }
+
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
     link_->set_timeout(timeout);
@@ -323,7 +357,8 @@ class GlooProcesses final : public Processes {
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
-  milliseconds timeout_;
+  c10::intrusive_ptr<c10d::Store> notes_;  // a connection of their own, which threads may share
+  std::atomic<milliseconds> timeout_;
   std::vector<std::string> names_;
   std::string address_;  // by which the others reach this process
   std::optional<Watch> watch_;

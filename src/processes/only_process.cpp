@@ -28,6 +28,10 @@ class OnlyProcess final : public Processes {
     throw Error(ErrorKind::kInternal, "one process has nobody to listen to");
   }
   void meet(const std::string& /*stage*/) override {}
+  void leave_note(const std::string& /*name*/, const std::string& /*text*/) override {}
+  std::string take_note(const std::string& /*name*/, int /*from*/) override {
+    throw Error(ErrorKind::kInternal, "one process has nobody to take a note from");
+  }
   void set_timeout(std::chrono::milliseconds /*timeout*/) override {}
   void give_up(int /*exit_code*/, const std::string& /*cause*/) noexcept override {}
   void leave() override {}

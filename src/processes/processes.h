@@ -1,11 +1,11 @@
 // Processes stands for the processes of a data-parallel run and their exchanges. With one process
 // alone the exchanges do nothing.
 //
-// Every process must make the same calls in the same order, except tell(), listen() and give_up();
-// all calls of a process come from one thread, but for those of aside(). A call returns when this
-// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot be
-// reached: after the timeout at the latest, except in listen() and meet(). The message names that
-// process and the cause.
+// Every process must make the same calls in the same order, except tell(), listen(), give_up() and
+// those of notes; all calls of a process come from one thread, but for notes and those of aside().
+// A call returns when this process has its result. It throws ProcessLost when another process has
+// ended, hangs, or cannot be reached: after the timeout at the latest, except in listen(), meet()
+// and take_note(). The message names that process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -111,6 +111,16 @@ class Processes : public RangeExchange {
   virtual std::string listen() = 0;
   // Returns when all processes have called it with this name. A name may be used once in a run.
   virtual void meet(const std::string& stage) = 0;
+
+  // Notes are texts from one process to another that need no exchange: any thread may leave and
+  // take them, whatever the processes do meanwhile. A name may be used once in a run.
+  //
+  // Leaves a note for whoever takes it, and does not wait.
+  virtual void leave_note(const std::string& name, const std::string& text) = 0;
+  // Waits for the note of this name, which the process `from` leaves, and takes it away. It waits
+  // like listen(), but for a silent process no longer than a minute; where some process has ended,
+  // `from` still has five seconds to leave it. With one process alone it throws Error(kInternal).
+  virtual std::string take_note(const std::string& name, int from) = 0;
 
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

@@ -90,11 +90,14 @@ Error stopped_by_guard(int64_t step, const Incident& incident, const StepDecisio
 }
 
 void require_finite_weights(const Config& config, const Parameters& parameters, int64_t step) {
-  const std::string tensor = first_bad_tensor(parameters.layout(), parameters.master());
-  if (tensor.empty()) return;
-  throw_lost(
-      config, step,
-      str("the weights are not finite (first: ", tensor, "), and no checkpoint is made of them"));
+  require_finite_weights(config, first_bad_tensor(parameters.layout(), parameters.master()), step);
+}
+
+void require_finite_weights(const Config& config, const std::string& bad_tensor, int64_t step) {
+  if (bad_tensor.empty()) return;
+  throw_lost(config, step,
+             str("the weights are not finite (first: ", bad_tensor,
+                 "), and no checkpoint is made of them"));
 }
 
 void require_finite_end(const Config& config, const Parameters& parameters,

@@ -58,6 +58,8 @@ Error stopped_by_guard(int64_t step, const Incident& incident, const StepDecisio
 // Throws Error(kNumeric) unless all weights are finite; no checkpoint is made of others. `step` is
 // the last step that was applied to them, for the message.
 void require_finite_weights(const Config& config, const Parameters& parameters, int64_t step);
+// Does the same where the first tensor that is not finite is known; empty: all are.
+void require_finite_weights(const Config& config, const std::string& bad_tensor, int64_t step);
 // Throws Error(kNumeric) at the end of a run unless all weights and the loss of its last step are
 // finite. A run without finite numbers is not done, even where the guard lets everything through.
 void require_finite_end(const Config& config, const Parameters& parameters,

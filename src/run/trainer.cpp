@@ -147,14 +147,7 @@ Stop Trainer::train() {
   }
   const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
   begin_from_state();
-  if (processes_.is_first()) {
-    saver_ = std::make_unique<CheckpointSaver>(
-        run_, config_.checkpoint, texts_, engine_.layout(),
-        [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
-        [this](const TrainingState& lost, const std::exception_ptr& failure) {
-          save_failed(lost, failure);
-        });
-  }
+  prepare_saves();
   recorder_->started(state_, resumed, left_behind, changed_settings);
   stall_watch_ = std::make_unique<StallWatch>(processes_.is_first() ? std::optional(run_.events())
                                                                     : std::nullopt);

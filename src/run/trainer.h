@@ -28,8 +28,10 @@
 #include "run/records/stall_watch.h"
 #include "run/run_warnings.h"
 #include "run/shared/agreement.h"
+#include "run/shared/checkpoint_writers.h"
 #include "run/shared/optimizer_shards.h"
 #include "run/shared/sharded_weights.h"
+#include "run/shared/shared_save.h"
 #include "run/shared/step_sum.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
@@ -53,8 +55,9 @@ class Trainer {
   // StopRequested on a signal, or when max_time is over, before the batches are planned.
   //
   // Several processes make the same Trainer at the same time, and call run() together. The first
-  // alone reads checkpoints, and writes: to the others the folder is a name. Each decides the same
-  // as the others, from what was exchanged.
+  // alone reads checkpoints, and writes, but for tensors of checkpoints (run/shared/shared_save.h):
+  // to the others the folder is a name. Each decides the same as the others, from what was
+  // exchanged.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
           std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
@@ -129,6 +132,8 @@ class Trainer {
   // Returns the results of eval.tasks, which every process computes alike, so that none waits for
   // another; none without tasks. Returns nothing when a signal has come to any process.
   std::optional<std::vector<TaskResult>> ask_tasks();
+  // Makes ready to save: finds out which processes write.
+  void prepare_saves();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   // Ends the first planning of this process.
@@ -171,7 +176,9 @@ class Trainer {
   std::optional<SampleWriter> samples_;  // none where there are none to write
   std::optional<TaskProbe> tasks_;
   std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
-  std::unique_ptr<CheckpointSaver> saver_;
+  CheckpointWriters writers_;
+  std::optional<SharedSave> shared_save_;
+  std::unique_ptr<CheckpointSaver> saver_;  // of a process that writes checkpoints
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;
   std::optional<TrainingState> saved_;  // the state of the newest checkpoint of this run

@@ -12,22 +12,54 @@
 
 namespace lmtrain {
 
+void Trainer::prepare_saves() {
+  if (shards_.is_divided()) {
+    writers_ = CheckpointWriters::find(processes_, run_);
+    const int writers = 1 + static_cast<int>(writers_.others().size());
+    if (writers < processes_.count() && processes_.is_first())
+      log_note(str(writers, " of ", processes_.count(),
+                   " processes write checkpoints, those that see ", run_.path().string(),
+                   "; rank 0 writes what the others send"));
+  }
+  shared_save_.emplace(processes_, shards_, writers_, run_, texts_, engine_.layout(),
+                       config_.checkpoint);
+  if (!writers_.writes(processes_.rank())) return;
+  saver_ = std::make_unique<CheckpointSaver>(
+      config_.checkpoint.async,
+      [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
+      [this](const TrainingState& lost, const std::exception_ptr& failure) {
+        save_failed(lost, failure);
+      });
+}
+
 void Trainer::save_checkpoint() {
+  const bool is_wanted = !saved_ || must_save_again(*saved_, state_);
+  if (is_wanted) recorder_->begin_lap();
+  // Where the save under way has failed and the run ends, it ends before the others rely on a new
+  // one.
+  if (is_wanted && saver_) saver_->wait();
   // Only the first process learns that a save has failed, and all are needed for another one.
-  if (shards_.as_the_first_says(saved_ && !must_save_again(*saved_, state_))) return;
+  const auto attempt = shared_save_->new_attempt(is_wanted);
+  if (!attempt) return;
   const Activity saving("copying weights and optimizer for the checkpoint");
-  shards_.gather_masters(engine_.parameters());
-  require_finite_weights(config_, engine_.parameters(), state_.step);
-  recorder_->begin_lap();
-  at::Tensor master = shards_.collect_masters(engine_.parameters());
-  std::vector<OptimizerBuffer> buffers = shards_.collect(engine_.optimizer());
+  require_finite_weights(config_,
+                         shards_.first_of_all(first_bad_tensor(
+                             engine_.layout(), engine_.parameters().master(), shards_.owned())),
+                         state_.step);
+  CheckpointSnapshot snapshot{state_, shards_.collect_masters(engine_.parameters(), writers_),
+                              shards_.collect(engine_.optimizer(), writers_)};
   saved_ = state_;
   try {
     recorder_->sync();
   } catch (const Error&) {
+    shared_save_->call_off(*attempt);
     return save_failed(state_, std::current_exception());
   }
-  if (saver_) saver_->save({state_, std::move(master), std::move(buffers)});
+  if (saver_) {
+    saver_->save(state_, [this, attempt, snapshot = std::move(snapshot)] {
+      shared_save_->write(*attempt, snapshot);
+    });
+  }
   recorder_->add_save();
   recorder_->running(state_);
 }
@@ -52,9 +84,11 @@ void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& f
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
-    // Without its last checkpoint a run has not ended well, whatever was asked for.
+    // Without its last checkpoint a run has not ended well, whatever was asked for. Nor does a run
+    // go on that has lost a process.
     const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
-                      (ending_ && lost.step == state_.step);
+                      (ending_ && lost.step == state_.step) ||
+                      dynamic_cast<const ProcessLost*>(&error) != nullptr;
     recorder_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
     if (ends) throw;
     if (saved_ && saved_->step == lost.step) saved_.reset();

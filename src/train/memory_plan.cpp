@@ -102,17 +102,12 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   }
 }
 
-// Returns the bytes that the process which writes a checkpoint keeps for it beside its own memory,
-// or a little more.
-int64_t snapshot_bytes(const Config& config, int64_t weights, int64_t optimizer,
-                       int num_processes) {
-  const int64_t stored = stored_weight_bytes(weights, config.checkpoint.dtype);
+// Returns the bytes that a process keeps for a checkpoint beside its own memory, or a little more:
+// it writes these bytes of masters and of the optimizer.
+int64_t snapshot_bytes(const Config& config, int64_t masters, int64_t optimizer) {
+  const int64_t stored = stored_weight_bytes(masters, config.checkpoint.dtype);
   if (config.checkpoint.async || !device_of(config).is_cpu()) return stored + optimizer;
-  // It is written from where it is, but for what is rounded and what other processes have.
-  const ParallelShard shard = config.parallel.shard;
-  const bool divides = num_processes > 1 && shard != ParallelShard::kNone;
-  const bool divides_weights = num_processes > 1 && shard == ParallelShard::kParameters;
-  return stored - (divides_weights ? 0 : weights) + (divides ? optimizer : 0);
+  return stored - masters;  // it is written from where it is, but for what is rounded
 }
 
 }  // namespace
@@ -156,10 +151,13 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.
   if (config.parallel.sum == ParallelSum::kExact)
     plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
-  const int64_t whole_optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
-  plan.optimizer = whole_optimizer;
-  if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone)
+  int64_t written = plan.weights;  // of the masters, into a checkpoint
+  if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone) {
     plan.optimizer = largest_share(config.optimizer, parameters, num_processes);
+    written = 4 * divided_sizes(config.optimizer, parameters.layout(), num_processes).range;
+  } else {
+    plan.optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
+  }
   const int64_t of_layer = saved_by_layer(model, precision, device_of(config));
   const int64_t input = element * model.hidden_size;
   // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
@@ -170,7 +168,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       element * *model.vocab_size *
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
-  plan.snapshot = snapshot_bytes(config, plan.weights, whole_optimizer, num_processes);
+  plan.snapshot = snapshot_bytes(config, written, plan.optimizer);
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
     divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);
   return plan;

@@ -11,8 +11,8 @@
 
 namespace lmtrain {
 
-// A MemoryPlan counts bytes of one process. With several, `snapshot` is of the first alone, which
-// writes the whole state.
+// A MemoryPlan counts bytes of one process. With several, `snapshot` is of one that writes its own
+// share of a checkpoint; where the optimizer is not divided, of the first alone, which writes all.
 struct MemoryPlan {
   int64_t weights = 0;          // fp32 masters
   int64_t working_weights = 0;  // a second copy in bf16 or fp16; 0 in fp32
@@ -22,7 +22,7 @@ struct MemoryPlan {
   int64_t logits = 0;           // of the chunk of that micro-batch whose loss is computed at once
   int64_t micro_gradient = 0;   // of that micro-batch, before it is added to `gradient`
   // Host memory while a checkpoint is written. On a CPU without checkpoint.async that is only what
-  // is rounded for it or received from other processes.
+  // is rounded for it.
   int64_t snapshot = 0;
 
   int64_t device_total() const {

@@ -32,6 +32,29 @@ TEST(Crc32c, KnownVectors) {
   EXPECT_EQ(crc_of(std::string(rising.rbegin(), rising.rend())), 0x113FDB5CU);
 }
 
+TEST(Crc32c, OfTwoTextsIsJoinedFromThoseOfEach) {
+  std::mt19937_64 random(3);
+  std::string bytes(70'000, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  for (const size_t cut : {0UL, 1UL, 4UL, 255UL, 4096UL, 65'537UL, bytes.size()}) {
+    const std::string first = bytes.substr(0, cut), second = bytes.substr(cut);
+    EXPECT_EQ(joined_crc32c(crc_of(first), crc_of(second), second.size()), crc_of(bytes)) << cut;
+  }
+  // 2^40 zeros, as so many joined halves.
+  uint32_t zeros = crc_of(std::string(1, '\0'));
+  for (uint64_t size = 1; size < uint64_t{1} << 40; size *= 2)
+    zeros = joined_crc32c(zeros, zeros, size);
+  const uint32_t seven = crc_of("seven");
+  uint32_t by_parts = seven;
+  for (int half = 0; half < 2; ++half) {
+    uint32_t part = crc_of(std::string(1, '\0'));
+    for (uint64_t size = 1; size < uint64_t{1} << 39; size *= 2)
+      part = joined_crc32c(part, part, size);
+    by_parts = joined_crc32c(by_parts, part, uint64_t{1} << 39);
+  }
+  EXPECT_EQ(joined_crc32c(seven, zeros, uint64_t{1} << 40), by_parts);
+}
+
 TEST(Crc32c, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   std::mt19937_64 random(1);
   std::string bytes(200, '\0');

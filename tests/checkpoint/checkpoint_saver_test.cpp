@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/support.h"
+#include "checkpoint/checkpoint.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "train/tiny_model.h"
@@ -25,7 +26,7 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
   }
   CheckpointSaver saver() {
     return CheckpointSaver(
-        run, config, texts, model.parameters.layout(),
+        config.async,
         [this](const TrainingState& state, double seconds) {
           EXPECT_EQ(std::this_thread::get_id(), owner);
           EXPECT_GE(seconds, 0);
@@ -41,8 +42,13 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
   CheckpointSnapshot snapshot(int64_t step) const {
     CheckpointSnapshot snapshot;
     snapshot.state.step = step;
-    snapshot.master = model.parameters.master().clone();
+    snapshot.masters = {{0, model.parameters.master().clone()}};
     return snapshot;
+  }
+  void save(CheckpointSaver& saver, const CheckpointSnapshot& snapshot) const {
+    saver.save(snapshot.state, [this, snapshot] {
+      write_checkpoint(run, texts, model.parameters.layout(), snapshot, config);
+    });
   }
   // A file is where the folder of checkpoints should be.
   void obstruct() {
@@ -67,7 +73,7 @@ class CheckpointSaverTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(CheckpointSaverTest, AfterWaitingItIsThereAndTold) {
   CheckpointSaver saver = this->saver();
-  saver.save(snapshot(5));
+  save(saver, snapshot(5));
   if (!config.async) {
     EXPECT_EQ(saved, Steps{5}) << "at once";
   }
@@ -82,11 +88,11 @@ TEST_P(CheckpointSaverTest, AfterWaitingItIsThereAndTold) {
 
 TEST_P(CheckpointSaverTest, ASecondSaveWaitsForTheFirst) {
   CheckpointSaver saver = this->saver();
-  saver.save(snapshot(5));
-  saver.save(snapshot(10));
+  save(saver, snapshot(5));
+  save(saver, snapshot(10));
   ASSERT_FALSE(saved.empty());
   EXPECT_EQ(saved.front(), 5);
-  saver.save(snapshot(15));
+  save(saver, snapshot(15));
   saver.wait();
   EXPECT_EQ(saved, (Steps{5, 10, 15}));
   EXPECT_EQ(run.checkpoint_steps(), (Steps{15, 10})) << "the newest two are kept";
@@ -96,13 +102,14 @@ TEST_P(CheckpointSaverTest, ASecondSaveWaitsForTheFirst) {
 TEST_P(CheckpointSaverTest, WritesTheSnapshotAsItWasTaken) {
   CheckpointSaver saver = this->saver();
   const CheckpointSnapshot first = snapshot(5);
-  saver.save(first);
+  save(saver, first);
   model.parameters.master().fill_(7);
   saver.wait();
   Parameters read(model.parameters.layout(), at::kFloat, at::kCPU);
   load_weights(TensorFiles(run.checkpoint(5)), read);
   for (const ParameterSpec& spec : read.layout().parameters()) {
-    const at::Tensor expected = first.master.narrow(0, spec.offset, spec.numel()).view(spec.shape);
+    const at::Tensor expected =
+        first.masters[0].values.narrow(0, spec.offset, spec.numel()).view(spec.shape);
     EXPECT_TRUE(at::equal(read.master_view(spec), expected)) << spec.name;
   }
 }
@@ -111,12 +118,12 @@ TEST_P(CheckpointSaverTest, AFailureIsToldAndTheNextSaveIsMade) {
   fs::create_directories(run.path());
   obstruct();
   CheckpointSaver saver = this->saver();
-  saver.save(snapshot(5));
+  save(saver, snapshot(5));
   saver.wait();
   EXPECT_EQ(failed, Steps{5});
   EXPECT_TRUE(saved.empty());
   clear();
-  saver.save(snapshot(10));
+  save(saver, snapshot(10));
   saver.wait();
   EXPECT_EQ(saved, Steps{10});
   EXPECT_EQ(failed, Steps{5});
@@ -128,7 +135,7 @@ TEST_P(CheckpointSaverTest, AFailureEndsTheRunWhereItIsToldTo) {
   ends_the_run = true;
   CheckpointSaver saver = this->saver();
   error_of(ErrorKind::kIo, [&] {
-    saver.save(snapshot(5));
+    save(saver, snapshot(5));
     saver.wait();
   });
   EXPECT_EQ(failed, Steps{5});
@@ -142,7 +149,7 @@ TEST_P(CheckpointSaverTest, ARunFolderThatIsGoneIsNotMadeAgain) {
   ends_the_run = true;
   CheckpointSaver saver = this->saver();
   const std::string message = error_of(ErrorKind::kIo, [&] {
-    saver.save(snapshot(5));
+    save(saver, snapshot(5));
     saver.wait();
   });
   EXPECT_NE(message.find(run.path().string() + " is gone"), std::string::npos) << message;
@@ -152,7 +159,7 @@ TEST_P(CheckpointSaverTest, ARunFolderThatIsGoneIsNotMadeAgain) {
 TEST_P(CheckpointSaverTest, LetGoItFinishesAndTellsNobody) {
   {
     CheckpointSaver saver = this->saver();
-    saver.save(snapshot(5));
+    save(saver, snapshot(5));
   }
   EXPECT_EQ(newest_valid_checkpoint(run, /*skip_training_state=*/false), 5);
   EXPECT_EQ(saved, config.async ? Steps{} : Steps{5});

@@ -40,7 +40,7 @@ class CheckpointTest : public ::testing::Test {
     std::vector<OptimizerBuffer> copies;
     for (const OptimizerBuffer& buffer : optimizer->buffers())
       copies.push_back({buffer.name, HostCopier().copy(buffer.values)});
-    return {state, HostCopier().copy(model.parameters.master()), std::move(copies)};
+    return {state, {{0, HostCopier().copy(model.parameters.master())}}, std::move(copies)};
   }
   void write(const RunFolder& to, int64_t step, int64_t keep = 2, bool kept = false) const {
     write_checkpoint(to, texts, model.parameters.layout(), snapshot(step, kept), {.keep = keep});
@@ -128,7 +128,7 @@ TEST_F(CheckpointTest, ASnapshotIsACopy) {
   fill(0.5);
   const CheckpointSnapshot taken = snapshot(5);
   fill(3);
-  EXPECT_TRUE(taken.master.eq(0.5).all().item<bool>());
+  EXPECT_TRUE(taken.masters.at(0).values.eq(0.5).all().item<bool>());
   EXPECT_TRUE(taken.buffers.at(0).values.eq(-0.5).all().item<bool>());
 }
 
@@ -223,7 +223,7 @@ TEST_F(CheckpointTest, RetentionNeverRemovesTheLastValidOne) {
 TEST_F(CheckpointTest, ASaveThatDoesNotFitIsToldBeforeAByteIsWritten) {
   CheckpointSnapshot snapshot = this->snapshot(5);
   // More than any disk has: a tensor that claims its size without having it.
-  snapshot.master = at::empty({1}).expand({int64_t{1} << 50});
+  snapshot.masters = {{0, at::empty({1}).expand({int64_t{1} << 50})}};
   const std::string message = error_of(ErrorKind::kIo, [&] {
     write_checkpoint(run, texts, model.parameters.layout(), snapshot, {.keep = 1});
   });

@@ -14,14 +14,16 @@ namespace lmtrain::testing {
 
 class Ranks {
  public:
-  Ranks(int count, const std::vector<std::string>& arguments) {
+  // `options_of_last` are those of the last rank, beside the variables.
+  Ranks(int count, const std::vector<std::string>& arguments,
+        const ProcessOptions& options_of_last = {}) {
     for (int rank = 0; rank < count; ++rank) {
-      ProcessOptions options;
-      options.env = {{"RANK", std::to_string(rank)},
-                     {"LOCAL_RANK", std::to_string(rank)},
-                     {"WORLD_SIZE", std::to_string(count)},
-                     {"MASTER_ADDR", "127.0.0.1"},
-                     {"MASTER_PORT", std::to_string(port_.number())}};
+      ProcessOptions options = rank == count - 1 ? options_of_last : ProcessOptions();
+      options.env.insert({{"RANK", std::to_string(rank)},
+                          {"LOCAL_RANK", std::to_string(rank)},
+                          {"WORLD_SIZE", std::to_string(count)},
+                          {"MASTER_ADDR", "127.0.0.1"},
+                          {"MASTER_PORT", std::to_string(port_.number())}});
       ranks_.push_back(std::make_unique<LmtrainProcess>(arguments, options));
     }
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "device/torch_headers.h"
@@ -120,6 +121,28 @@ TEST_P(Exchanges, TellingAndMeeting) {
   });
 }
 
+// Another thread takes them, while the exchanges go on.
+TEST_P(Exchanges, NotesAreTakenBesideTheExchanges) {
+  as_ranks(GetParam(), [&](Processes& processes) {
+    const int rank = processes.rank(), count = processes.count();
+    const auto name = [](int to, int number) {
+      return "note/" + std::to_string(to * 100 + number);
+    };
+    std::vector<std::string> taken;
+    std::thread taker([&] {
+      for (const int number : {1, 0})
+        taken.push_back(processes.take_note(name(rank, number), rank == 0 ? count - 1 : rank - 1));
+    });
+    for (int round = 0; round < 20; ++round) processes.barrier();
+    const int to = (rank + 1) % count;
+    processes.leave_note(name(to, 0), "");
+    processes.leave_note(name(to, 1), std::string(300'000, 'n'));
+    processes.barrier();
+    taker.join();
+    EXPECT_EQ(taken, (std::vector<std::string>{std::string(300'000, 'n'), ""}));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Exchanges, ::testing::Values(2, 3, 4));
 
 // The leaves are the ranks, neighbours first, whatever the number of ranks that share them.
@@ -186,6 +209,29 @@ TEST(Connect, WhoGivesUpIsNamedByAll) {
 }
 
 // Under torchrun its agent serves the store, also to the processes that it starts again.
+// Whoever waits for a note of a process that has ended is told; one that was left before is there.
+TEST(Connect, ANoteOfAProcessThatHasEnded) {
+  std::string cause, note;
+  EXPECT_THROW(as_ranks(2,
+                        [&](Processes& processes) {
+                          if (processes.rank() == 1) {
+                            processes.leave_note("left", "before the end");
+                            processes.give_up(4, "diverged");
+                            throw ProcessLost(4, "of its own");
+                          }
+                          try {
+                            processes.take_note("never left", 1);
+                          } catch (const ProcessLost& lost) {
+                            cause = lost.what();
+                          }
+                          note = processes.take_note("left", 1);
+                          throw ProcessLost(4, "as well");
+                        }),
+               ProcessLost);
+  EXPECT_NE(cause.find("diverged"), std::string::npos) << cause;
+  EXPECT_EQ(note, "before the end");
+}
+
 TEST(Connect, UnderAnAgentEveryRankIsAClient) {
   c10d::TCPStoreOptions options;
   options.isServer = true;

@@ -44,33 +44,6 @@ void write_all(int fd, const fs::path& path, const char* data, size_t size) {
   }
 }
 
-void overwrite_all(int fd, const fs::path& path, uint64_t offset, std::string_view bytes) {
-  Retry retry;
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (retry.interrupted(errno)) continue;
-      fail_on_file(str("write ", format_bytes(bytes.size()), " to"), path, errno);
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-    offset += static_cast<uint64_t>(written);
-  }
-}
-
-// `call` returns 0, or -1 with errno: so does this.
-template <class Call>
-int uninterrupted(const Call& call) {
-  Retry retry;
-  for (;;) {
-    const int result = call();
-    if (result == 0 || !retry.interrupted(errno)) return result;
-  }
-}
-
-int sync_descriptor(int fd) {
-  return uninterrupted([&] { return ::fsync(fd); });
-}
-
 // True when the lock was taken, false when another process has it.
 bool take_lock(int fd, const fs::path& path) {
   Retry retry;
@@ -114,13 +87,10 @@ void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
   if (offset > size_ || bytes.size() > size_ - offset) {
     throw Error(ErrorKind::kInternal, str("overwriting past the end of ", path_.string()));
   }
-  overwrite_all(fd_, path_, offset, bytes);
+  write_at(fd_, path_, offset, bytes);
 }
 
-void FileWriter::sync() {
-  const Activity syncing("syncing", path_.native());
-  if (sync_descriptor(fd_) != 0) fail_on_file("sync", path_, errno);
-}
+void FileWriter::sync() { sync_file(fd_, path_); }
 
 void FileWriter::finish() {
   sync();
@@ -215,13 +185,13 @@ void append_file(const fs::path& path, std::string_view bytes, bool sync) {
     throw;
   }
   if (!sync) return;
-  if (sync_descriptor(fd.get()) != 0) fail_on_file("sync", path, errno);
+  sync_file(fd.get(), path);
   sync_directory(folder_of(path));  // the file may be new
 }
 
 void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
   const Descriptor fd(open_file(path, O_WRONLY, "open"));
-  overwrite_all(fd.get(), path, offset, bytes);
+  write_at(fd.get(), path, offset, bytes);
 }
 
 void truncate_file(const fs::path& path, uint64_t size) {
@@ -240,7 +210,7 @@ void sync_directory(const fs::path& path) {
   const Descriptor fd(open_any(path, O_RDONLY | O_DIRECTORY, "open the folder"));
   // Some file systems do not sync folders and say so with EINVAL; there is nothing more to be had
   // from them.
-  if (sync_descriptor(fd.get()) != 0 && errno != EINVAL)
+  if (uninterrupted([&] { return ::fsync(fd.get()); }) != 0 && errno != EINVAL)
     fail_on_file("sync the folder", path, errno);
 }
 

@@ -99,4 +99,22 @@ size_t read_some(int fd, const fs::path& path, char* out, size_t size) {
   }
 }
 
+void write_at(int fd, const fs::path& path, uint64_t offset, std::string_view bytes) {
+  Retry retry;
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (retry.interrupted(errno)) continue;
+      fail_on_file(str("write ", format_bytes(bytes.size()), " to"), path, errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
+void sync_file(int fd, const fs::path& path) {
+  const Activity syncing("syncing", path.native());
+  if (uninterrupted([&] { return ::fsync(fd); }) != 0) fail_on_file("sync", path, errno);
+}
+
 }  // namespace lmtrain

@@ -43,5 +43,10 @@ uint64_t size_of(int fd, const std::filesystem::path& path);
 // Reads up to `size` bytes, as read(2): returns how many, 0 at the end. Calls fail_on_file when
 // refused.
 size_t read_some(int fd, const std::filesystem::path& path, char* out, size_t size);
+// Writes all bytes at an offset, as pwrite(2). Calls fail_on_file when refused; a part may be
+// written then.
+void write_at(int fd, const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
+// Calls fsync(2), and fail_on_file when refused.
+void sync_file(int fd, const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -40,4 +40,15 @@ class Retry {
   int waits_ = 0;
 };
 
+// Makes a call that changes files and returns 0, or -1 with errno, again after each signal. Returns
+// the same.
+template <class Call>
+int uninterrupted(const Call& call) {
+  Retry retry;
+  for (;;) {
+    const int result = call();
+    if (result == 0 || !retry.interrupted(errno)) return result;
+  }
+}
+
 }  // namespace lmtrain

@@ -81,9 +81,8 @@ std::string OptimizerShards::first_of_all(const std::string& name) const {
   return "";
 }
 
-bool OptimizerShards::as_the_first_says(bool value) const {
-  if (!is_divided()) return value;
-  return processes_.broadcast(std::string(value ? "yes" : "no")) == "yes";
+std::string OptimizerShards::as_the_first_says(const std::string& text) const {
+  return is_divided() ? processes_.broadcast(text) : text;
 }
 
 void OptimizerShards::gather_working(Parameters& parameters) {
@@ -128,18 +127,29 @@ at::Tensor OptimizerShards::in_host_memory(const at::Tensor& values) {
   return !copies_ && values.is_cpu() ? values : host_copier_.copy(values);
 }
 
-at::Tensor OptimizerShards::collect_masters(const Parameters& parameters) {
+std::vector<MasterRange> OptimizerShards::collect_masters(const Parameters& parameters,
+                                                          const CheckpointWriters& writers) {
   const at::Tensor& master = parameters.master();
-  if (!divides_weights_) return processes_.is_first() ? in_host_memory(master) : at::Tensor();
-  at::Tensor all;
-  if (processes_.is_first()) all = at::zeros({layout_.flat_size()}, at::kFloat);
-  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
-    const ElementRange& range = ranges_[rank];
-    if (processes_.is_first() && rank == 0) range.of(all).copy_(range.of(master));
-    processes_.pass(range.of(processes_.is_first() ? all : master), static_cast<int>(rank),
-                    /*to=*/0);
+  std::vector<MasterRange> mine;
+  if (!is_divided()) {
+    if (processes_.is_first()) mine.push_back({0, in_host_memory(master)});
+    return mine;
   }
-  return all;
+  const bool all_have_them = !divides_weights_ && !masters_are_stale_;
+  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
+    const int owner = static_cast<int>(rank), writer = writers.writer_of(owner);
+    const ElementRange& range = ranges_[rank];
+    const at::Tensor here = range.of(master);
+    const bool is_mine = writer == processes_.rank();
+    if (owner == writer || all_have_them) {
+      if (is_mine) mine.push_back({range.first, in_host_memory(here)});
+      continue;
+    }
+    const at::Tensor host = is_mine ? at::empty({range.size}, at::kFloat) : here;
+    processes_.pass(host, owner, writer);
+    if (is_mine) mine.push_back({range.first, host});
+  }
+  return mine;
 }
 
 int OptimizerShards::owner_of(const std::string& buffer) const {
@@ -182,17 +192,18 @@ void OptimizerShards::restore(
   });
 }
 
-std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer) {
+std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer,
+                                                      const CheckpointWriters& writers) {
   std::vector<OptimizerBuffer> all;
   for_each_buffer(optimizer, [&](const OptimizerBuffer& buffer, int owner, const at::Tensor& mine) {
-    if (!processes_.is_first()) {
-      if (is_divided()) processes_.pass(mine, owner, /*to=*/0);
-      return;
+    const int writer = writers.writer_of(is_divided() ? owner : 0);
+    const bool is_mine = writer == processes_.rank();
+    at::Tensor host = mine;
+    if (is_mine) {
+      host = mine.defined() ? in_host_memory(mine) : at::empty(buffer.values.sizes(), at::kFloat);
+      all.push_back({buffer.name, host});
     }
-    const at::Tensor host =
-        mine.defined() ? in_host_memory(mine) : at::empty(buffer.values.sizes(), at::kFloat);
-    if (is_divided()) processes_.pass(host, owner, /*to=*/0);
-    all.push_back({buffer.name, host});
+    if (is_divided() && owner != writer) processes_.pass(host, owner, writer);
   });
   return all;
 }

@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "config/config.h"
 #include "device/host_copier.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"
 #include "processes/processes.h"
+#include "run/shared/checkpoint_writers.h"
 
 namespace lmtrain {
 
@@ -50,8 +52,8 @@ class OptimizerShards {
   // Returns that of the processes' names which is first in the layout: of the first tensor of each
   // that is not finite, say. Empty names do not count; empty: there is none.
   std::string first_of_all(const std::string& name) const;
-  // Returns the value of the first process in every process; where nothing is divided, `value`.
-  bool as_the_first_says(bool value) const;
+  // Returns the text of the first process in every process; where nothing is divided, `text`.
+  std::string as_the_first_says(const std::string& text) const;
 
   // Where weights are divided, the following three copy the norms alone.
   //
@@ -68,20 +70,25 @@ class OptimizerShards {
   // Gives each process the masters of its range that rank 0 has, which lets the others' go; only
   // where weights are divided.
   void hand_out_masters(Parameters& parameters) const;
-  // Returns all masters in host memory, in rank 0; undefined in the others. Requires gathered
-  // masters where weights are not divided. With checkpoint.async it is a copy. Without, tensors of
-  // a CPU are returned themselves, here and in collect(): CheckpointSaver then writes them before
-  // save() returns, and nothing may change them earlier.
-  at::Tensor collect_masters(const Parameters& parameters);
+  // Returns the masters that this process writes into a checkpoint, in host memory: its own, and
+  // in rank 0 those of the ranks that do not write. With checkpoint.async they are copies. Without,
+  // tensors of a CPU are returned themselves, here and in collect(): CheckpointSaver then writes
+  // them before save() returns, and nothing may change them earlier.
+  std::vector<MasterRange> collect_masters(const Parameters& parameters,
+                                           const CheckpointWriters& writers);
 
   // Gives each process its buffers. Rank 0 alone calls read(buffer), for each buffer of an
   // optimizer of all tensors, in its order; of `buffer` name and shape are set. It returns the
   // values, fp32 in host memory.
   void restore(const Optimizer& optimizer,
                const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
-  // Returns the buffers of all processes, in host memory and in the order of an optimizer
-  // of all tensors, in rank 0; nothing in the others.
-  std::vector<OptimizerBuffer> collect(const Optimizer& optimizer);
+  // Returns the buffers that this process writes, in host memory and in the order of an optimizer
+  // of all tensors.
+  std::vector<OptimizerBuffer> collect(const Optimizer& optimizer,
+                                       const CheckpointWriters& writers);
+  // Returns the buffers of an optimizer of all tensors, on the device "meta", where the optimizer
+  // is divided.
+  const std::vector<OptimizerBuffer>& all_buffers() const { return all_buffers_; }
 
  private:
   // Returns a copy in host memory, or the tensor itself where collect_masters() says so.

@@ -65,8 +65,7 @@ TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
     const std::vector<std::string> names = {"model.norm.weight", "",
                                             "model.layers.1.self_attn.q_proj.weight"};
     EXPECT_EQ(shards.first_of_all(names[static_cast<size_t>(processes.rank())]), names[2]);
-    EXPECT_TRUE(shards.as_the_first_says(processes.is_first()));
-    EXPECT_FALSE(shards.as_the_first_says(!processes.is_first()));
+    EXPECT_EQ(shards.as_the_first_says(processes.is_first() ? "first" : "other"), "first");
   });
 }
 
@@ -92,12 +91,49 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
           EXPECT_EQ(buffer.name, alone->buffers()[next].name);
           return alone->buffers()[next++].values.clone();
         });
-        const std::vector<OptimizerBuffer> all = shards.collect(*optimizer);
+        const std::vector<OptimizerBuffer> all = shards.collect(*optimizer, CheckpointWriters());
         ASSERT_EQ(all.size(), processes.is_first() ? alone->buffers().size() : 0U);
         for (size_t i = 0; i < all.size(); ++i) {
           EXPECT_EQ(all[i].name, alone->buffers()[i].name);
           EXPECT_TRUE(at::equal(all[i].values, alone->buffers()[i].values)) << all[i].name;
         }
+      });
+    }
+  }
+}
+
+// Each process that writes has the masters and buffers of its own tensors; rank 0 those of the
+// others too, which may have changed since they were gathered.
+TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
+  for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kParameters}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      Config config = config_of(OptimizerType::kAdamW);
+      config.parallel.shard = shard;
+      const at::Tensor masters = random_tensor({flat_size(config)}, 5);
+      as_ranks(3, [&](Processes& processes) {
+        OptimizerShards shards(processes, config);
+        Parameters parameters(testing::layout_of(config), dtype, at::kCPU);
+        const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
+        const auto rank = static_cast<size_t>(processes.rank());
+        shards.ranges()[rank].of(parameters.master()).copy_(shards.ranges()[rank].of(masters));
+        parameters.refresh_working();
+        shards.gather_working(parameters);
+        const CheckpointWriters writers({true, false, true});
+        std::vector<size_t> expected = {rank};
+        if (rank == 0) expected = {0, 1};
+        if (rank == 1) expected.clear();
+        const std::vector<MasterRange> mine = shards.collect_masters(parameters, writers);
+        ASSERT_EQ(mine.size(), expected.size());
+        for (size_t i = 0; i < mine.size(); ++i) {
+          const ElementRange& range = shards.ranges()[expected[i]];
+          EXPECT_EQ(mine[i].first, range.first);
+          EXPECT_TRUE(at::equal(mine[i].values, range.of(masters)));
+        }
+        const size_t buffers = shards.collect(*optimizer, writers).size();
+        const std::vector<double> all = processes.all_gather({static_cast<double>(buffers)});
+        EXPECT_EQ(all[0] + all[2], static_cast<double>(shards.all_buffers().size()));
+        EXPECT_EQ(all[1], 0);
+        EXPECT_GT(all[2], 0);
       });
     }
   }
@@ -112,10 +148,11 @@ TEST(OptimizerShards, ACheckpointThatIsWaitedForIsNotCopied) {
     Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), at::kFloat,
                           at::kCPU);
     const auto optimizer = make_optimizer(config.optimizer, parameters);
-    const at::Tensor masters = shards.collect_masters(parameters);
-    EXPECT_EQ(masters.data_ptr() == parameters.master().data_ptr(), !async);
-    EXPECT_TRUE(at::equal(masters, parameters.master()));
-    const std::vector<OptimizerBuffer> all = shards.collect(*optimizer);
+    const auto masters = shards.collect_masters(parameters, CheckpointWriters());
+    ASSERT_EQ(masters.size(), 1U);
+    EXPECT_EQ(masters[0].values.data_ptr() == parameters.master().data_ptr(), !async);
+    EXPECT_TRUE(at::equal(masters[0].values, parameters.master()));
+    const std::vector<OptimizerBuffer> all = shards.collect(*optimizer, CheckpointWriters());
     ASSERT_EQ(all.size(), optimizer->buffers().size());
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(all[i].values.data_ptr() == optimizer->buffers()[i].values.data_ptr(), !async);

@@ -1,0 +1,145 @@
+// Processes that write a checkpoint together, when one of them cannot, or is lost meanwhile.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "e2e/ranks.h"
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+Json divided() {
+  return {{"parallel", {{"sum", "exact"}, {"parts", 4}, {"shard", "optimizer"}}},
+          {"checkpoint", {{"every", "5 steps"}}}};
+}
+
+// The last rank may write files of so many bytes: enough to try it, and less than a checkpoint has.
+ProcessOptions with_small_files(rlim_t bytes) {
+  ProcessOptions options;
+  options.file_size = bytes;
+  return options;
+}
+constexpr rlim_t kTrialAlone = 60'000, kNotEvenThat = 500;
+
+TEST(SharedSave, AProcessThatCannotWriteFailsTheSaveWithItsName) {
+  const Reference& one = reference(divided());
+  const RunDir run(one.fresh("failing"));
+  Ranks ranks(2, {"train", one.config, "--run-dir", run.path()}, with_small_files(kTrialAlone));
+  const std::vector<ProcessResult> results = ranks.wait();
+  expect_all(results, 5);
+  for (const ProcessResult& result : results) {
+    EXPECT_NE(result.err.find("rank 1 ("), std::string::npos) << result;
+    EXPECT_NE(result.err.find("/checkpoints/.tmp-step_"), std::string::npos) << result;
+    EXPECT_NE(result.err.find(".safetensors: File too large"), std::string::npos) << result;
+  }
+  EXPECT_EQ(run.events("save_failed").size(), 1U);
+  EXPECT_TRUE(run.events("save").empty());
+  EXPECT_TRUE(run.checkpoint_steps().empty());
+  EXPECT_FALSE(run.has_unfinished_checkpoint());
+}
+
+TEST(SharedSave, ARunOutlivesAProcessThatCannotWriteWhereItIsToldTo) {
+  const Reference& one = reference(divided());
+  const RunDir run(one.fresh("outlives"));
+  Ranks ranks(
+      2,
+      {"train", one.config, "--run-dir", run.path(), "--set", "checkpoint.on_save_error=continue"},
+      with_small_files(kTrialAlone));
+  const std::vector<ProcessResult> results = ranks.wait();
+  expect_all(results, 5);  // since the last save failed too
+  EXPECT_EQ(run.metrics().back().at("step"), one.run.metrics().back().at("step"));
+  EXPECT_EQ(run.events("save_failed").size(), 8U);
+  EXPECT_NE(results[0].err.find("not saved, the run goes on: rank 1 ("), std::string::npos)
+      << results[0];
+  EXPECT_TRUE(run.checkpoint_steps().empty());
+  EXPECT_FALSE(run.has_unfinished_checkpoint());
+}
+
+TEST(SharedSave, AProcessThatDoesNotWriteSendsItsTensors) {
+  Json weights = divided();
+  weights["parallel"]["shard"] = "parameters";
+  weights["model"]["activation_checkpointing"] = true;
+  for (const Json& changes : {divided(), weights}) {
+    const Reference& one = reference(changes);
+    const RunDir run(one.fresh("sends"));
+    Ranks ranks(4, {"train", one.config, "--run-dir", run.path()}, with_small_files(kNotEvenThat));
+    expect_all(ranks.wait(), 0);
+    EXPECT_EQ(difference(run, one.run), "") << changes;
+  }
+}
+
+// Killed while it writes: the older checkpoint is what the run goes on from, to the same bits.
+TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
+  const Reference& one = reference(divided());
+  for (const bool async : {true, false}) {
+    const RunDir run(one.fresh("killed"));
+    // Without async rank 0 waits in no exchange, and nothing breaks.
+    const std::vector<std::string> command = {
+        "train",
+        one.config,
+        "--run-dir",
+        run.path(),
+        "--continue",
+        "--set",
+        async ? "checkpoint.async=true" : "checkpoint.async=false",
+        "--set",
+        "parallel.timeout=10s"};
+    const std::filesystem::path busy = one.fresh("busy");
+    std::ofstream(busy).put('\n');
+    ProcessOptions slow;
+    slow.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
+                {"LMTRAIN_DELAY_PATH", "step_00000010"},
+                {"LMTRAIN_DELAY_WHILE", busy}};
+    {
+      Ranks ranks(2, command, slow);
+      EXPECT_TRUE(ranks[0].wait_until([&] {
+        // Without async nothing follows the step.
+        return run.has_metrics_line(async ? "{\"step\":12," : "{\"step\":10,") &&
+               run.has_unfinished_checkpoint();
+      }));
+      ranks[1].send(SIGKILL);
+      const ProcessResult first = ranks[0].wait();
+      EXPECT_EQ(first.exit_code, 5) << first;
+      EXPECT_NE(first.err.find("rank 1 ("), std::string::npos) << first;
+    }
+    EXPECT_EQ(run.checkpoint_steps(), std::vector<int64_t>{5});
+    EXPECT_FALSE(run.has_unfinished_checkpoint());
+    std::filesystem::remove(busy);
+    expect_all(lmtrain_as(2, command), 0);
+    EXPECT_EQ(difference(run, one.run), "");
+  }
+}
+
+// Rank 0 killed while it waits for the other: what it leaves is removed.
+TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
+  const Reference& one = reference(divided());
+  const RunDir run(one.fresh("killed first"));
+  const std::vector<std::string> command = {"train", one.config, "--run-dir", run.path(),
+                                            "--continue"};
+  const std::filesystem::path busy = one.fresh("busy");
+  std::ofstream(busy).put('\n');
+  ProcessOptions slow;
+  slow.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
+              {"LMTRAIN_DELAY_PATH", "step_00000010"},
+              {"LMTRAIN_DELAY_WHILE", busy}};
+  {
+    Ranks ranks(2, command, slow);
+    EXPECT_TRUE(ranks[0].wait_until(
+        [&] { return run.has_metrics_line("{\"step\":12,") && run.has_unfinished_checkpoint(); }));
+    ranks[0].send(SIGKILL);
+    ranks[0].wait();
+    // The other one hangs in its write, while the run goes on without it.
+    expect_all(lmtrain_as(2, command), 0);
+    EXPECT_EQ(difference(run, one.run), "");
+    std::filesystem::remove(busy);
+    EXPECT_EQ(ranks[1].wait().exit_code, 5);
+  }
+  EXPECT_EQ(difference(run, one.run), "");
+  EXPECT_FALSE(run.has_unfinished_checkpoint());
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
