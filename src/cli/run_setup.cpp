@@ -183,6 +183,12 @@ void require_utf8(const std::filesystem::path& run) {
                   ", is not UTF-8, and config.json cannot hold it; rename the folder"));
 }
 
+// What rounds, and must be alike in every process. `config` is resolved.
+std::string what_rounds(const Config& config) {
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads)) +
+         (config.products == ProductSetting::kChosen ? ", chosen products" : "");
+}
+
 }  // namespace
 
 PreparedData resolve_and_prepare(Config& config) {
@@ -199,9 +205,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});
   processes.meet(kPrepared);
-  require_alike(
-      processes, data.fingerprint,
-      device_description(resolve_device(config.device), static_cast<int>(*config.threads)));
+  require_alike(processes, data.fingerprint, what_rounds(config));
   prepare_memory(config, processes.count());
   return data;
 }
@@ -228,9 +232,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     const WarningsMuted muted;
     data = prepare_data(config, threads_to_prepare(processes, config));
   }
-  require_alike(
-      processes, data.fingerprint,
-      device_description(resolve_device(config.device), static_cast<int>(*config.threads)));
+  require_alike(processes, data.fingerprint, what_rounds(config));
   prepare_memory(config, processes.count());
   return data;
 }

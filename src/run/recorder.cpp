@@ -115,12 +115,13 @@ void Recorder::begin(const TrainingState& state) {
   seconds_waited_ = 0;
 }
 
-void Recorder::started(const TrainingState& state, bool resumed, const std::string& left_behind,
+void Recorder::started(const TrainingState& state, bool resumed, const std::string& reason,
                        const Json& changed_settings) {
   Json fields = start_fields(config_);
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
-  event(resumed ? "resume" : "start", state, left_behind, fields);
+  event(resumed ? "resume" : "start", state, reason, fields);
   if (resumed) log_note(str("resuming after step ", state.step));
+  if (resumed && !reason.empty()) log_warning(str(reason, "; its bits are others from here on"));
   running(state);
 }
 

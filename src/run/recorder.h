@@ -84,9 +84,10 @@ class Recorder {
   // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
   // whenever the run goes back to a checkpoint.
   virtual void begin(const TrainingState& state);
-  // Writes the event `start`, or `resume`, and status.json. `left_behind` is what
-  // put_metrics_aside() has returned.
-  virtual void started(const TrainingState& state, bool resumed, const std::string& left_behind,
+  // Writes the event `start`, or `resume`, and status.json. `reason` is what put_metrics_aside()
+  // has returned, or why the bits of a resume are others (take_up_products); then a warning says
+  // so.
+  virtual void started(const TrainingState& state, bool resumed, const std::string& reason,
                        const nlohmann::ordered_json& changed_settings);
 
   // Time is counted in laps: the time since begin_lap() belongs to the update, evaluation or save

@@ -112,6 +112,10 @@ TEST_F(RecorderTest, StartAndResumeAreEvents) {
   EXPECT_TRUE(contains(said([&] { recorder.started(state, /*resumed=*/true, "", changes); }),
                        "resuming after step 7"));
   EXPECT_EQ(tiny.events("resume").at(0).at("changed"), changes);
+  EXPECT_TRUE(contains(
+      said([&] { recorder.started(state, /*resumed=*/true, "chosen anew: why", kNoChanges); }),
+      "chosen anew: why; its bits are others from here on"));
+  EXPECT_EQ(tiny.events("resume").at(1).at("reason"), "chosen anew: why");
 }
 
 TEST_F(RecorderTest, IncidentsAreEventsAndWarnings) {
