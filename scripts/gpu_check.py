@@ -6,7 +6,7 @@
                 by captured graphs the GPU must give the bits of `script`
     kernels     the time of each operator and update, beside the ATen composition it replaces; FlashAttention beside cuDNN's
                 on packed rows
-    products    a step with products as libtorch chooses them, and by cublasLt
+    products    every algorithm of cublasLt; a step with products as libtorch chooses them, by cublasLt, and by chosen algorithms
     bench-...   steps of one model in lmtrain, HF Trainer, a plain PyTorch loop and torch.compile: a row a contestant
     soak        200 steps of bucket and of pack over all lengths by graphs: losses, and reserved beside allocated memory
     growth      FLOP/s of a 1.1B model at length 8192 beside those at 1024
