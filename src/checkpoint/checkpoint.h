@@ -1,11 +1,11 @@
 // A checkpoint (docs/formats/checkpoint.md) is a folder that transformers opens as it is, and that
 // holds all a resume needs.
 //
-// It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N,
-// the manifest last; several processes may write the tensors (run/shared/shared_save.h); the
-// folder is synced and then renamed to checkpoints/step_N, or exchanged with the one that is there
-// (base/files/replace_folder.h). A kill at any instant leaves either the whole checkpoint, the one
-// that was there, or none where none was.
+// It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N
+// (or .tmp-step_N-NAME, where several processes write the tensors; run/shared/shared_save.h), the
+// manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with the
+// one that is there (base/files/replace_folder.h). A kill at any instant leaves either the whole
+// checkpoint, the one that was there, or none where none was.
 #pragma once
 
 #include <ATen/core/Tensor.h>

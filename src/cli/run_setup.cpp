@@ -135,10 +135,14 @@ int threads_to_prepare(const Processes& processes, const Config& config) {
   return processes.is_only() ? threads : std::max(threads, available_processors());
 }
 
+// Files of tokens need no encoding, which machines could divide.
+bool divides_encoding(const Config& config) { return config.data.format != DataFormat::kTokens; }
+
 // One process of each machine prepares: what the others of its machine find afterwards.
 PreparedData prepare_with_leaders(Processes& processes, const Config& config) {
   PrepareOptions options;
-  if (processes.leaders().size() > 1) options.peers = &processes.among_leaders();
+  if (processes.leaders().size() > 1 && divides_encoding(config))
+    options.peers = &processes.among_leaders();
   return prepare_data(config, threads_to_prepare(processes, config), options);
 }
 
@@ -198,8 +202,12 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
-  if (processes.leaders().size() > 1) tell(processes, PrepareOrder{config});
+  const PrepareOrder order{config};
+  const bool has_others = processes.leaders().size() > 1;
+  if (has_others && divides_encoding(config)) tell(processes, order);
   PreparedData data = prepare_with_leaders(processes, config);
+  // Where machines share a cache, they find there what rank 0 has prepared.
+  if (has_others && !divides_encoding(config)) tell(processes, order);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);

@@ -57,8 +57,9 @@ PreparationDivision::PreparationDivision(Peers& peers, const Cache& cache, const
   }
   std::vector<std::string> names;
   for (const Json& one :
-       lmtrain::exchange(peers_, {{"mark", name}, {"locked", lock_.has_value()}})) {
+       lmtrain::exchange(peers_, {{"mark", name}, {"locked", lock_.has_value()}, {"key", key}})) {
     names.push_back(one.at("mark").get<std::string>());
+    keys_.push_back(one.at("key").get<std::string>());
     lack_.push_back(!names.back().empty());
     locked_.push_back(one.at("locked").get<bool>());
   }
@@ -134,7 +135,7 @@ void PreparationDivision::agree(const std::string& fingerprint, int threads,
 void PreparationDivision::await_turn() {
   for (const int rank : turns_) {
     if (rank == peers_.rank()) return;
-    (void)peers_.receive(rank);
+    if (waits_for(peers_.rank(), rank)) (void)peers_.receive(rank);
   }
 }
 
@@ -142,7 +143,12 @@ void PreparationDivision::pass_turn() {
   const auto self = std::find(turns_.begin(), turns_.end(), peers_.rank());
   const auto done = std::make_shared<const std::string>("done");
   for (auto later = self == turns_.end() ? self : self + 1; later != turns_.end(); ++later)
-    peers_.send(*later, done);
+    if (waits_for(*later, peers_.rank())) peers_.send(*later, done);
+}
+
+bool PreparationDivision::waits_for(int later, int earlier) const {
+  return earlier == turns_.front() ||
+         keys_[static_cast<size_t>(earlier)] == keys_[static_cast<size_t>(later)];
 }
 
 }  // namespace lmtrain

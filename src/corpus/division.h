@@ -45,10 +45,11 @@ class PreparationDivision {
 
   // Releases the lock of the entry.
   void unlock() { lock_.reset(); }
-  // Waits until those with the same folder who come before this process, first the one that keeps
-  // data, have called pass_turn().
+  // Waits until the first of those with the same folder, the one that keeps data, has called
+  // pass_turn(), and so have those before this process who make the same entry of the index. (Where
+  // the files of the text have other times on each machine, so have the entries other keys.)
   void await_turn();
-  // Lets the next with the same folder go on.
+  // Lets those go on who wait for this process.
   void pass_turn();
 
  private:
@@ -57,11 +58,15 @@ class PreparationDivision {
   // marks it sees.
   std::vector<int> with_same_folder(const std::vector<std::vector<bool>>& sights) const;
 
+  // Returns whether a process that comes later waits for an earlier one of turns_.
+  bool waits_for(int later, int earlier) const;
+
   Peers& peers_;
   std::optional<FileLock> lock_;
   bool is_needed_ = false;
   bool keeps_ = false;
   std::vector<bool> lack_, locked_;  // by rank
+  std::vector<std::string> keys_;    // by rank, of its entry of the index
   std::vector<int> turns_;           // with_same_folder()
   std::vector<BlockExchange::Member> members_;
   std::optional<TokensPlace> start_;

@@ -110,7 +110,8 @@ PreparedData Preparation::run() {
 }
 
 Tokenizer Preparation::read_text(fs::path& tokenizer_path) {
-  if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
+  // The journal of a folder that this process does not write may vanish while it is read.
+  if (keeps_ && journal_.load(state_)) log_note("going on with a preparation that was interrupted");
   if (request_.eval) scan_eval();
   scan();
   choose_held_out();

@@ -29,8 +29,6 @@ using std::chrono::milliseconds;
 
 // Less than the ten seconds after which the watch ends a process.
 constexpr milliseconds kLastNote = std::chrono::seconds(5);
-// No connection breaks where the process that leaves a note is killed.
-constexpr milliseconds kSilentWriter = std::chrono::minutes(1);
 
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
 class QuietStreams {
@@ -180,8 +178,10 @@ class GlooProcesses final : public Processes {
   Peers& among_leaders() override {
     if (!peers_) {
       PeerGroup group{leaders_, 0, {}, address_};
-      if (const std::string interface = chosen_interface(address_); !interface.empty())
-        group.address = address_of_interface(interface);
+      if (const std::string interface = chosen_interface(address_); !interface.empty()) {
+        const std::string own = address_of_interface(interface);
+        if (!own.empty()) group.address = own;
+      }
       for (const int leader : leaders_) {
         if (leader < rank_) ++group.self;
         group.names.push_back(name_of(leader));
@@ -277,16 +277,17 @@ class GlooProcesses final : public Processes {
     guarded("note", [&] { notes_->set(name, text); });
   }
 
-  std::string take_note(const std::string& name, int from) override {
+  std::string take_note(const std::string& name, int from, milliseconds patience) override {
     const auto is_there = [notes = notes_, name] { return notes->check({name}); };
-    const milliseconds patience = std::min(timeout_.load(), kSilentWriter);
-    if (const auto loss = watch_->wait({from}, is_there, patience)) {
+    if (const auto loss = watch_->wait({from}, is_there, std::min(timeout_.load(), patience))) {
       // A process that ends because of the loss leaves its notes first.
       const auto deadline = std::chrono::steady_clock::now() + kLastNote;
       bool has_come = false;
       while (!has_come && std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(milliseconds(50));
-        guarded("note", [&] { has_come = is_there(); });
+        const std::optional<bool> answer = Watch::ask(is_there);
+        if (!answer) break;  // the store is silent too
+        has_come = *answer;
       }
       if (!has_come) throw_lost(*loss);
     }

@@ -29,7 +29,8 @@ class OnlyProcess final : public Processes {
   }
   void meet(const std::string& /*stage*/) override {}
   void leave_note(const std::string& /*name*/, const std::string& /*text*/) override {}
-  std::string take_note(const std::string& /*name*/, int /*from*/) override {
+  std::string take_note(const std::string& /*name*/, int /*from*/,
+                        std::chrono::milliseconds /*patience*/) override {
     throw Error(ErrorKind::kInternal, "one process has nobody to take a note from");
   }
   void set_timeout(std::chrono::milliseconds /*timeout*/) override {}

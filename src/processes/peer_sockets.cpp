@@ -39,7 +39,7 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 constexpr auto kPause = 200ms;    // between two looks at the signs of life
-constexpr auto kGreeting = 10s;   // for a process that has connected to say who it is
+constexpr auto kGreeting = 2s;    // for a process that has connected to say who it is
 constexpr size_t kHeadBytes = 8;  // size of the message that follows, little-endian as the machine
 
 class Socket {
@@ -101,9 +101,19 @@ int port_of(int socket) {
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
+// Returns early, with false, where a signal arrives.
 bool is_ready(int socket, short events, milliseconds patience) {
   pollfd one{socket, events, 0};
-  return ::poll(&one, 1, static_cast<int>(patience.count())) > 0;
+  return ::poll(&one, 1, static_cast<int>(std::min<milliseconds>(patience, 1h).count())) > 0;
+}
+
+bool is_connected(int socket, milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (is_ready(socket, POLLOUT, kPause)) return true;
+    throw_if_stopped();
+  }
+  return false;
 }
 
 Socket connect_to(const std::string& address, const std::string& port, milliseconds patience) {
@@ -111,13 +121,14 @@ Socket connect_to(const std::string& address, const std::string& port, milliseco
   const AddressList list = addresses_of(address, port, 0);
   for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
     Socket socket(::socket(entry->ai_family, entry->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    problem = errno;
     if (socket.get() < 0) continue;
     if (::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) return socket;
     problem = errno;
     if (problem != EINPROGRESS) continue;
     problem = ETIMEDOUT;
     socklen_t size = sizeof problem;
-    if (is_ready(socket.get(), POLLOUT, patience))
+    if (is_connected(socket.get(), patience))
       ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
     if (problem == 0) return socket;
   }
@@ -244,6 +255,13 @@ struct PeerSockets::State {
   void hold(int peer, Socket socket) {
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    // Nothing is sent for hours while text is read. A network that forgets such connections must
+    // not, and a connection that is lost must be noticed.
+    const int idle = 60, between = 10, probes = 6;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     connections[static_cast<size_t>(peer)].socket = std::move(socket);
   }
   // Waits a moment; returns whether a message of that peer is there, or none will come.
@@ -290,6 +308,7 @@ PeerSockets::PeerSockets(const c10::intrusive_ptr<c10d::Store>& store, Watch& wa
       group_(std::move(group)),
       patience_(patience),
       state_(std::make_shared<State>()) {
+  if (state_->wake.get() < 0) fail_on_socket("no descriptor to wake a thread with", errno);
   state_->connections.resize(group_.ranks.size());
   connect(store);
   state_->thread = start_thread([state = state_.get()] { state->run(); });
@@ -329,8 +348,12 @@ void PeerSockets::connect(const c10::intrusive_ptr<c10d::Store>& store) {
     }
     // Watch::wait() may leave this behind, so it has a descriptor of its own.
     const auto own = std::make_shared<Socket>(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 0));
+    if (own->get() < 0) fail_on_socket("a connection of a peer cannot be awaited", errno);
     wait(later, [own] { return is_ready(own->get(), POLLIN, kPause); });
     Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.get() < 0 &&
+        (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+      fail_on_socket("a connection of a peer cannot be accepted", errno);
     const std::string expected = greeting(token, 0);
     const auto hello =
         socket.get() < 0 ? std::nullopt : read_greeting(socket.get(), expected.size());

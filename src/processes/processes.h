@@ -118,9 +118,11 @@ class Processes : public RangeExchange {
   // Leaves a note for whoever takes it, and does not wait.
   virtual void leave_note(const std::string& name, const std::string& text) = 0;
   // Waits for the note of this name, which the process `from` leaves, and takes it away. It waits
-  // like listen(), but for a silent process no longer than a minute; where some process has ended,
-  // `from` still has five seconds to leave it. With one process alone it throws Error(kInternal).
-  virtual std::string take_note(const std::string& name, int from) = 0;
+  // like listen(), but for a silent process no longer than `patience` or the timeout; where some
+  // process has ended, `from` still has five seconds to leave it. With one process alone it throws
+  // Error(kInternal).
+  virtual std::string take_note(const std::string& name, int from,
+                                std::chrono::milliseconds patience) = 0;
 
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

@@ -6,6 +6,7 @@
 #include <future>
 #include <mutex>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <type_traits>
@@ -35,13 +36,18 @@ auto within(Clock::duration limit, Work work) -> std::optional<std::invoke_resul
   using Result = std::invoke_result_t<Work>;
   auto promise = std::make_shared<std::promise<Result>>();
   std::future<Result> future = promise->get_future();
-  std::thread([promise, work = std::move(work)] {
+  const auto answer = [promise, work = std::move(work)] {
     try {
       promise->set_value(work());
     } catch (...) {
       promise->set_exception(std::current_exception());
     }
-  }).detach();
+  };
+  try {
+    std::thread(answer).detach();
+  } catch (const std::system_error&) {  // no thread can be had
+    answer();
+  }
   if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
   try {
     return future.get();
@@ -291,6 +297,10 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, longest);
   }
+}
+
+std::optional<bool> Watch::ask(const std::function<bool()>& question) {
+  return within(kAnswer, question);
 }
 
 void Watch::leave() {

@@ -69,6 +69,9 @@ class Watch {
   // and may still run when wait() has returned, so it must own all that it uses.
   std::optional<Loss> wait(const std::vector<int>& awaited, const std::function<bool()>& done,
                            std::chrono::milliseconds patience);
+  // Returns what `question` returns, which may ask the store; nothing where it takes longer than
+  // two seconds or fails. Another thread calls it, as in wait().
+  static std::optional<bool> ask(const std::function<bool()>& question);
   // Call this at the end of a run that went well. It stops the signs of life. The process that
   // serves the store waits until the others have left, at most three seconds.
   void leave();

@@ -18,8 +18,9 @@ void Trainer::prepare_saves() {
     const int writers = 1 + static_cast<int>(writers_.others().size());
     if (writers < processes_.count() && processes_.is_first())
       log_note(str(writers, " of ", processes_.count(),
-                   " processes write checkpoints, those that see ", run_.path().string(),
-                   "; rank 0 writes what the others send"));
+                   " processes write checkpoints: the others do not see ", run_.path().string(),
+                   ", cannot write there, or its file system mixes up what several processes write "
+                   "to one file; rank 0 writes what they send, and keeps it in memory meanwhile"));
   }
   shared_save_.emplace(processes_, shards_, writers_, run_, texts_, engine_.layout(),
                        config_.checkpoint);

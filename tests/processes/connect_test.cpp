@@ -131,7 +131,8 @@ TEST_P(Exchanges, NotesAreTakenBesideTheExchanges) {
     std::vector<std::string> taken;
     std::thread taker([&] {
       for (const int number : {1, 0})
-        taken.push_back(processes.take_note(name(rank, number), rank == 0 ? count - 1 : rank - 1));
+        taken.push_back(processes.take_note(name(rank, number), rank == 0 ? count - 1 : rank - 1,
+                                            std::chrono::minutes(1)));
     });
     for (int round = 0; round < 20; ++round) processes.barrier();
     const int to = (rank + 1) % count;
@@ -220,11 +221,11 @@ TEST(Connect, ANoteOfAProcessThatHasEnded) {
                             throw ProcessLost(4, "of its own");
                           }
                           try {
-                            processes.take_note("never left", 1);
+                            processes.take_note("never left", 1, std::chrono::minutes(1));
                           } catch (const ProcessLost& lost) {
                             cause = lost.what();
                           }
-                          note = processes.take_note("left", 1);
+                          note = processes.take_note("left", 1, std::chrono::minutes(1));
                           throw ProcessLost(4, "as well");
                         }),
                ProcessLost);

@@ -34,6 +34,7 @@ struct EncodedBatch {
 };
 constexpr size_t kBatchBytes = size_t{1} << 18;
 constexpr size_t kBatchesPerThread = 4;
+constexpr size_t kMostBatches = 4096;  // a GiB of text, where other machines encode too
 
 // Without `with_ids` another process finds the ids.
 std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
@@ -87,7 +88,12 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
   const int threads = std::max(num_threads, 1);
   ProgressBar progress(action, corpus.total_bytes());
   const int all_threads = exchange == nullptr ? threads : exchange->all_threads();
-  OrderedPool<EncodedBatch> pool(threads, kBatchesPerThread * static_cast<size_t>(all_threads));
+  // Enough for a round of all that encode, but of a thousand threads elsewhere no more than memory
+  // here may hold.
+  const size_t batches = kBatchesPerThread * static_cast<size_t>(all_threads);
+  OrderedPool<EncodedBatch> pool(
+      threads,
+      std::min(batches, std::max(kBatchesPerThread * static_cast<size_t>(threads), kMostBatches)));
   int64_t documents = 0;
   uint64_t bytes = 0;
   const auto await_ids = [&](EncodedBatch& batch) {

@@ -15,13 +15,16 @@ namespace fs = std::filesystem;
 // Returns the path of a file for all to write, which no other has; empty where the folder refuses.
 // The file lies in an unfinished checkpoint, so the next start removes what a kill leaves.
 std::string make_file(const RunFolder& run, int count) {
+  fs::path folder;
   try {
-    const fs::path folder = fs::absolute(run.unfinished_checkpoint(0, new_run_id()));
+    folder = fs::absolute(run.unfinished_checkpoint(0, new_run_id()));
     lmtrain::create_directories(folder);
     create_joint_file(folder / "joint", count);
     return (folder / "joint").string();
-  } catch (const std::exception&) {
-    return "";  // the save itself will say what is wrong
+  } catch (const std::exception&) {  // the save itself will say what is wrong
+    std::error_code ignored;
+    if (!folder.empty()) fs::remove_all(folder, ignored);
+    return "";
   }
 }
 
@@ -50,7 +53,7 @@ CheckpointWriters CheckpointWriters::find(Processes& processes, const RunFolder&
     writes.push_back(all[static_cast<size_t>(other)] != 0);
     if (writes.back()) ranks.push_back(other);
   }
-  const bool apart = processes.is_first() && have_kept_apart(file, ranks, count);
+  const bool apart = processes.is_first() && have_kept_apart(file, ranks, count) && mine;
   if (processes.broadcast(std::string(apart ? "apart" : "")).empty()) return {};
   return CheckpointWriters(std::move(writes));
 }

@@ -13,7 +13,8 @@
 
 namespace lmtrain {
 
-// Tells the leaders (Processes::leaders) to prepare data together; `config` has what the data need.
+// Tells the leaders (Processes::leaders) to prepare data, together where text is encoded; `config`
+// has what the data need.
 struct PrepareOrder {
   Config config;
 };

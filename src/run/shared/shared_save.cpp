@@ -1,5 +1,6 @@
 #include "run/shared/shared_save.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/activities.h"
@@ -13,6 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+// Where training goes on beside the save, an exchange notices a process that is silent. Else
+// nothing does, and none is silent for so long.
+std::chrono::milliseconds patience(const CheckpointConfig& config) {
+  return config.async ? std::chrono::milliseconds::max() : std::chrono::minutes(1);
+}
 
 std::string folder_note(const std::string& attempt, int rank) {
   return str(attempt, "/folder/", rank);
@@ -74,6 +81,7 @@ SharedSave::SharedSave(Processes& processes, const OptimizerShards& shards,
 
 std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
   // The name is that of the folder too, so no other attempt of any run may have it.
+  // Where rank 0 writes alone, the name says only that it does.
   std::string name = is_wanted ? "alone" : "";
   if (is_wanted && files_ && processes_.is_first()) name = new_run_id();
   name = shards_.as_the_first_says(name);
@@ -104,8 +112,8 @@ void SharedSave::lead(const std::string& attempt, const CheckpointSnapshot& snap
                      snapshot.state, config_, files_->bytes(), [&](const fs::path& folder) {
                        files_->create(folder);
                        const std::string path = fs::absolute(folder).string();
-                       is_told = true;
                        tell_folder(attempt, path);
+                       is_told = true;
                        return write_with_others(attempt, folder, snapshot);
                      });
   } catch (...) {
@@ -132,8 +140,10 @@ std::map<std::string, ManifestEntry> SharedSave::write_with_others(
   for (const int rank : writers_.others()) {
     const std::string name = processes_.name_of(rank);
     const Activity waiting("waiting for the part of a checkpoint that is written by", name);
-    const std::string note = processes_.take_note(part_note(attempt, rank), rank);
-    add([&] { return pieces_in(note, name); });
+    add([&] {
+      return pieces_in(processes_.take_note(part_note(attempt, rank), rank, patience(config_)),
+                       name);
+    });
   }
   if (failure) std::rethrow_exception(failure);
   return files_->join(parts);
@@ -141,11 +151,14 @@ std::map<std::string, ManifestEntry> SharedSave::write_with_others(
 
 void SharedSave::follow(const std::string& attempt, const CheckpointSnapshot& snapshot) const {
   const int rank = processes_.rank();
-  const std::string folder = processes_.take_note(folder_note(attempt, rank), /*from=*/0);
-  if (folder.empty()) return;
   std::string note;
   try {
+    const std::string folder =
+        processes_.take_note(folder_note(attempt, rank), /*from=*/0, patience(config_));
+    if (folder.empty()) return;
     note = note_of(files_->write(folder, snapshot, /*with_headers=*/false));
+  } catch (const ProcessLost&) {
+    throw;
   } catch (const std::exception& error) {
     note = note_of(error);
   }

@@ -2,8 +2,8 @@
 //
 // Rank 0 makes the unfinished folder, which no other attempt has, and the files in it; each process
 // writes and syncs its tensors; rank 0 writes the rest, joins the checksums, writes the manifest
-// and publishes, when all have written. They tell each other by notes (Processes::leave_note), so
-// no exchange is needed, and none of them waits for another one's training.
+// and publishes, when all have written. While they write they tell each other by notes
+// (Processes::leave_note) and not by exchanges, so none of them waits for another one's training.
 //
 // Where one of them cannot write, rank 0 fails with the error of that one. Each process makes the
 // same saves, in the same order. A checkpoint that rank 0 writes alone is none of it: there

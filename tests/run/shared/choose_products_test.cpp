@@ -237,7 +237,10 @@ class OneOfTwo final : public Processes {
     throw Error(ErrorKind::kInternal, "the choice asks every process");
   }
   void leave_note(const std::string& /*name*/, const std::string& /*text*/) override {}
-  std::string take_note(const std::string& /*name*/, int /*from*/) override { return ""; }
+  std::string take_note(const std::string& /*name*/, int /*from*/,
+                        std::chrono::milliseconds /*patience*/) override {
+    return "";
+  }
   std::string name_of(int rank) const override { return str("rank ", rank); }
 
  private:
