@@ -121,9 +121,8 @@ Socket connect_to(const std::string& address, const std::string& port, milliseco
   const AddressList list = addresses_of(address, port, 0);
   for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
     Socket socket(::socket(entry->ai_family, entry->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    problem = errno;
-    if (socket.get() < 0) continue;
-    if (::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0) return socket;
+    if (socket.get() >= 0 && ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0)
+      return socket;
     problem = errno;
     if (problem != EINPROGRESS) continue;
     problem = ETIMEDOUT;
@@ -253,15 +252,13 @@ struct PeerSockets::State {
     (void)!::write(wake.get(), &one, sizeof one);
   }
   void hold(int peer, Socket socket) {
-    const int on = 1;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     // Nothing is sent for hours while text is read. A network that forgets such connections must
     // not, and a connection that is lost must be noticed.
-    const int idle = 60, between = 10, probes = 6;
+    const int on = 1;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    for (const auto& [option, value] : {std::pair(TCP_NODELAY, 1), std::pair(TCP_KEEPIDLE, 60),
+                                        std::pair(TCP_KEEPINTVL, 10), std::pair(TCP_KEEPCNT, 6)})
+      ::setsockopt(socket.get(), IPPROTO_TCP, option, &value, sizeof value);
     connections[static_cast<size_t>(peer)].socket = std::move(socket);
   }
   // Waits a moment; returns whether a message of that peer is there, or none will come.

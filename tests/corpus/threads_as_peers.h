@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -33,7 +34,7 @@ class ThreadsAsPeers {
         } catch (...) {
           errors[static_cast<size_t>(rank)] = std::current_exception();
           const std::lock_guard lock(mutex_);
-          is_lost_ = true;
+          lost_.insert(rank);
           changed_.notify_all();
         }
       });
@@ -62,7 +63,7 @@ class ThreadsAsPeers {
     std::string receive(int from) override {
       std::unique_lock lock(all_.mutex_);
       auto& messages = all_.messages_[{from, rank()}];
-      all_.changed_.wait(lock, [&] { return !messages.empty() || all_.is_lost_; });
+      all_.changed_.wait(lock, [&] { return !messages.empty() || all_.lost_.contains(from); });
       if (messages.empty()) throw Error(ErrorKind::kIo, "another rank is lost");
       const std::string message = *messages.front();
       messages.pop_front();
@@ -78,7 +79,7 @@ class ThreadsAsPeers {
   std::condition_variable changed_;
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<const std::string>>> messages_;
   uint64_t bytes_ = 0;
-  bool is_lost_ = false;
+  std::set<int> lost_;
 };
 
 }  // namespace lmtrain::testing

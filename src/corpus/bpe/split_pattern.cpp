@@ -107,7 +107,8 @@ class Translation {
   // A code point in hexadecimal that is `size` bytes of the pattern, `digits` of them digits.
   void code_point(std::string_view digits, size_t size) {
     char32_t value = 0;
-    bool is_good = !digits.empty() && digits.size() <= 6;
+    // The pattern may end before its digits do.
+    bool is_good = !digits.empty() && digits.size() <= 6 && at_ + size <= pattern_.size();
     for (const char c : digits) {
       const size_t digit = std::string_view("0123456789abcdef").find(lower_case(str(c)));
       is_good = is_good && digit != std::string_view::npos;

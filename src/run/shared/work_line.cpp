@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 
+#include "base/threads.h"
 #include "device/torch_headers.h"
 
 namespace lmtrain {
@@ -52,7 +53,8 @@ void WorkLine::State::run() {
 }
 
 WorkLine::WorkLine()
-    : state_(std::make_shared<State>()), thread_([state = state_] { state->run(); }) {}
+    : state_(std::make_shared<State>()),
+      thread_(start_thread([state = state_] { state->run(); })) {}
 
 WorkLine::~WorkLine() {
   std::unique_lock lock(state_->mutex);

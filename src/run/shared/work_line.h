@@ -11,6 +11,7 @@ namespace lmtrain {
 
 class WorkLine {
  public:
+  // Throws Error(kMemory) where no thread can be had.
   WorkLine();
   // Does not wait longer than a second for work that is under way, which may then outlive this:
   // work must have all that it uses.

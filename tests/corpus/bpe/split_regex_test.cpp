@@ -71,6 +71,8 @@ TEST(SplitRegex, NamesWhatItRefuses) {
     expect_contains(message, "is not supported: ");
   }
   expect_contains(refusal("c|\\w"), "\"\\w\" at byte 2 of the regular expression \"c|\\w\"");
+  for (const char* cut_off : {"\\x0", "[\\x0", "\\u004", "[a\\u00"})
+    expect_contains(refusal(cut_off), "is not supported: it is no code point");
   expect_contains(refusal("(a"), "does not compile: missing closing parenthesis");
   expect_contains(refusal("[z-a]"), "does not compile");
   expect_contains(refusal("a*"), "matches the empty text");

@@ -141,28 +141,5 @@ TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
   EXPECT_FALSE(run.has_unfinished_checkpoint());
 }
 
-// Rank 0 serves the store, hangs, and has not yet said where the other one writes.
-TEST(SharedSave, AStoppedFirstEndsTheOther) {
-  const Reference& one = reference(divided());
-  const RunDir run(one.fresh("stopped first"));
-  const std::filesystem::path busy = one.fresh("busy");
-  std::ofstream(busy).put('\n');
-  ProcessOptions slow;
-  slow.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
-              {"LMTRAIN_DELAY_PATH", "step_00000010"},
-              {"LMTRAIN_DELAY_WHILE", busy}};
-  Ranks ranks(2, {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=4s"},
-              slow);
-  EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":12,"); }));
-  ranks[0].send(SIGSTOP);
-  const ProcessResult other = ranks[1].wait();
-  EXPECT_EQ(other.exit_code, 5) << other;
-  EXPECT_NE(other.err.find("rank 0 ("), std::string::npos) << other;
-  std::filesystem::remove(busy);
-  ranks[0].send(SIGCONT);
-  EXPECT_EQ(ranks[0].wait().exit_code, 5);
-  EXPECT_EQ(run.checkpoint_steps(), std::vector<int64_t>{5});
-}
-
 }  // namespace
 }  // namespace lmtrain::testing
