@@ -66,6 +66,7 @@ PreparationDivision::PreparationDivision(Peers& peers, const Cache& cache, const
   is_needed_ = std::find(lack_.begin(), lack_.end(), true) != lack_.end();
   if (!is_needed_) return;
   std::vector<bool> sees;
+  sees.reserve(names.size());
   for (const std::string& other : names)
     sees.push_back(!is_ready && !other.empty() && is_there(cache.mark_path(other)));
   std::vector<std::vector<bool>> sights;

@@ -24,6 +24,7 @@ namespace lmtrain {
 struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 that the compiler puts there
   auto operator<=>(const DocumentLocation&) const = default;
 };
 
