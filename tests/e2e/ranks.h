@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,11 @@ namespace lmtrain::testing {
 
 class Ranks {
  public:
-  // `options_of_last` are those of the last rank, beside the variables.
+  // `options_of_one` are those of one rank, beside the variables: of `one`, or else of the last.
   Ranks(int count, const std::vector<std::string>& arguments,
-        const ProcessOptions& options_of_last = {}) {
+        const ProcessOptions& options_of_one = {}, std::optional<int> one = {}) {
     for (int rank = 0; rank < count; ++rank) {
-      ProcessOptions options = rank == count - 1 ? options_of_last : ProcessOptions();
+      ProcessOptions options = rank == one.value_or(count - 1) ? options_of_one : ProcessOptions();
       options.env.insert({{"RANK", std::to_string(rank)},
                           {"LOCAL_RANK", std::to_string(rank)},
                           {"WORLD_SIZE", std::to_string(count)},

@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD under which fsync of some files takes long: a disk that does not answer.
 //
-//   LMTRAIN_DELAY_PATH    a part of the paths whose first fsync waits
-//   LMTRAIN_DELAY_WHILE   a file; the fsync waits as long as it exists
+//   LMTRAIN_DELAY_PATH    a part of the paths whose fsync waits
+//   LMTRAIN_DELAY_WHILE   a file; the first fsync that finds it there waits as long as it exists
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -28,9 +28,10 @@ bool is_meant(int fd) {
 extern "C" int fsync(int fd) {
   static const auto real = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
   static std::atomic<bool> done{false};
-  if (is_meant(fd) && !done.exchange(true)) {
-    const char* const file = std::getenv("LMTRAIN_DELAY_WHILE");
-    while (file != nullptr && ::access(file, F_OK) == 0) ::usleep(10000);
+  const char* const file = std::getenv("LMTRAIN_DELAY_WHILE");
+  const auto is_there = [file] { return file != nullptr && ::access(file, F_OK) == 0; };
+  if (is_meant(fd) && is_there() && !done.exchange(true)) {
+    while (is_there()) ::usleep(10000);
   }
   return real(fd);
 }

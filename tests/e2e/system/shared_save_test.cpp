@@ -11,6 +11,15 @@
 namespace lmtrain::testing {
 namespace {
 
+// A disk that does not answer for these paths as long as the file `busy` is there.
+ProcessOptions slow_disk(const std::string& part_of_path, const std::filesystem::path& busy) {
+  ProcessOptions options;
+  options.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
+                 {"LMTRAIN_DELAY_PATH", part_of_path},
+                 {"LMTRAIN_DELAY_WHILE", busy}};
+  return options;
+}
+
 Json divided() {
   return {{"parallel", {{"sum", "exact"}, {"parts", 4}, {"shard", "optimizer"}}},
           {"checkpoint", {{"every", "5 steps"}}}};
@@ -89,10 +98,7 @@ TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
         "parallel.timeout=10s"};
     const std::filesystem::path busy = one.fresh("busy");
     std::ofstream(busy).put('\n');
-    ProcessOptions slow;
-    slow.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
-                {"LMTRAIN_DELAY_PATH", "step_00000010"},
-                {"LMTRAIN_DELAY_WHILE", busy}};
+    const ProcessOptions slow = slow_disk("step_00000010", busy);
     {
       Ranks ranks(2, command, slow);
       EXPECT_TRUE(ranks[0].wait_until([&] {
@@ -121,10 +127,7 @@ TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
                                             "--continue"};
   const std::filesystem::path busy = one.fresh("busy");
   std::ofstream(busy).put('\n');
-  ProcessOptions slow;
-  slow.env = {{"LD_PRELOAD", LMTRAIN_DELAY_LIBRARY},
-              {"LMTRAIN_DELAY_PATH", "step_00000010"},
-              {"LMTRAIN_DELAY_WHILE", busy}};
+  const ProcessOptions slow = slow_disk("step_00000010", busy);
   {
     Ranks ranks(2, command, slow);
     EXPECT_TRUE(ranks[0].wait_until(
@@ -139,6 +142,29 @@ TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
   }
   EXPECT_EQ(difference(run, one.run), "");
   EXPECT_FALSE(run.has_unfinished_checkpoint());
+}
+
+// Rank 0 serves the store, and is stopped before it has said where the other one writes.
+TEST(SharedSave, AStoppedFirstEndsTheOther) {
+  const Reference& one = reference(divided());
+  const RunDir run(one.fresh("stopped first"));
+  const std::filesystem::path busy = one.fresh("busy");
+  // Rank 0 syncs this folder when it has made the one of a checkpoint in it.
+  Ranks ranks(2,
+              {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=4s",
+               "--set", "checkpoint.every=20 steps"},
+              slow_disk("/checkpoints", busy), /*one=*/0);
+  EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":1,"); }));
+  std::ofstream(busy).put('\n');
+  EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":25,"); }));
+  ranks[0].send(SIGSTOP);
+  const ProcessResult other = ranks[1].wait();
+  EXPECT_EQ(other.exit_code, 5) << other;
+  EXPECT_NE(other.err.find("rank 0 ("), std::string::npos) << other;
+  std::filesystem::remove(busy);
+  ranks[0].send(SIGCONT);
+  EXPECT_EQ(ranks[0].wait().exit_code, 5);
+  EXPECT_TRUE(run.checkpoint_steps().empty());
 }
 
 }  // namespace
