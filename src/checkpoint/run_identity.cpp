@@ -1,19 +1,10 @@
 #include "checkpoint/run_identity.h"
 
 #include <nlohmann/json.hpp>
-#include <random>
 
-#include "base/hash.h"
 #include "formats/json_number.h"
 
 namespace lmtrain {
-
-std::string new_run_id() {
-  std::random_device random;
-  const auto draw = [&] { return uint64_t{random()} << 32 | random(); };
-  const uint64_t low = draw();
-  return Hash128{low, draw()}.hex();
-}
 
 nlohmann::ordered_json identity_json(const RunIdentity& identity) {
   nlohmann::ordered_json json = {{"run", identity.id}, {"branch_of", nullptr}};

@@ -1,8 +1,8 @@
 // The identity of a run says which checkpoints belong in its folder.
 //
-// A run has an id: 128 random bits, drawn when it begins. Its config.json holds the id at
-// /identity/run, and state.json of each of its checkpoints at /run. A run never goes on from a
-// checkpoint with another id. No result depends on the id.
+// A run has an id: 128 random bits, drawn when it begins (base/random_id.h). Its config.json holds
+// the id at /identity/run, and state.json of each of its checkpoints at /run. A run never goes on
+// from a checkpoint with another id. No result depends on the id.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,6 @@ struct RunIdentity {
   std::string init_from{};  // digest of the weights that the run was given
   bool operator==(const RunIdentity&) const = default;
 };
-
-// Draws an id: 32 hexadecimal digits from the random device of the system.
-std::string new_run_id();
 
 // Returns the value of the key "identity", for a run's config.json.
 nlohmann::ordered_json identity_json(const RunIdentity& identity);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/processors.h"
+#include "base/random_id.h"
 #include "base/terminal/log.h"
 #include "base/terminal/log_rank.h"
 #include "base/text.h"
@@ -254,7 +255,7 @@ RestartableRun make_new_run(Config& config, RunFolder& run) {
   log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
   require_room_for_checkpoint(config, run);
-  RunIdentity identity{.id = new_run_id()};
+  RunIdentity identity{.id = random_id()};
   if (config.init_from) identity.init_from = weights_digest(*config.init_from);
   run = RunFolder(run.path(), std::move(identity));
   RestartableRun training(config, data, run, /*is_new=*/true, joined_processes());
@@ -284,7 +285,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   const RunLock lock = lock_run(folder);
   auto [before, sealed, identity] = read_run_config(folder);
   const bool has_id = !identity.id.empty();
-  if (!has_id) identity.id = new_run_id();
+  if (!has_id) identity.id = random_id();
   const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
   // A run that was copied or moved is a run of its own, where it is; no setting has changed by
@@ -328,7 +329,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
   const RunLock lock = lock_run(RunFolder(branch.run_dir));
   require_new_run(RunFolder(branch.run_dir));  // begun by another process since
   return with_the_run_there(RunFolder(branch.run_dir), [&] {
-    const std::string id = new_run_id();
+    const std::string id = random_id();
     // The config comes first: where the process is killed from here on, `resume` finds in it which
     // checkpoint to copy.
     const RunFolder run = with_branch_step(from, branch.step, [&](int64_t step) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/random_id.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -15,13 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-std::string random_name() {
-  std::random_device random;
-  const auto word = [&] { return uint64_t{random()} << 32 | random(); };
-  const uint64_t low = word();
-  return Hash128{low, word()}.hex();
-}
 
 // A file in the folder of the cache by which others know it.
 class Mark {
@@ -49,7 +42,7 @@ std::vector<Json> exchange(Peers& peers, const Json& mine) {
 PreparationDivision::PreparationDivision(Peers& peers, const Cache& cache, const std::string& key,
                                          bool is_ready)
     : peers_(peers) {
-  const std::string name = is_ready ? "" : random_name();
+  const std::string name = is_ready ? "" : random_id();
   std::optional<Mark> mark;
   if (!is_ready) {
     lock_ = cache.try_lock("index", key);

@@ -149,8 +149,8 @@ template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<
 template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<Bf16>&);
 
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN) {
-  bool done = multiply_as_chosen(a_MK, b_KN, c_MN, /*adds=*/false);
-  if (done) return;
+  if (multiply_as_chosen(a_MK, b_KN, c_MN, /*adds=*/false)) return;
+  bool done = false;
   with_gemm(a_MK, b_KN, [&](const auto& gemm) {
     multiply(gemm, a_MK, b_KN, c_MN);
     done = true;

@@ -61,6 +61,11 @@ std::string address_of_interface(const std::string& name) {
   return "";
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 bool is_loopback(const std::string& address) {
   return address.empty() || address == "::1" || address.starts_with("127.");
 }

@@ -24,8 +24,7 @@ using std::chrono::milliseconds;
 
 Member this_member(const Launch& launch) {
   Member member;
-  std::vector<char> host(256);
-  if (::gethostname(host.data(), host.size() - 1) == 0) member.host = host.data();
+  member.host = host_name();
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   member.machine = member.host + boot;

@@ -18,13 +18,13 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "base/error.h"
+#include "base/random_id.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -150,18 +150,6 @@ std::optional<std::string> read_greeting(int socket, size_t size) {
     have += static_cast<size_t>(count);
   }
   return bytes;
-}
-
-std::string random_token() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 4; ++i) token += printed("%010.0f", random());
-  return token;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace
@@ -324,7 +312,7 @@ PeerSockets::~PeerSockets() {
 void PeerSockets::connect(const c10::intrusive_ptr<c10d::Store>& store) {
   const auto key = [&](int peer) { return str("peer/", group_.ranks[static_cast<size_t>(peer)]); };
   const Socket listener = listen_at(group_.address);
-  const std::string token = random_token();
+  const std::string token = random_id();
   const std::string host = group_.address.empty() ? host_name() : group_.address;
   store->set(key(rank()), str(host, " ", port_of(listener.get()), " ", token));
   for (int peer = 0; peer < rank(); ++peer) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "base/random_id.h"
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/html.h"
@@ -87,18 +87,6 @@ Json data_json(const std::vector<Chart>& charts, const std::vector<RunRecord>& r
   return json;
 }
 
-// A script of the page runs only with this word, which nobody knows who wrote a run's files.
-std::string random_word() {
-  std::random_device device;
-  std::string word;
-  for (int i = 0; i < 4; ++i) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    const unsigned int bits = device();
-    for (unsigned int j = 0; j < 32; j += 4) word += kDigits[bits >> j & 15U];
-  }
-  return word;
-}
-
 std::string title_of(const std::vector<RunRecord>& runs) {
   return runs.size() == 1
              ? runs[0].label
@@ -146,7 +134,8 @@ size_t most_buckets(size_t num_runs) {
 
 std::string report_page(const std::vector<RunRecord>& runs) {
   const std::vector<Chart> charts = charts_of(runs);
-  const std::string word = random_word();
+  // A script of the page runs only with this word, which nobody knows who wrote a run's files.
+  const std::string word = random_id();
   double steps = 0, tokens = 0;
   for (const RunRecord& run : runs) {
     steps += run.step;

@@ -4,12 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/random_id.h"
+
 namespace lmtrain {
 namespace {
 
 RunIdentity branch() {
-  return {.id = new_run_id(),
-          .branch_of = BranchPoint{new_run_id(), "/runs/a", 25},
+  return {.id = random_id(),
+          .branch_of = BranchPoint{random_id(), "/runs/a", 25},
           .init_from = "the digest"};
 }
 
@@ -18,14 +20,14 @@ nlohmann::json config_of(const RunIdentity& identity) {
 }
 
 TEST(RunIdentity, NoTwoRunsHaveOneId) {
-  const std::string id = new_run_id();
+  const std::string id = random_id();
   EXPECT_EQ(id.size(), 32U);
   EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos) << id;
-  EXPECT_NE(new_run_id(), id);
+  EXPECT_NE(random_id(), id);
 }
 
 TEST(RunIdentity, IsReadAsItWasWritten) {
-  for (const RunIdentity& identity : {RunIdentity(), RunIdentity{.id = new_run_id()}, branch()})
+  for (const RunIdentity& identity : {RunIdentity(), RunIdentity{.id = random_id()}, branch()})
     EXPECT_EQ(identity_in(config_of(identity)), identity);
 }
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/joint_file.h"
-#include "checkpoint/run_identity.h"
+#include "base/random_id.h"
 
 namespace lmtrain {
 namespace {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 std::string make_file(const RunFolder& run, int count) {
   fs::path folder;
   try {
-    folder = fs::absolute(run.unfinished_checkpoint(0, new_run_id()));
+    folder = fs::absolute(run.unfinished_checkpoint(0, random_id()));
     lmtrain::create_directories(folder);
     create_joint_file(folder / "joint", count);
     return (folder / "joint").string();

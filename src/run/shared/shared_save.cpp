@@ -5,8 +5,8 @@
 
 #include "base/activities.h"
 #include "base/error.h"
+#include "base/random_id.h"
 #include "base/text.h"
-#include "checkpoint/run_identity.h"
 #include "train/failure.h"
 
 namespace lmtrain {
@@ -83,7 +83,7 @@ std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
   // The name is that of the folder too, so no other attempt of any run may have it.
   // Where rank 0 writes alone, the name says only that it does.
   std::string name = is_wanted ? "alone" : "";
-  if (is_wanted && files_ && processes_.is_first()) name = new_run_id();
+  if (is_wanted && files_ && processes_.is_first()) name = random_id();
   name = shards_.as_the_first_says(name);
   return name.empty() ? std::nullopt : std::optional(name);
 }
