@@ -8,6 +8,7 @@
 #include <parquet/exception.h>
 
 #include <array>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,6 +36,7 @@ class ParquetReader : public DocumentReader {
       file_size_ = size.ok() ? static_cast<uint64_t>(*size) : 0;
       file_ = parquet::ParquetFileReader::Open(file, properties);
       metadata_ = file_->metadata();
+      check_row_counts();
       find_column(column);
       while (group_ < metadata_->num_row_groups() && row_ + group_rows(group_) <= first)
         row_ += group_rows(group_++);
@@ -79,6 +81,17 @@ class ParquetReader : public DocumentReader {
   }
 
   int64_t group_rows(int group) const { return metadata_->RowGroup(group)->num_rows(); }
+
+  // Rows are numbered by the sizes that the groups say they have, before any is read.
+  void check_row_counts() const {
+    int64_t rows = 0;
+    for (int group = 0; group < metadata_->num_row_groups(); ++group) {
+      const int64_t more = group_rows(group);
+      if (more < 0 || more > std::numeric_limits<int64_t>::max() - rows)
+        fail_arrow_file(path_, str("row group ", group, " says that it has ", more, " rows"));
+      rows += more;
+    }
+  }
 
   // A column that has the whole name comes before one inside a struct, as for JSON lines.
   void find_column(const std::string& wanted) {

@@ -225,6 +225,15 @@ TEST(TableReaders, ChangedBytesNeverCrash) {
   EXPECT_GT(noticed, 100);
 }
 
+// Rows are numbered by what the groups say of themselves: positions would not ascend.
+TEST(TableReaders, ARowGroupOfNegativeLengthIsNamed) {
+  const Folder folder;
+  const std::filesystem::path found =
+      str(LMTRAIN_SOURCE_DIR, "/tests/fuzz/corpus/parquet/finding_negative_rows_of_a_group");
+  folder.write("a.parquet", read_file(found));
+  expect_contains(problem(folder / "a.parquet"), "a.parquet: row group 0 says that it has -");
+}
+
 TEST(TableReaders, AnEntryThatADictionaryLacksIsNamedByItsRow) {
   const Folder folder;
   arrow::Int32Builder entries;
