@@ -74,16 +74,13 @@ class Direction:
 
 def carry_for_good(first, second, rate, delay):
     directions = [Direction(first, second, rate, delay), Direction(second, first, rate, delay)]
-    poll = select.poll()
-    for descriptor in (first, second):
-        poll.register(descriptor, select.POLLIN)
     while True:
         for direction in directions:
             direction.take()
             direction.deliver()
         due = [direction.packets[0][0] for direction in directions if direction.packets]
         wait = max(0.0, min(due) - time.monotonic()) if due else 1.0
-        poll.poll(int(1000 * wait) if wait < 0.001 else 1000 * wait)
+        select.select((first, second), (), (), wait)  # to the microsecond, unlike poll: else the process would spin between packets
 
 
 if __name__ == "__main__":
