@@ -236,7 +236,7 @@ Json updates(const at::Device& device) {
                 working.copy_(master);
               }),
           compare(
-              device, "gradient_norm", 4 * size, [&] { gradient_norm(grad); },
+              device, "gradient_norm", 4 * size, [&] { gradient_norm(grad, parameters.layout()); },
               [&] { at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>(); })};
 }
 

@@ -414,7 +414,7 @@ def measure_slow(pair, arguments, run, overlap):
 
 
 def check_slow(pair, arguments, shard):
-    pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4},
+    pair.config(model={"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 8, "num_attention_heads": 4},
                 train={"steps": arguments.steps}, eval={"every": 0}, checkpoint={"every": 0}, data={"eval_fraction": 0},
                 batch={"tokens": arguments.batch_tokens}, sequence={"schedule": {"type": "constant"}, "batching": "concat"},
                 parallel={"shard": shard})

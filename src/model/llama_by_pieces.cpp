@@ -69,6 +69,28 @@ std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout) {
   return pieces;
 }
 
+std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
+  constexpr int64_t kLeastElements = int64_t{1} << 18;
+  const std::vector<WeightPiece> pieces = weight_pieces(layout);
+  std::vector<WeightPiece> chunks;
+  // An untied head lies before the layers. A tied one is finished with the embeddings.
+  size_t end = pieces.size();
+  if (pieces.back().first < pieces[1].first) chunks.push_back(pieces[--end]);
+  while (end > 1) {
+    WeightPiece layers{0, 0};
+    int64_t count = 0;
+    do {
+      --end;
+      layers = {pieces[end].first, layers.size + pieces[end].size};
+      ++count;
+    } while (end > 1 && (count < least_layers || layers.size < kLeastElements));
+    chunks.push_back(layers);
+  }
+  chunks.push_back(pieces.front());
+  chunks.push_back({layout.decayed_size(), layout.flat_size() - layout.decayed_size()});
+  return chunks;
+}
+
 // Sums the gradients of some leaves over the micro-batches of each part, and over the parts.
 class Llama::LeafSums {
  public:

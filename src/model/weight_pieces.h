@@ -19,6 +19,12 @@ struct WeightPiece {
 // cover the matrices.
 std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout);
 
+// Returns ranges that cover the layout, in the order in which a backward finishes their gradients:
+// an untied head, the layers from the last to the first, the embeddings, the norms. Neighbouring
+// layers share a range until it has `least_layers` of them and a megabyte of fp32, which is worth
+// the messages of an exchange of its own.
+std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
+
 // WeightPieces brings pieces of the working weights into the flat buffer that the model reads, and
 // takes their gradients away. Several processes make the same calls in the same order. Numbers are
 // those of weight_pieces().

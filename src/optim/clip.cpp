@@ -20,44 +20,65 @@ double sum_of_squares_on_gpu(const at::Tensor& grad) {
   return sum.item<double>();
 }
 
-// Whole blocks are rows of one matrix, and a shorter one is a matrix of its own.
-std::vector<double> block_sums_by_aten(const at::Tensor& grad, int64_t first_block,
-                                       int64_t last_block) {
-  const int64_t begin = std::min(first_block * kNormBlock, grad.numel());
-  const int64_t end = std::min(last_block * kNormBlock, grad.numel());
-  const int64_t rest = (end - begin) % kNormBlock;
-  const auto norms_of = [](const at::Tensor& rows) {
-    return at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/false, at::kDouble);
-  };
-  const at::Tensor whole = grad.narrow(0, begin, end - begin - rest).view({-1, kNormBlock});
-  at::Tensor norms = norms_of(whole);
-  if (rest > 0) norms = at::cat({norms, norms_of(grad.narrow(0, end - rest, rest).unsqueeze(0))});
-  const at::Tensor sums = norms.square().cpu();
+// Whole blocks that are neighbours are the rows of one matrix: a call for each would be slow.
+std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+  std::vector<at::Tensor> norms;
+  for (size_t i = 0; i < blocks.size();) {
+    const NormBlock& first = blocks[i];
+    int64_t rows = 1;
+    for (++i; i < blocks.size() && blocks[i].size == first.size &&
+              blocks[i].first == first.first + rows * first.size;
+         ++i)
+      ++rows;
+    const at::Tensor matrix = flat.narrow(0, first.first, rows * first.size).view({rows, -1});
+    norms.push_back(at::linalg_vector_norm(matrix, 2, {1}, /*keepdim=*/false, at::kDouble));
+  }
+  if (norms.empty()) return {};
+  const at::Tensor sums = at::cat(norms).square().cpu();
   return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
+}
+
+void append_blocks(int64_t first, int64_t size, std::vector<NormBlock>& blocks) {
+  for (int64_t done = 0; done < size; done += kNormBlock)
+    blocks.push_back({first + done, std::min(kNormBlock, size - done)});
+}
+
+double norm_of(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+  const std::vector<double> sums = sums_of_squares(flat, blocks);
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 }  // namespace
 
-double gradient_norm(const at::Tensor& grad) {
-  if (has_cuda_kernel(grad)) return std::sqrt(sum_of_squares_on_gpu(grad));
-  if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
-  const std::vector<double> blocks =
-      block_sums_of_squares(grad, 0, (grad.numel() + kNormBlock - 1) / kNormBlock);
-  return std::sqrt(std::accumulate(blocks.begin(), blocks.end(), 0.0));
+std::vector<NormBlock> norm_blocks(const ParameterLayout& layout) {
+  std::vector<NormBlock> blocks;
+  for (const ParameterSpec& spec : layout.parameters())
+    append_blocks(spec.offset, spec.numel(), blocks);
+  return blocks;
 }
 
-std::vector<double> block_sums_of_squares(const at::Tensor& grad, int64_t first_block,
-                                          int64_t last_block) {
-  if (!grad.is_cpu()) return block_sums_by_aten(grad, first_block, last_block);
-  std::vector<double> sums(static_cast<size_t>(last_block - first_block));
+std::vector<double> sums_of_squares(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+  if (!flat.is_cpu()) return sums_by_aten(flat, blocks);
+  std::vector<double> sums(blocks.size());
   parallel_for_queued(static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t begin = (first_block + i) * kNormBlock;
-      sums[static_cast<size_t>(i)] = cpu_kernels<float>().sum_of_squares(
-          elements<float>(grad) + begin, std::min(kNormBlock, grad.numel() - begin));
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      sums[i] = cpu_kernels<float>().sum_of_squares(elements<float>(flat) + blocks[i].first,
+                                                    blocks[i].size);
     }
   });
   return sums;
+}
+
+double gradient_norm(const at::Tensor& grad, const ParameterLayout& layout) {
+  if (has_cuda_kernel(grad)) return std::sqrt(sum_of_squares_on_gpu(grad));
+  if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
+  return norm_of(grad, norm_blocks(layout));
+}
+
+double l2_norm(const at::Tensor& values) {
+  std::vector<NormBlock> blocks;
+  append_blocks(0, values.numel(), blocks);
+  return norm_of(values, blocks);
 }
 
 double clip_gradient(const ClipConfig& config, const at::Tensor& grad, double norm) {

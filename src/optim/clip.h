@@ -7,20 +7,28 @@
 #include <vector>
 
 #include "config/config.h"
+#include "model/parameters.h"
 
 namespace lmtrain {
 
-// Returns the L2 norm of the whole gradient. It is summed in fp64 over fixed blocks, so it does not
-// depend on the thread count. It is not finite when the gradient is not.
-double gradient_norm(const at::Tensor& grad);
-
-// The elements of a block of that sum.
+// A norm is summed in fp64 over blocks, so it does not depend on the thread count. A block has at
+// most kNormBlock elements, all of one tensor.
 inline constexpr int64_t kNormBlock = 1 << 16;
-// Returns the sums of the squares of the blocks `first_block` to `last_block`, the latter left out.
-// Block b holds the elements from b * kNormBlock on; the last block of the gradient may be shorter.
-// On a CPU gradient_norm() is the root of the sum of these, in the order of the blocks, to the bit.
-std::vector<double> block_sums_of_squares(const at::Tensor& grad, int64_t first_block,
-                                          int64_t last_block);
+struct NormBlock {
+  int64_t first = 0, size = 0;  // elements of the flat gradient
+};
+// Returns the blocks of all tensors of a layout, in its order. Each tensor is cut from its first
+// element on; its last block may be shorter.
+std::vector<NormBlock> norm_blocks(const ParameterLayout& layout);
+// Returns the sum of the squares of each block.
+std::vector<double> sums_of_squares(const at::Tensor& flat, const std::vector<NormBlock>& blocks);
+
+// Returns the L2 norm of the whole flat gradient; not finite when the gradient is not. On a CPU it
+// is the root of the sum of the blocks' sums of squares, in their order, to the bit. Requires zeros
+// in the gaps of the layout.
+double gradient_norm(const at::Tensor& grad, const ParameterLayout& layout);
+// Returns the L2 norm of one tensor, one-dimensional fp32, summed in the same way.
+double l2_norm(const at::Tensor& values);
 
 // Returns the factor to multiply the gradient by. For "norm" it is min(1, max / (norm + 1e-6)), as
 // torch.nn.utils.clip_grad_norm_ has it, but 1 where the norm is NaN, and `grad` is not changed.

@@ -10,15 +10,20 @@
 
 namespace lmtrain {
 
-// Cuts the flat layout into `count` ranges of whole tensors, with the gaps that follow them, and
-// returns the `count` + 1 ends of the ranges: from 0 to flat_size(), never falling. It is a pure
-// function of its arguments.
+// Divides the flat layout among `count` owners, so that each has an equal share of everything and
+// about as much of each chunk that a backward finishes at once. Returns the cuts of each chunk, in
+// the order of backward_chunks() (model/weight_pieces.h): `count` + 1 ends of ranges of whole
+// tensors, with the gaps that follow them, from the chunk's first element to its end, never
+// falling. Owner i has the range between the cuts i and i + 1 of every chunk; it may be empty. It
+// is a pure function of its arguments.
 //
-// From the first range on, each takes tensors as long as that brings its cost nearer to an equal
-// share of what is left, and at least one; where tensors are fewer than ranges, the last ranges are
-// empty. A tensor costs the time of its update: of an element-wise rule in proportion to its
-// elements, of Muon and SOAP with the products of its matrices added.
-std::vector<int64_t> cut_tensors(const ParameterLayout& layout, const OptimizerConfig& optimizer,
-                                 int count);
+// In a chunk an owner takes tensors as long as that brings it nearer to its part of what is left,
+// which is in proportion to what it lacks of an equal share of the whole. Chunks of few tensors are
+// divided first, so that the others even out what they cannot. Layers share a chunk where owners
+// are more than four: it has at least a layer for every four of them. A tensor costs the time of
+// its update: of an element-wise rule in proportion to its elements, of Muon and SOAP with the
+// products of its matrices added.
+std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
+                                             const OptimizerConfig& optimizer, int count);
 
 }  // namespace lmtrain

@@ -36,9 +36,17 @@ std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts) {
 }
 
 std::vector<ElementRange> even_ranges(int64_t size, int count) {
+  return evenly_divided({0, size}, count).ranges;
+}
+
+DividedRange divided_at(const std::vector<int64_t>& cuts) {
+  return {{cuts.front(), cuts.back() - cuts.front()}, ranges_of_ranks(cuts)};
+}
+
+DividedRange evenly_divided(const ElementRange& elements, int count) {
   std::vector<int64_t> cuts;
-  for (int64_t i = 0; i <= count; ++i) cuts.push_back(size * i / count);
-  return ranges_of_ranks(cuts);
+  for (int64_t i = 0; i <= count; ++i) cuts.push_back(elements.first + elements.size * i / count);
+  return divided_at(cuts);
 }
 
 }  // namespace lmtrain

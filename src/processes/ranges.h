@@ -32,4 +32,15 @@ std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts);
 // Returns `count` ranges that cover `size` elements and differ by one element at most, by rank.
 std::vector<ElementRange> even_ranges(int64_t size, int count);
 
+// A range of a flat tensor that the ranks share.
+struct DividedRange {
+  ElementRange elements;
+  std::vector<ElementRange> ranges;  // by rank, as ranges_of_ranks() returns them: its part
+};
+
+// Returns the range from the first cut to the last, divided at the cuts.
+DividedRange divided_at(const std::vector<int64_t>& cuts);
+// Returns a range that is divided into `count` parts that differ by one element at most.
+DividedRange evenly_divided(const ElementRange& elements, int count);
+
 }  // namespace lmtrain

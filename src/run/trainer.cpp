@@ -27,11 +27,12 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
-      shards_(processes, config_),
+      lines_(exchange_lines(processes, config_)),
+      shards_(processes, config_, lines_),
       engine_(config_, shards_.owned(), shards_.held_gradient()),
       started_(std::chrono::steady_clock::now()),
       processes_(processes),
-      step_sum_(processes_, config_.parallel, engine_, shards_),
+      step_sum_(processes_, config_.parallel, engine_, shards_, lines_),
       agreement_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   eval_sets_ = eval_sets_of(config_.data, data_);

@@ -160,6 +160,7 @@ class Trainer {
   std::optional<TokenShard> eval_shard_;
   EvalSets eval_sets_;  // of eval_shard_
   std::unique_ptr<BatchOrder> order_;
+  ExchangeLines lines_;
   OptimizerShards shards_;
   Engine engine_;
   std::optional<LrSchedule> lr_schedule_;

@@ -26,7 +26,7 @@ Engine::Engine(const Config& config)
     : Engine(config, precision_of(config), device_of(config), Parts{}) {}
 
 Engine::Engine(const Config& config, const ParameterFilter& updates,
-               const std::optional<ElementRange>& held)
+               const std::optional<std::vector<ElementRange>>& held)
     : Engine(config, precision_of(config), device_of(config),
              {.make_optimizer =
                   [&](Parameters& parameters) {
@@ -84,10 +84,14 @@ std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batc
                           graphs_.get(), finished);
 }
 
-double Engine::grad_norm() const { return gradient_norm(gradient_); }
+double Engine::grad_norm() const { return gradient_norm(gradient_, layout()); }
 
 double Engine::clip(double grad_norm) const {
-  return clip_gradient(config_.clip, held_ ? held_->of(gradient_) : gradient_, grad_norm);
+  if (!held_) return clip_gradient(config_.clip, gradient_, grad_norm);
+  double factor = 1;
+  for (const ElementRange& range : *held_)
+    factor = clip_gradient(config_.clip, range.of(gradient_), grad_norm);
+  return factor;
 }
 
 void Engine::update(const UpdateStep& step, bool use_graphs) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "batching/batch.h"
 #include "config/config.h"
@@ -29,7 +30,7 @@ class Engine {
     std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer{};
     std::unique_ptr<GraphRecorder> recorder{};
     std::optional<Precision> evaluation{};  // else evaluation_precision()
-    std::optional<ElementRange> held{};
+    std::optional<std::vector<ElementRange>> held{};
   };
 
   // `config` is resolved (train/resolve.h). Weights and the optimizer's state are zero until they
@@ -39,7 +40,7 @@ class Engine {
   // and gradient lie in memory that can be released (device/releasable_memory.h), and clip() reads
   // and writes these elements of the gradient alone. That is for CPUs, without graphs.
   Engine(const Config& config, const ParameterFilter& updates,
-         const std::optional<ElementRange>& held = std::nullopt);
+         const std::optional<std::vector<ElementRange>>& held = std::nullopt);
   // Computes in this precision on this device, whatever the config says.
   Engine(const Config& config, const Precision& precision, const at::Device& device, Parts parts);
   Engine(const Engine&) = delete;
@@ -104,7 +105,7 @@ class Engine {
   std::optional<Llama> evaluation_model_;  // none where model_ serves, and before it is wanted
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
-  std::optional<ElementRange> held_;
+  std::optional<std::vector<ElementRange>> held_;
   std::unique_ptr<StepGraphs> graphs_;
   SpinControl spin_control_;
 };

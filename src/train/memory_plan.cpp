@@ -1,5 +1,6 @@
 #include "train/memory_plan.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "device/torch_headers.h"
@@ -43,11 +44,14 @@ int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
 }
 
 int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int num_processes) {
-  const std::vector<int64_t> cuts = cut_tensors(on_meta.layout(), config, num_processes);
+  const std::vector<std::vector<int64_t>> chunks =
+      cut_chunks(on_meta.layout(), config, num_processes);
   int64_t most = 0;
-  for (size_t i = 0; i + 1 < cuts.size() && cuts[i] < cuts.back(); ++i) {
+  for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
     const auto takes = [&](const ParameterSpec& spec) {
-      return spec.offset >= cuts[i] && spec.offset < cuts[i + 1];
+      return std::any_of(chunks.begin(), chunks.end(), [&](const std::vector<int64_t>& cuts) {
+        return spec.offset >= cuts[owner] && spec.offset < cuts[owner + 1];
+      });
     };
     most = std::max(most, optimizer_bytes(config, on_meta, takes));
   }
@@ -56,7 +60,7 @@ int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int nu
 
 // What a process keeps of weights and gradient where these are divided, in elements.
 struct DividedSizes {
-  int64_t range = 0;   // the largest range
+  int64_t share = 0;   // of the owner that has most
   int64_t pieces = 0;  // of others: the piece that is used and the one that is gathered meanwhile
   int64_t largest = 0;
 };
@@ -64,9 +68,10 @@ struct DividedSizes {
 DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout& layout,
                            int num_processes) {
   DividedSizes sizes;
-  const std::vector<int64_t> cuts = cut_tensors(layout, config, num_processes);
-  for (size_t i = 0; i + 1 < cuts.size(); ++i)
-    sizes.range = std::max(sizes.range, cuts[i + 1] - cuts[i]);
+  std::vector<int64_t> shares(static_cast<size_t>(num_processes));
+  for (const std::vector<int64_t>& cuts : cut_chunks(layout, config, num_processes))
+    for (size_t i = 0; i < shares.size(); ++i) shares[i] += cuts[i + 1] - cuts[i];
+  sizes.share = *std::max_element(shares.begin(), shares.end());
   const std::vector<WeightPiece> pieces = weight_pieces(layout);
   for (size_t i = 0; i < pieces.size(); ++i) {
     sizes.largest = std::max(sizes.largest, pieces[i].size);
@@ -83,14 +88,14 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
   const bool has_masters = precision.dtype != at::kFloat;
-  plan.weights = 4 * (has_masters ? sizes.range : sizes.range + sizes.pieces);
-  if (has_masters) plan.working_weights = element * (sizes.range + sizes.pieces);
+  plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.pieces);
+  if (has_masters) plan.working_weights = element * (sizes.share + sizes.pieces);
   // Of the piece that is computed: its sums of parts that wait. Of one that is summed meanwhile:
   // itself, and what is received of it.
   int64_t sums = 3;
   if (config.parallel.sum == ParallelSum::kExact)
     sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
-  plan.gradient = 4 * (sizes.range + sums * sizes.largest);
+  plan.gradient = 4 * (sizes.share + sums * sizes.largest);
   plan.micro_gradient = element * sizes.largest;
   // The inputs of the layers are kept of all positions of a step.
   const int64_t share = (config.batch.tokens + num_processes - 1) / num_processes;
@@ -154,7 +159,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   int64_t written = plan.weights;  // of the masters, into a checkpoint
   if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone) {
     plan.optimizer = largest_share(config.optimizer, parameters, num_processes);
-    written = 4 * divided_sizes(config.optimizer, parameters.layout(), num_processes).range;
+    written = 4 * divided_sizes(config.optimizer, parameters.layout(), num_processes).share;
   } else {
     plan.optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
   }

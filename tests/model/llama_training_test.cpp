@@ -46,7 +46,7 @@ Training train(LlamaCase& golden, CompileMode compile) {
     run.losses.push_back(
         llama.loss_and_gradient(micro_batch(ids[step], labels[step], scale), gradient, true)
             .item<double>());
-    run.grad_norms.push_back(gradient_norm(gradient));
+    run.grad_norms.push_back(gradient_norm(gradient, golden.parameters.layout()));
     const double factor = clip_gradient(clip, gradient, run.grad_norms.back());
     EXPECT_LT(factor, 1.0);
     const double rate = lr.at(static_cast<double>(step));

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "optim/support.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -17,7 +19,7 @@ using testing::Threads;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST(GradientNorm, IsTheRootOfTheSumOfSquares) {
+TEST(L2Norm, IsTheRootOfTheSumOfSquares) {
   for (const int64_t size : {1, 2, 17, 65535, 65536, 65537, 200001}) {
     const at::Tensor grad = random_tensor({size}, static_cast<uint64_t>(size));
     double squares = 0;
@@ -25,38 +27,63 @@ TEST(GradientNorm, IsTheRootOfTheSumOfSquares) {
       const double x = grad.data_ptr<float>()[i];
       squares += x * x;
     }
-    EXPECT_NEAR(gradient_norm(grad), std::sqrt(squares), 1e-12 * std::sqrt(squares)) << size;
+    EXPECT_NEAR(l2_norm(grad), std::sqrt(squares), 1e-12 * std::sqrt(squares)) << size;
   }
-  EXPECT_EQ(gradient_norm(at::zeros({100})), 0.0);
+  EXPECT_EQ(l2_norm(at::zeros({100})), 0.0);
 }
 
-TEST(GradientNorm, DoesNotOverflowWhereSquaresLeaveFp32) {
-  EXPECT_NEAR(gradient_norm(at::full({100}, 1e30F)), 1e31, 1e25);
+TEST(L2Norm, DoesNotOverflowWhereSquaresLeaveFp32) {
+  EXPECT_NEAR(l2_norm(at::full({100}, 1e30F)), 1e31, 1e25);
 }
 
 // In double two orders of summing often round to the same norm, so several gradients are summed.
-TEST(GradientNorm, BitsDoNotDependOnThreads) {
+TEST(L2Norm, BitsDoNotDependOnThreads) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const at::Tensor grad = random_tensor({300001}, seed);
     const Threads one(1);
-    const double expected = gradient_norm(grad);
+    const double expected = l2_norm(grad);
     for (const int threads : {2, 3}) {
       const Threads more(threads);
-      EXPECT_EQ(gradient_norm(grad), expected);
+      EXPECT_EQ(l2_norm(grad), expected);
     }
   }
 }
 
-TEST(GradientNorm, IsNotFiniteWhereTheGradientIsNot) {
+TEST(L2Norm, IsNotFiniteWhereTheGradientIsNot) {
   for (const int64_t index : {0, 65536, 99999}) {
     at::Tensor grad = random_tensor({100000}, 2);
     grad[index] = kNaN;
-    EXPECT_TRUE(std::isnan(gradient_norm(grad)));
+    EXPECT_TRUE(std::isnan(l2_norm(grad)));
     for (const double infinity : {kInfinity, -kInfinity}) {
       grad[index] = infinity;
-      EXPECT_EQ(gradient_norm(grad), kInfinity);
+      EXPECT_EQ(l2_norm(grad), kInfinity);
     }
   }
+}
+
+// The blocks of a tensor do not depend on what lies beside it, and cover no gap.
+TEST(GradientNorm, IsThatOfAllTensors) {
+  ModelConfig model = testing::small_model();
+  model.intermediate_size = 3000;
+  const ParameterLayout layout(model, 5000);
+  const at::Tensor grad = at::zeros({layout.flat_size()});
+  double squares = 0;
+  size_t blocks = 0;
+  for (const ParameterSpec& spec : layout.parameters()) {
+    const at::Tensor tensor = grad.narrow(0, spec.offset, spec.numel());
+    tensor.copy_(random_tensor({spec.numel()}, static_cast<uint64_t>(spec.offset)));
+    const double norm = l2_norm(tensor);
+    squares += norm * norm;
+    blocks += static_cast<size_t>((spec.numel() + kNormBlock - 1) / kNormBlock);
+  }
+  EXPECT_NEAR(gradient_norm(grad, layout), std::sqrt(squares), 1e-12 * std::sqrt(squares));
+  const std::vector<NormBlock> all = norm_blocks(layout);
+  ASSERT_EQ(all.size(), blocks);
+  EXPECT_GT(blocks, layout.parameters().size());
+  const std::vector<double> sums = sums_of_squares(grad, all);
+  EXPECT_EQ(gradient_norm(grad, layout), std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)));
+  const std::vector<double> last = sums_of_squares(grad, {all.back()});
+  EXPECT_EQ(last, std::vector{sums.back()});
 }
 
 TEST(ClipGradient, ByNormGivesPyTorchsFactorAndLeavesTheGradient) {

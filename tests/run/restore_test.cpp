@@ -129,7 +129,8 @@ TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
 
 TEST(RestoreRun, ABeginningIsThatOfTheSeedAndACheckpointThatOfItsStep) {
   const TinyRun tiny;
-  OptimizerShards whole(only_process(), tiny.config);
+  ExchangeLines none(only_process());
+  OptimizerShards whole(only_process(), tiny.config, none);
   Engine begun(tiny.config);
   const TrainingState beginning =
       restore_run(tiny.config, tiny.data, tiny.run, std::nullopt, begun, only_process(), whole);

@@ -65,7 +65,7 @@ size_t weights_without(const TinyRun& tiny, const std::vector<int64_t>& left_out
   for (int64_t k = 0; step < steps; ++k) {
     if (std::find(left_out.begin(), left_out.end(), k) != left_out.end()) continue;
     accumulate_batch(model, order.batch(k), *config.batch.micro_tokens, grad);
-    const double scale = clip_gradient(config.clip, grad, gradient_norm(grad));
+    const double scale = clip_gradient(config.clip, grad, gradient_norm(grad, parameters.layout()));
     optimizer->update({step + 1, schedule.at(static_cast<double>(step)), scale, {}}, grad);
     ++step;
   }

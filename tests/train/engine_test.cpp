@@ -48,7 +48,7 @@ TEST(Engine, AStepIsThatOfItsParts) {
     EXPECT_EQ(loss, accumulate_batch(model, batch, 2 * batch.length, grad));
     EXPECT_TRUE(same_bits(engine.gradient(), grad));
     const double norm = engine.grad_norm();
-    EXPECT_EQ(norm, gradient_norm(grad));
+    EXPECT_EQ(norm, gradient_norm(grad, engine.layout()));
     const double factor = engine.clip(norm);
     EXPECT_EQ(factor, clip_gradient(config.clip, grad, norm));
     const UpdateStep update{

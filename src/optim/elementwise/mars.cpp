@@ -10,7 +10,7 @@ namespace {
 // threads; elsewhere it is not waited for.
 void limit_norm(const at::Tensor& c) {
   if (c.is_cpu() && c.scalar_type() == at::kFloat) {
-    const double norm = gradient_norm(c);
+    const double norm = l2_norm(c);
     if (norm > 1) c.div_(norm);
     return;
   }

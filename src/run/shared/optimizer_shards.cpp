@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
+#include <utility>
 
+#include "base/activities.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "device/releasable_memory.h"
@@ -15,61 +16,80 @@
 
 namespace lmtrain {
 
-OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
+OptimizerShards::OptimizerShards(Processes& processes, const Config& config, ExchangeLines& lines)
     : processes_(processes),
+      lines_(lines),
       layout_(config.model, *config.model.vocab_size),
       copies_(config.checkpoint.async) {
   if (processes.is_only() || config.parallel.shard == ParallelShard::kNone) return;
-  ranges_ = ranges_of_ranks(cut_tensors(layout_, config.optimizer, processes.count()));
-  for (const ElementRange& range : ranges_) {
-    const int64_t last_block = first_block(range.end());
-    ElementRange needed = range;
-    if (last_block > first_block(range.first)) {
-      const int64_t end = std::min(last_block * kNormBlock, layout_.flat_size());
-      needed.size = std::max(range.end(), end) - range.first;
-    }
-    needed_ranges_.push_back(needed);
+  for (const std::vector<int64_t>& cuts : cut_chunks(layout_, config.optimizer, processes.count()))
+    chunks_.push_back(divided_at(cuts));
+  norm_blocks_.resize(static_cast<size_t>(processes.count()));
+  for (const NormBlock& block : norm_blocks(layout_)) {
+    block_owners_.push_back(owner_of(block.first));
+    norm_blocks_[static_cast<size_t>(block_owners_.back())].push_back(block);
   }
   divides_weights_ = config.parallel.shard == ParallelShard::kParameters;
-  for (const ElementRange& range : ranges_)
-    gathered_.push_back(divides_weights_ ? common(range, norms()) : range);
+  gathered_ = divides_weights_ ? std::vector{divided(norms())} : chunks_;
   // On the device "meta" tensors have shapes and no memory.
   Parameters parameters(layout_, at::kFloat, at::kMeta);
   all_buffers_ = make_optimizer(config.optimizer, parameters)->buffers();
 }
 
-int64_t OptimizerShards::first_block(int64_t element) {
-  return (element + kNormBlock - 1) / kNormBlock;
+DividedRange OptimizerShards::divided(const ElementRange& elements) const {
+  for (const DividedRange& chunk : chunks_) {
+    if (common(chunk.elements, elements).size < elements.size) continue;
+    DividedRange part{elements, {}};
+    for (const ElementRange& range : chunk.ranges) part.ranges.push_back(common(range, elements));
+    return part;
+  }
+  throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are of no chunk"));
+}
+
+int OptimizerShards::owner_of(int64_t element) const {
+  const auto has = [&](const ElementRange& range) {
+    return element >= range.first && element < range.end();
+  };
+  for (const DividedRange& chunk : chunks_) {
+    const auto owner = std::find_if(chunk.ranges.begin(), chunk.ranges.end(), has);
+    if (owner != chunk.ranges.end()) return static_cast<int>(owner - chunk.ranges.begin());
+  }
+  throw Error(ErrorKind::kInternal, str("element ", element, " of the layout has no owner"));
+}
+
+void OptimizerShards::for_each_of_mine(const std::function<void(const ElementRange&)>& f) const {
+  for (const DividedRange& chunk : chunks_) {
+    const ElementRange& mine = chunk.ranges[static_cast<size_t>(processes_.rank())];
+    if (mine.size > 0) f(mine);
+  }
 }
 
 ParameterFilter OptimizerShards::owned() const {
   if (!is_divided()) return every_parameter;
-  return [mine = ranges_[static_cast<size_t>(processes_.rank())]](const ParameterSpec& spec) {
-    return spec.offset >= mine.first && spec.offset < mine.end();
+  std::vector<ElementRange> mine;
+  for_each_of_mine([&](const ElementRange& range) { mine.push_back(range); });
+  return [mine = std::move(mine)](const ParameterSpec& spec) {
+    return std::any_of(mine.begin(), mine.end(), [&](const ElementRange& range) {
+      return spec.offset >= range.first && spec.offset < range.end();
+    });
   };
 }
 
 double OptimizerShards::gradient_norm(const at::Tensor& grad) const {
-  if (!is_divided()) return lmtrain::gradient_norm(grad);
-  const auto blocks_of = [](const ElementRange& range) {
-    return std::pair(first_block(range.first), first_block(range.end()));
-  };
-  int64_t most = 0;
-  for (const ElementRange& range : ranges_) {
-    const auto [first, last] = blocks_of(range);
-    most = std::max(most, last - first);
-  }
-  const auto [my_first, my_last] = blocks_of(ranges_[static_cast<size_t>(processes_.rank())]);
-  std::vector<double> mine = block_sums_of_squares(grad, my_first, my_last);
-  mine.resize(static_cast<size_t>(most));
+  if (!is_divided()) return lmtrain::gradient_norm(grad, layout_);
+  const auto rank = static_cast<size_t>(processes_.rank());
+  std::vector<double> mine = sums_of_squares(grad, norm_blocks_[rank]);
+  size_t most = 0;
+  for (const std::vector<NormBlock>& blocks : norm_blocks_) most = std::max(most, blocks.size());
+  mine.resize(most);
   const std::vector<double> all = processes_.all_gather(mine);
-  std::vector<double> blocks(static_cast<size_t>(first_block(layout_.flat_size())));
-  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
-    const auto [first, last] = blocks_of(ranges_[rank]);
-    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size()), last - first,
-                blocks.begin() + first);
+  std::vector<size_t> next(norm_blocks_.size());  // by rank
+  double squares = 0;
+  for (const int owner : block_owners_) {
+    const auto from = static_cast<size_t>(owner);
+    squares += all[from * most + next[from]++];
   }
-  return std::sqrt(std::accumulate(blocks.begin(), blocks.end(), 0.0));
+  return std::sqrt(squares);
 }
 
 std::string OptimizerShards::first_of_all(const std::string& name) const {
@@ -85,15 +105,25 @@ std::string OptimizerShards::as_the_first_says(const std::string& text) const {
   return is_divided() ? processes_.broadcast(text) : text;
 }
 
+void OptimizerShards::gather(const at::Tensor& flat) {
+  for (size_t i = 0; i < gathered_.size(); ++i) {
+    lines_.add(i, [flat, ranges = gathered_[i].ranges](RangeExchange& exchange) {
+      const Activity gathering("gathering weights from the processes");
+      exchange.gather_ranges(flat, ranges);
+    });
+  }
+  lines_.wait();
+}
+
 void OptimizerShards::gather_working(Parameters& parameters) {
   if (!is_divided()) return;
-  processes_.gather_ranges(parameters.working(), gathered_);
+  gather(parameters.working());
   masters_are_stale_ = !parameters.working().is_same(parameters.master());
 }
 
 void OptimizerShards::gather_masters(Parameters& parameters) {
   if (!masters_are_stale_) return;
-  processes_.gather_ranges(parameters.master(), gathered_);
+  gather(parameters.master());
   masters_are_stale_ = false;
 }
 
@@ -101,25 +131,31 @@ ElementRange OptimizerShards::norms() const {
   return {layout_.decayed_size(), layout_.flat_size() - layout_.decayed_size()};
 }
 
-std::optional<ElementRange> OptimizerShards::held_gradient() const {
+std::optional<std::vector<ElementRange>> OptimizerShards::held_gradient() const {
   if (!divides_weights_) return std::nullopt;
-  return needed_ranges_[static_cast<size_t>(processes_.rank())];
+  std::vector<ElementRange> mine;
+  for_each_of_mine([&](const ElementRange& range) { mine.push_back(range); });
+  return mine;
 }
 
 void OptimizerShards::spread_masters(Parameters& parameters) {
-  const ElementRange& mine = ranges_[static_cast<size_t>(processes_.rank())];
-  parameters.refresh_working(mine.first, mine.size);
+  for_each_of_mine(
+      [&](const ElementRange& range) { parameters.refresh_working(range.first, range.size); });
   gather_working(parameters);
   gather_masters(parameters);
 }
 
 void OptimizerShards::hand_out_masters(Parameters& parameters) const {
   const at::Tensor& master = parameters.master();
-  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
-    processes_.pass(ranges_[rank].of(master), /*from=*/0, static_cast<int>(rank));
-    if (!processes_.is_first() || rank == 0) continue;
-    release_pages(ranges_[rank].of(master));
-    release_pages(ranges_[rank].of(parameters.working()));
+  for (const DividedRange& chunk : chunks_) {
+    for (size_t rank = 0; rank < chunk.ranges.size(); ++rank) {
+      const ElementRange& range = chunk.ranges[rank];
+      if (range.size == 0) continue;
+      processes_.pass(range.of(master), /*from=*/0, static_cast<int>(rank));
+      if (!processes_.is_first() || rank == 0) continue;
+      release_pages(range.of(master));
+      release_pages(range.of(parameters.working()));
+    }
   }
 }
 
@@ -136,32 +172,32 @@ std::vector<MasterRange> OptimizerShards::collect_masters(const Parameters& para
     return mine;
   }
   const bool all_have_them = !divides_weights_ && !masters_are_stale_;
-  for (size_t rank = 0; rank < ranges_.size(); ++rank) {
-    const int owner = static_cast<int>(rank), writer = writers.writer_of(owner);
-    const ElementRange& range = ranges_[rank];
-    const at::Tensor here = range.of(master);
-    const bool is_mine = writer == processes_.rank();
-    if (owner == writer || all_have_them) {
-      if (is_mine) mine.push_back({range.first, in_host_memory(here)});
-      continue;
+  for (const DividedRange& chunk : chunks_) {
+    for (size_t rank = 0; rank < chunk.ranges.size(); ++rank) {
+      const ElementRange& range = chunk.ranges[rank];
+      if (range.size == 0) continue;
+      const int owner = static_cast<int>(rank), writer = writers.writer_of(owner);
+      const at::Tensor here = range.of(master);
+      const bool is_mine = writer == processes_.rank();
+      if (owner == writer || all_have_them) {
+        if (is_mine) mine.push_back({range.first, in_host_memory(here)});
+        continue;
+      }
+      const at::Tensor host = is_mine ? at::empty({range.size}, at::kFloat) : here;
+      processes_.pass(host, owner, writer);
+      if (is_mine) mine.push_back({range.first, host});
     }
-    const at::Tensor host = is_mine ? at::empty({range.size}, at::kFloat) : here;
-    processes_.pass(host, owner, writer);
-    if (is_mine) mine.push_back({range.first, host});
   }
+  std::sort(mine.begin(), mine.end(),
+            [](const MasterRange& a, const MasterRange& b) { return a.first < b.first; });
   return mine;
 }
 
-int OptimizerShards::owner_of(const std::string& buffer) const {
+int OptimizerShards::owner_of_buffer(const std::string& buffer) const {
   if (!is_divided()) return processes_.rank();
   const std::string tensor = buffer.substr(buffer.find('.') + 1);
-  for (const ParameterSpec& spec : layout_.parameters()) {
-    if (spec.name != tensor) continue;
-    const auto owner = std::find_if(ranges_.begin(), ranges_.end(), [&](const ElementRange& range) {
-      return spec.offset >= range.first && spec.offset < range.end();
-    });
-    return static_cast<int>(owner - ranges_.begin());
-  }
+  for (const ParameterSpec& spec : layout_.parameters())
+    if (spec.name == tensor) return owner_of(spec.offset);
   throw Error(ErrorKind::kInternal, str("the optimizer's buffer ", buffer, " is of no tensor"));
 }
 
@@ -173,7 +209,7 @@ void OptimizerShards::for_each_buffer(
   for (const OptimizerBuffer& buffer : optimizer.buffers()) mine[buffer.name] = buffer.values;
   for (const OptimizerBuffer& buffer : is_divided() ? all_buffers_ : optimizer.buffers()) {
     const auto found = mine.find(buffer.name);
-    f(buffer, owner_of(buffer.name), found == mine.end() ? at::Tensor() : found->second);
+    f(buffer, owner_of_buffer(buffer.name), found == mine.end() ? at::Tensor() : found->second);
   }
 }
 

@@ -1,9 +1,9 @@
 // Divides the optimizer over the processes of a run (`parallel.shard` "optimizer"; ZeRO stage 1,
-// Rajbhandari et al. 2020, 1910.02054). Each process updates whole tensors, those of one range of
+// Rajbhandari et al. 2020, 1910.02054). Each process updates whole tensors, some of every chunk of
 // the flat layout (optim/ownership.h), and keeps the optimizer's state of these alone. For the
-// update it needs the gradient of its range; afterwards working weights are gathered.
+// update it needs the gradient of its tensors; afterwards working weights are gathered.
 //
-// With "parameters" each process keeps the weights and the gradient of its range alone, too
+// With "parameters" each process keeps the weights and the gradient of its tensors alone, too
 // (run/shared/sharded_weights.h), and the norms.
 //
 // With `parallel.shard` "none", and with one process, nothing is divided: each process updates all
@@ -19,35 +19,36 @@
 #include "config/config.h"
 #include "device/host_copier.h"
 #include "model/parameters.h"
+#include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "processes/processes.h"
 #include "run/shared/checkpoint_writers.h"
+#include "run/shared/work_line.h"
 
 namespace lmtrain {
 
 class OptimizerShards {
  public:
-  // `config` is resolved.
-  OptimizerShards(Processes& processes, const Config& config);
+  // `config` is resolved. Weights are gathered over `lines`, which must live as long.
+  OptimizerShards(Processes& processes, const Config& config, ExchangeLines& lines);
 
-  bool is_divided() const { return !ranges_.empty(); }
-  // Returns whether each process has the weights and the gradient of its range alone.
+  bool is_divided() const { return !chunks_.empty(); }
+  // Returns whether each process has the weights and the gradient of its tensors alone.
   bool divides_weights() const { return divides_weights_; }
-  // Returns the range of each process, by rank; none where nothing is divided.
-  const std::vector<ElementRange>& ranges() const { return ranges_; }
+  // Returns the chunks of the layout, in the order in which a backward finishes them, and which
+  // part of each belongs to which process; none where nothing is divided.
+  const std::vector<DividedRange>& chunks() const { return chunks_; }
+  // Returns this range of elements, which must lie in one chunk, divided as that is.
+  DividedRange divided(const ElementRange& elements) const;
   // Returns the elements of the norms, which each process has.
   ElementRange norms() const;
   // Returns the elements of the gradient that this process holds, where weights are divided.
-  std::optional<ElementRange> held_gradient() const;
+  std::optional<std::vector<ElementRange>> held_gradient() const;
   // Returns a filter for the tensors that this process updates. It may outlive this object.
   ParameterFilter owned() const;
-  // Returns the elements of the gradient that each process needs summed, by rank: its range, as far
-  // as the end of the last block of the norm (optim/clip.h) that begins in it. Ranges overlap
-  // there. Only where the optimizer is divided.
-  const std::vector<ElementRange>& needed_ranges() const { return needed_ranges_; }
 
-  // Returns the L2 norm of the whole gradient, of which each process has its needed range; the same
-  // in each, and on CPUs to the bit that of gradient_norm().
+  // Returns the L2 norm of the whole gradient, of which each process has its own tensors; the same
+  // in each, and on CPUs to the bit that of lmtrain::gradient_norm().
   double gradient_norm(const at::Tensor& grad) const;
   // Returns that of the processes' names which is first in the layout: of the first tensor of each
   // that is not finite, say. Empty names do not count; empty: there is none.
@@ -57,23 +58,24 @@ class OptimizerShards {
 
   // Where weights are divided, the following three copy the norms alone.
   //
-  // Copies the working weights of each range to all processes, after the update.
+  // Copies the working weights of each tensor to all processes, after the update.
   void gather_working(Parameters& parameters);
-  // Copies the masters of each range to all processes, where they have changed since they were
+  // Copies the masters of each tensor to all processes, where they have changed since they were
   // gathered. In fp32 they are the working weights, and gathered already.
   void gather_masters(Parameters& parameters);
   // Says that every process has all masters.
   void note_masters_alike() { masters_are_stale_ = false; }
-  // Rounds the masters of this process's range into its working weights, and copies the norms to
+  // Rounds the masters of this process's tensors into its working weights, and copies the norms to
   // all processes, after the masters were set; only where weights are divided.
   void spread_masters(Parameters& parameters);
-  // Gives each process the masters of its range that rank 0 has, which lets the others' go; only
+  // Gives each process the masters of its tensors that rank 0 has, which lets the others' go; only
   // where weights are divided.
   void hand_out_masters(Parameters& parameters) const;
-  // Returns the masters that this process writes into a checkpoint, in host memory: its own, and
-  // in rank 0 those of the ranks that do not write. With checkpoint.async they are copies. Without,
-  // tensors of a CPU are returned themselves, here and in collect(): CheckpointSaver then writes
-  // them before save() returns, and nothing may change them earlier.
+  // Returns the masters that this process writes into a checkpoint, in host memory and in the order
+  // of the layout: its own, and in rank 0 those of the ranks that do not write. With
+  // checkpoint.async they are copies. Without, tensors of a CPU are returned themselves, here and
+  // in collect(): CheckpointSaver then writes them before save() returns, and nothing may change
+  // them earlier.
   std::vector<MasterRange> collect_masters(const Parameters& parameters,
                                            const CheckpointWriters& writers);
 
@@ -93,9 +95,11 @@ class OptimizerShards {
  private:
   // Returns a copy in host memory, or the tensor itself where collect_masters() says so.
   at::Tensor in_host_memory(const at::Tensor& values);
-  // Returns the first block of the norm that begins in a range or after it.
-  static int64_t first_block(int64_t element);
-  int owner_of(const std::string& buffer) const;
+  int owner_of(int64_t element) const;
+  int owner_of_buffer(const std::string& buffer) const;
+  // Calls f(this process's elements of a chunk) for each chunk of which it has some.
+  void for_each_of_mine(const std::function<void(const ElementRange&)>& f) const;
+  void gather(const at::Tensor& flat);
   // Calls f(buffer, its owner, its values if it is this process's) for each buffer of an optimizer
   // of all tensors.
   void for_each_buffer(const Optimizer& optimizer,
@@ -103,11 +107,13 @@ class OptimizerShards {
                                                 const at::Tensor& mine)>& f) const;
 
   Processes& processes_;
+  ExchangeLines& lines_;
   ParameterLayout layout_;
-  std::vector<ElementRange> ranges_;  // by rank; none where nothing is divided
-  std::vector<ElementRange> needed_ranges_;
+  std::vector<DividedRange> chunks_;          // none where nothing is divided
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; none where nothing is divided
-  std::vector<ElementRange> gathered_;        // by rank: the weights that all processes have
+  std::vector<DividedRange> gathered_;        // the weights that all processes have
+  std::vector<std::vector<NormBlock>> norm_blocks_;  // by rank: of its tensors
+  std::vector<int> block_owners_;                    // of all blocks, in the order of the norm
   bool copies_;
   HostCopier host_copier_;  // its buffers serve the copies of all checkpoints
   bool divides_weights_ = false;

@@ -1,13 +1,11 @@
-// Sums the gradient of a step over the processes while the backward goes on. The flat gradient is
-// divided into chunks, in the order in which the backward finishes them: an untied head, the layers
-// from the last to the first, the embeddings, the norms. Some threads take turns in summing them,
-// each over connections of its own (Processes::aside): the first sums the first chunk as soon as
-// all of its elements are finished here, the second the next one, and so on around. A chunk does
-// not begin before those ahead of it. Every process does the same, so the sums of a chunk meet
-// without a word more; and while one chunk is on its way over a slow link the next ones follow it.
+// Sums the gradient of a step over the processes, also while the backward goes on. The flat
+// gradient is divided into chunks, in the order in which the backward finishes them
+// (backward_chunks() of model/weight_pieces.h). The sum of a chunk begins as soon as all of its
+// elements are finished here, and those of the chunks ahead of it. Every process does the same, so
+// the sums of a chunk meet without a word more.
 //
 // Every process must make the same calls of begin() and wait(), and finish all elements between the
-// two, whatever they hold, one call at a time. Gradients must be in host memory.
+// two, whatever they hold, one call at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,26 +20,12 @@
 
 namespace lmtrain {
 
-// A chunk is a range of the flat gradient that is summed at once.
-struct GradientChunk {
-  ElementRange elements;
-  int64_t numel = 0;                 // without the gaps
-  std::vector<ElementRange> ranges;  // by rank: the elements whose sum it needs
-};
-
-// Returns the chunks of a layout, which cover it, in the order in which the backward finishes them.
-// Neighbouring layers share one of at least `least` elements. `needed` are the elements whose sum
-// each rank needs. Where it is empty every rank needs all, and `ranges` divides each chunk evenly.
-std::vector<GradientChunk> chunks_of(const ParameterLayout& layout,
-                                     const std::vector<ElementRange>& needed, int count,
-                                     int64_t least);
-
 class OverlappedSum {
  public:
-  // Chunk i is summed by `exchanges[i % exchanges.size()]`, which has a thread of its own. With
-  // `gathers` all elements of a chunk are copied to all processes after its sum.
-  OverlappedSum(const std::vector<RangeExchange*>& exchanges, std::vector<GradientChunk> chunks,
-                bool gathers);
+  // `chunks` cover the layout. After its sum each process has its part of a chunk, and with
+  // `gathers` all of it. `lines` must live as long as this object.
+  OverlappedSum(ExchangeLines& lines, const ParameterLayout& layout,
+                std::vector<DividedRange> chunks, bool gathers);
 
   // Begins the sum of a step's gradient, of which nothing is finished.
   void begin(const at::Tensor& gradient);
@@ -59,14 +43,9 @@ class OverlappedSum {
   // Has the chunks summed that are finished and have none before them that is not.
   void sum_finished();
 
-  struct Lane {
-    RangeExchange* exchange = nullptr;
-    std::unique_ptr<WorkLine> line;
-    uint64_t last = 0;  // the number of the last sum that is begun
-  };
-
-  std::vector<Lane> lanes_;
-  std::shared_ptr<const std::vector<GradientChunk>> chunks_;  // shared with the sums under way
+  ExchangeLines& lines_;
+  std::shared_ptr<const std::vector<DividedRange>> chunks_;  // shared with the sums under way
+  std::vector<int64_t> numels_;                              // of each chunk, without the gaps
   bool gathers_;
   at::Tensor gradient_;
   std::vector<int64_t> unfinished_;  // elements of each chunk

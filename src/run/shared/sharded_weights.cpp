@@ -26,24 +26,15 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
   for (const WeightPiece& piece : weight_pieces(layout))
-    pieces_.push_back(piece_of(shards, {piece.first, piece.size}));
-  norms_ = piece_of(shards, shards.norms());
-}
-
-ShardedWeights::Piece ShardedWeights::piece_of(const OptimizerShards& shards,
-                                               const ElementRange& elements) const {
-  Piece piece{elements, {}, {}};
-  for (const ElementRange& range : shards.ranges()) piece.owned.push_back(common(range, elements));
-  for (const ElementRange& range : shards.needed_ranges())
-    piece.needed.push_back(common(range, elements));
-  return piece;
+    pieces_.push_back(shards.divided({piece.first, piece.size}));
+  norms_ = shards.divided(shards.norms());
 }
 
 void ShardedWeights::start(size_t piece) {
   started_.push_back(
-      line_.add([&exchange = exchange_, weights = weights_, owned = pieces_.at(piece).owned] {
+      line_.add([&exchange = exchange_, weights = weights_, ranges = pieces_.at(piece).ranges] {
         const Activity gathering("gathering weights from the processes");
-        exchange.gather_ranges(weights, owned);
+        exchange.gather_ranges(weights, ranges);
       }));
 }
 
@@ -54,15 +45,15 @@ void ShardedWeights::await() {
 
 void ShardedWeights::release(size_t piece) {
   const auto rank = static_cast<size_t>(processes_.rank());
-  release_outside(weights_, pieces_.at(piece).elements, pieces_[piece].owned[rank]);
+  release_outside(weights_, pieces_.at(piece).elements, pieces_[piece].ranges[rank]);
 }
 
-std::function<void()> ShardedWeights::sum_of(const Piece& piece) const {
+std::function<void()> ShardedWeights::sum_of(const DividedRange& piece) const {
   return [&exchange = exchange_, gradient = gradient_, piece,
           rank = static_cast<size_t>(processes_.rank())] {
     const Activity summing("summing gradients over the processes");
-    exchange.sum_ranges(gradient, piece.needed);
-    release_outside(gradient, piece.elements, piece.needed[rank]);
+    exchange.sum_ranges(gradient, piece.ranges);
+    release_outside(gradient, piece.elements, piece.ranges[rank]);
   };
 }
 

@@ -1,6 +1,6 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
-// Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of its own range
-// (OptimizerShards::ranges) and of the norms. The others' pieces (model/weight_pieces.h) are
+// Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of its own ranges
+// (OptimizerShards::chunks) and of the norms. The others' pieces (model/weight_pieces.h) are
 // gathered from their owners ahead of their use and released after it; the gradient of a piece is
 // summed in the ranges of its owners as soon as it is final, and released elsewhere. A thread
 // exchanges while the next piece is computed, over connections of its own (Processes::aside).
@@ -36,19 +36,14 @@ class ShardedWeights : public WeightPieces {
   void finish_gradient() override;
 
  private:
-  struct Piece {
-    ElementRange elements;
-    std::vector<ElementRange> owned, needed;  // by rank: of the weights, and of the gradient's sum
-  };
-  Piece piece_of(const OptimizerShards& shards, const ElementRange& elements) const;
   // Work may outlive this object where an exchange hangs, so it has all that it uses.
-  std::function<void()> sum_of(const Piece& piece) const;
+  std::function<void()> sum_of(const DividedRange& piece) const;
 
   Processes& processes_;
   RangeExchange& exchange_;
   at::Tensor weights_, gradient_;
-  std::vector<Piece> pieces_;
-  Piece norms_;
+  std::vector<DividedRange> pieces_;
+  DividedRange norms_;
   std::vector<uint64_t> started_;  // the numbers of the gathers that are not awaited
   uint64_t taken_ = 0;             // the number of the last sum
   WorkLine line_;

@@ -6,51 +6,50 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "device/device.h"
+#include "model/weight_pieces.h"
 #include "train/step.h"
 
 namespace lmtrain {
 
 namespace {
 
-// A chunk of so many elements, a megabyte, is worth the messages of its own sum.
-constexpr int64_t kChunkElements = int64_t{1} << 18;
-// Returns how many chunks are on their way at once. Each needs a connection to every other process,
-// of which a process has some hundred at most: the files that it may open are limited.
-int chunks_at_once(int count) { return std::clamp(128 / count, 1, 8); }
-
-// Asks rank 0, since all must exchange alike. Where the optimizer is divided a chunk goes to one
-// owner, over each link in one direction, which takes up to twice as long with two processes.
-bool overlap_is_wanted(Processes& processes, bool is_divided) {
+// Asks rank 0, since all must exchange alike.
+bool overlap_is_wanted(Processes& processes) {
   const char* const variable = std::getenv("LMTRAIN_OVERLAP");
-  const std::string value = processes.broadcast(std::string(variable == nullptr ? "" : variable));
-  if (value == "on") return true;
-  if (value == "off") return false;
-  if (value.empty() || value == "auto") return !is_divided;
+  const std::string value = processes.broadcast(std::string(variable == nullptr ? "on" : variable));
+  if (value == "on" || value == "off") return value == "on";
   throw Error(ErrorKind::kUsage,
-              str("the variable LMTRAIN_OVERLAP is \"", value, "\"; allowed: auto, on, off"));
+              str("the variable LMTRAIN_OVERLAP is \"", value, "\"; allowed: on, off"));
+}
+
+std::vector<DividedRange> evenly_divided_chunks(const ParameterLayout& layout, int count) {
+  std::vector<DividedRange> chunks;
+  for (const WeightPiece& chunk : backward_chunks(layout, /*least_layers=*/1))
+    chunks.push_back(evenly_divided({chunk.first, chunk.size}, count));
+  return chunks;
 }
 
 }  // namespace
 
 StepSum::StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
-                 const OptimizerShards& shards)
+                 const OptimizerShards& shards, ExchangeLines& lines)
     : processes_(processes), engine_(engine), shards_(shards) {
   if (config.sum == ParallelSum::kExact) parts_.emplace(config.parts, share());
-  if (shards.divides_weights()) return;
-  if (processes.is_only() || !engine.device().is_cpu() || engine.has_graphs()) return;
-  if (!overlap_is_wanted(processes, shards.is_divided())) return;
-  overlap_ = std::make_unique<OverlappedSum>(
-      processes.aside(chunks_at_once(processes.count())),
-      chunks_of(engine.layout(), shards.needed_ranges(), processes.count(), kChunkElements),
+  if (processes.is_only() || shards.divides_weights()) return;
+  if (!shards.is_divided() && !lines.are_beside()) return;
+  by_chunk_ = std::make_unique<OverlappedSum>(
+      lines, engine.layout(),
+      shards.is_divided() ? shards.chunks()
+                          : evenly_divided_chunks(engine.layout(), processes.count()),
       /*gathers=*/!shards.is_divided());
+  overlaps_ = lines.are_beside() && !engine.has_graphs() && overlap_is_wanted(processes);
 }
 
 ElementsFinished StepSum::begin_sum() {
-  if (!overlap_) return {};
-  overlap_->begin(engine_.gradient());
+  if (!overlaps_) return {};
+  by_chunk_->begin(engine_.gradient());
   return [this](int64_t first, int64_t size) {
-    overlap_->finish(first, size);
+    by_chunk_->finish(first, size);
     if (after_elements) after_elements();
   };
 }
@@ -63,8 +62,8 @@ std::vector<double> StepSum::compute(const Batch& share, int64_t micro_rows, dou
     if (parts_) return engine_.forward_backward(*parts_, share, micro_rows, loss_scale, finished);
     return {engine_.forward_backward(share, micro_rows, loss_scale, /*use_graphs=*/true, finished)};
   } catch (...) {
-    is_spoiled_ = overlap_ && overlap_->has_finished_any();
-    if (is_spoiled_) overlap_->finish_all();
+    is_spoiled_ = overlaps_ && by_chunk_->has_finished_any();
+    if (is_spoiled_) by_chunk_->finish_all();
     throw;
   }
 }
@@ -87,9 +86,9 @@ void StepSum::take_part_without_rows() {
     engine_.model().loss_and_gradient_by_pieces({{}}, engine_.gradient(), 1);
     return;
   }
-  if (!overlap_) return;
-  overlap_->begin(engine_.gradient());
-  overlap_->finish_all();
+  if (!overlaps_) return;
+  by_chunk_->begin(engine_.gradient());
+  by_chunk_->finish_all();
 }
 
 std::vector<double> StepSum::no_losses() const {
@@ -101,15 +100,18 @@ double StepSum::loss_of(const std::vector<double>& losses) {
 }
 
 void StepSum::end_begun_sum() {
-  if (overlap_) overlap_->wait();
+  if (overlaps_) by_chunk_->wait();
 }
 
 void StepSum::sum_gradient() {
-  if (overlap_) return overlap_->wait();
   if (shards_.divides_weights()) return;  // compute() has done it
   const at::Tensor& gradient = engine_.gradient();
-  if (shards_.is_divided()) {
-    processes_.sum_ranges(gradient, shards_.needed_ranges());
+  if (by_chunk_) {
+    if (!overlaps_) {
+      by_chunk_->begin(gradient);
+      by_chunk_->finish_all();
+    }
+    by_chunk_->wait();
   } else if (parts_) {
     const std::vector<ElementRange> ranges = even_ranges(gradient.numel(), processes_.count());
     processes_.sum_ranges(gradient, ranges);

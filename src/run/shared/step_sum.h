@@ -25,13 +25,12 @@ namespace lmtrain {
 
 class StepSum {
  public:
-  // Requires processes that check_processes() (run/shared/process_checks.h) allows. `engine` and
-  // `shards` are those of the run, and live as long. Every process makes its StepSum at the same
-  // point. The variable LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the backward:
-  // "on", "off", or "auto", which is on unless the optimizer is divided. Throws Error(kUsage) for
-  // another value.
+  // Requires processes that check_processes() (run/shared/process_checks.h) allows. `engine`,
+  // `shards` and `lines` are those of the run, and live as long. Every process makes its StepSum at
+  // the same point. The variable LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the
+  // backward: "on", which it is by default, or "off". Throws Error(kUsage) for another value.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
-          const OptimizerShards& shards);
+          const OptimizerShards& shards, ExchangeLines& lines);
 
   // Returns the share of a batch that this process computes.
   BatchShare share() const { return {processes_.rank(), processes_.count()}; }
@@ -51,7 +50,7 @@ class StepSum {
   static double loss_of(const std::vector<double>& losses);
   // Sums the engine's gradient over all processes, after compute() in each. Every process then has
   // the gradient of the whole batch, with the same bits; where the optimizer is divided, only in
-  // the elements that it needs (OptimizerShards::needed_ranges).
+  // the tensors that it updates.
   void sum_gradient();
   // Waits for the sum, where it has begun in the backward.
   void end_begun_sum();
@@ -66,8 +65,9 @@ class StepSum {
   Processes& processes_;
   Engine& engine_;
   const OptimizerShards& shards_;
-  std::optional<StepParts> parts_;          // none unless parallel.sum is exact
-  std::unique_ptr<OverlappedSum> overlap_;  // none where the sum begins after the backward
+  std::optional<StepParts> parts_;           // none unless parallel.sum is exact
+  std::unique_ptr<OverlappedSum> by_chunk_;  // none where the gradient is summed as a whole
+  bool overlaps_ = false;                    // whether the sum begins in the backward
   bool is_spoiled_ = false;
 };
 

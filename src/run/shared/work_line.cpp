@@ -3,14 +3,17 @@
 #include <ATen/Parallel.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "base/threads.h"
 #include "device/torch_headers.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 
@@ -81,6 +84,31 @@ void WorkLine::wait(uint64_t number) {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done >= number || state_->error; });
   if (state_->error) std::rethrow_exception(state_->error);
+}
+
+ExchangeLines::ExchangeLines(const std::vector<RangeExchange*>& exchanges) {
+  for (RangeExchange* const exchange : exchanges)
+    lines_.push_back({exchange, std::make_unique<WorkLine>()});
+}
+
+void ExchangeLines::add(size_t chunk, std::function<void(RangeExchange&)> exchange) {
+  if (alone_ != nullptr) return exchange(*alone_);
+  Line& line = lines_[chunk % lines_.size()];
+  line.last = line.work->add(
+      [exchange = std::move(exchange), &connections = *line.exchange] { exchange(connections); });
+}
+
+void ExchangeLines::wait() {
+  for (const Line& line : lines_) line.work->wait(line.last);
+}
+
+ExchangeLines exchange_lines(Processes& processes, const Config& config) {
+  const bool has_threads = !processes.is_only() && device_of(config).is_cpu() &&
+                           config.parallel.shard != ParallelShard::kParameters;
+  if (!has_threads) return ExchangeLines(processes);
+  // Each needs a connection to every other process, of which a process has some hundred at most:
+  // the files that it may open are limited.
+  return ExchangeLines(processes.aside(std::clamp(128 / processes.count(), 1, 8)));
 }
 
 }  // namespace lmtrain

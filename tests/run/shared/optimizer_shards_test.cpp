@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "device/torch_headers.h"
 #include "optim/clip.h"
@@ -28,30 +29,40 @@ int64_t flat_size(const Config& config) { return testing::layout_of(config).flat
 
 TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
   Config config = config_of(OptimizerType::kAdamW);
-  EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
+  ExchangeLines none(only_process());
+  EXPECT_FALSE(OptimizerShards(only_process(), config, none).is_divided());
   config.parallel.shard = ParallelShard::kNone;
   as_ranks(2, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config);
+    ExchangeLines lines(processes.aside(2));
+    const OptimizerShards shards(processes, config, lines);
     EXPECT_FALSE(shards.is_divided());
     EXPECT_TRUE(shards.owned()(ParameterSpec{}));
   });
 }
 
-// The norm needs no more of the gradient than the needed ranges, and all of these.
+// Returns the elements of `flat` that a process owns, and NaN elsewhere.
+at::Tensor own_part(const OptimizerShards& shards, size_t rank, const at::Tensor& flat) {
+  at::Tensor part = at::full_like(flat, NAN);
+  for (const DividedRange& chunk : shards.chunks())
+    chunk.ranges[rank].of(part).copy_(chunk.ranges[rank].of(flat));
+  return part;
+}
+
+// The norm needs no more of the gradient than a process's own tensors, and all of these.
 TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
   const Config config = config_of(OptimizerType::kAdamW);
-  const at::Tensor grad = random_tensor({flat_size(config)}, 3);
+  const ParameterLayout layout = testing::layout_of(config);
+  const at::Tensor grad = random_tensor({layout.flat_size()}, 3);
   ASSERT_GT(grad.numel(), 3 * kNormBlock);
-  const double expected = gradient_norm(grad);
+  const double expected = gradient_norm(grad, layout);
   for (const int count : {2, 3, 4}) {
     as_ranks(count, [&](Processes& processes) {
-      const OptimizerShards shards(processes, config);
+      ExchangeLines lines(processes.aside(2));
+      const OptimizerShards shards(processes, config, lines);
       const auto rank = static_cast<size_t>(processes.rank());
-      at::Tensor known = at::full_like(grad, NAN);
-      const ElementRange& needed = shards.needed_ranges()[rank];
-      needed.of(known).copy_(needed.of(grad));
+      at::Tensor known = own_part(shards, rank, grad);
       EXPECT_EQ(shards.gradient_norm(known), expected) << count;
-      if (processes.is_first()) known[needed.first] += 1;
+      if (processes.is_first()) known[shards.chunks()[0].ranges[0].first] += 1;
       EXPECT_NE(shards.gradient_norm(known), expected);
     });
   }
@@ -60,7 +71,8 @@ TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
 TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
   const Config config = config_of(OptimizerType::kAdamW);
   as_ranks(3, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config);
+    ExchangeLines lines(processes.aside(2));
+    const OptimizerShards shards(processes, config, lines);
     EXPECT_EQ(shards.first_of_all(""), "");
     const std::vector<std::string> names = {"model.norm.weight", "",
                                             "model.layers.1.self_attn.q_proj.weight"};
@@ -81,7 +93,8 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
       buffer.values.copy_(random_tensor(buffer.values.sizes(), ++seed));
     for (const int count : {2, 3}) {
       as_ranks(count, [&](Processes& processes) {
-        OptimizerShards shards(processes, config);
+        ExchangeLines lines(processes.aside(2));
+        OptimizerShards shards(processes, config, lines);
         Parameters parameters(whole.layout(), at::kFloat, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
@@ -111,11 +124,12 @@ TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
       config.parallel.shard = shard;
       const at::Tensor masters = random_tensor({flat_size(config)}, 5);
       as_ranks(3, [&](Processes& processes) {
-        OptimizerShards shards(processes, config);
+        ExchangeLines lines(processes.aside(2));
+        OptimizerShards shards(processes, config, lines);
         Parameters parameters(testing::layout_of(config), dtype, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         const auto rank = static_cast<size_t>(processes.rank());
-        shards.ranges()[rank].of(parameters.master()).copy_(shards.ranges()[rank].of(masters));
+        parameters.master().copy_(own_part(shards, rank, masters));
         parameters.refresh_working();
         shards.gather_working(parameters);
         const CheckpointWriters writers({true, false, true});
@@ -123,11 +137,25 @@ TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
         if (rank == 0) expected = {0, 1};
         if (rank == 1) expected.clear();
         const std::vector<MasterRange> mine = shards.collect_masters(parameters, writers);
-        ASSERT_EQ(mine.size(), expected.size());
-        for (size_t i = 0; i < mine.size(); ++i) {
-          const ElementRange& range = shards.ranges()[expected[i]];
-          EXPECT_EQ(mine[i].first, range.first);
-          EXPECT_TRUE(at::equal(mine[i].values, range.of(masters)));
+        std::map<int64_t, int64_t> ranges;  // the sizes by where they begin
+        for (const size_t owner : expected) {
+          for (const DividedRange& chunk : shards.chunks()) {
+            const ElementRange& range = chunk.ranges[owner];
+            if (range.size > 0) ranges[range.first] = range.size;
+          }
+        }
+        ASSERT_EQ(mine.size(), ranges.size());
+        auto next = ranges.begin();
+        for (const MasterRange& written : mine) {
+          const ElementRange range{next->first, next->second};
+          ++next;
+          EXPECT_EQ(written.first, range.first);
+          ASSERT_EQ(written.values.numel(), range.size);
+          for (const ParameterSpec& spec : parameters.layout().parameters()) {
+            if (spec.offset < range.first || spec.offset >= range.end()) continue;
+            EXPECT_TRUE(at::equal(written.values.narrow(0, spec.offset - range.first, spec.numel()),
+                                  masters.narrow(0, spec.offset, spec.numel())));
+          }
         }
         const size_t buffers = shards.collect(*optimizer, writers).size();
         const std::vector<double> all = processes.all_gather({static_cast<double>(buffers)});
@@ -144,7 +172,8 @@ TEST(OptimizerShards, ACheckpointThatIsWaitedForIsNotCopied) {
   for (const bool async : {true, false}) {
     Config config = config_of(OptimizerType::kMuon);
     config.checkpoint.async = async;
-    OptimizerShards shards(only_process(), config);
+    ExchangeLines none(only_process());
+    OptimizerShards shards(only_process(), config, none);
     Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), at::kFloat,
                           at::kCPU);
     const auto optimizer = make_optimizer(config.optimizer, parameters);
@@ -165,7 +194,8 @@ TEST(OptimizerShards, WeightsAreGathered) {
   const Config config = config_of(OptimizerType::kAdamW);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     as_ranks(4, [&](Processes& processes) {
-      OptimizerShards shards(processes, config);
+      ExchangeLines lines(processes.aside(2));
+      OptimizerShards shards(processes, config, lines);
       Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), dtype,
                             at::kCPU);
       const at::Tensor updated = random_tensor(parameters.master().sizes(), 5);

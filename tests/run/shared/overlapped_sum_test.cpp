@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "device/torch_headers.h"
+#include "model/weight_pieces.h"
 #include "processes/group.h"
 #include "run/shared/divided_config.h"
 #include "run/shared/optimizer_shards.h"
@@ -26,6 +27,7 @@ using testing::random_tensor;
 Config config_of(bool tied) {
   Config config = testing::divided_config();
   config.model.num_hidden_layers = 3;
+  config.model.intermediate_size = 1400;  // a layer fills a chunk
   config.model.tie_word_embeddings = tied;
   return config;
 }
@@ -37,23 +39,26 @@ void finish_in_some_order(OverlappedSum& sum, const ParameterLayout& layout, uin
   for (const ParameterSpec& spec : specs) sum.finish(spec.offset, spec.numel());
 }
 
-TEST(GradientChunks, CoverTheLayoutInTheOrderOfTheBackward) {
+std::vector<DividedRange> halves(const ParameterLayout& layout) {
+  std::vector<DividedRange> chunks;
+  for (const WeightPiece& chunk : backward_chunks(layout, 1))
+    chunks.push_back(evenly_divided({chunk.first, chunk.size}, 2));
+  return chunks;
+}
+
+TEST(BackwardChunks, CoverTheLayoutInTheOrderOfTheBackward) {
   for (const bool tied : {true, false}) {
     const ParameterLayout layout = layout_of(config_of(tied));
-    const std::vector<GradientChunk> chunks = chunks_of(layout, {}, 2, 1);
+    const std::vector<WeightPiece> chunks = backward_chunks(layout, 1);
     // The layers one by one; the embeddings; the norms; before all an untied head.
     ASSERT_EQ(chunks.size(), tied ? 5U : 6U);
-    int64_t elements = 0, numel = 0;
+    int64_t elements = 0;
     std::vector<int64_t> begins;
-    for (const GradientChunk& chunk : chunks) {
-      begins.push_back(chunk.elements.first);
-      elements += chunk.elements.size;
-      numel += chunk.numel;
-      EXPECT_EQ(chunk.ranges[0].first, chunk.elements.first);
-      EXPECT_EQ(chunk.ranges[0].size + chunk.ranges[1].size, chunk.elements.size);
+    for (const WeightPiece& chunk : chunks) {
+      begins.push_back(chunk.first);
+      elements += chunk.size;
     }
     EXPECT_EQ(elements, layout.flat_size());
-    EXPECT_EQ(numel, layout.num_parameters());
     const auto offset_of = [&](const std::string& name) {
       for (const ParameterSpec& spec : layout.parameters())
         if (spec.name == name) return spec.offset;
@@ -67,10 +72,16 @@ TEST(GradientChunks, CoverTheLayoutInTheOrderOfTheBackward) {
     expected.push_back(0);
     expected.push_back(layout.decayed_size());
     EXPECT_EQ(begins, expected);
-    // Layers share a chunk that one of them does not fill.
-    const int64_t layer = expected[tied ? 0 : 1] - expected[tied ? 1 : 2];
-    EXPECT_EQ(chunks_of(layout, {}, 2, layer + 1).size(), chunks.size() - 1);
+    EXPECT_EQ(backward_chunks(layout, 2).size(), chunks.size() - 1);
+    EXPECT_EQ(backward_chunks(layout, 9).size(), chunks.size() - 2);
   }
+}
+
+// Layers of less than a megabyte share a chunk.
+TEST(BackwardChunks, SmallLayersShareOne) {
+  Config config = config_of(true);
+  config.model.intermediate_size = 700;
+  EXPECT_EQ(backward_chunks(layout_of(config), 1).size(), 4U);
 }
 
 TEST(OverlappedSum, HasTheBitsOfTheSumAfterTheBackward) {
@@ -79,27 +90,32 @@ TEST(OverlappedSum, HasTheBitsOfTheSumAfterTheBackward) {
     const ParameterLayout layout = layout_of(config);
     for (const int count : {2, 3, 4}) {
       as_ranks(count, [&](Processes& processes) {
-        const OptimizerShards shards(processes, config);
+        ExchangeLines lines(processes.aside(3));
+        const OptimizerShards shards(processes, config, lines);
         const auto rank = static_cast<size_t>(processes.rank());
-        OverlappedSum overlapped(processes.aside(3),
-                                 chunks_of(layout, shards.needed_ranges(), count, 1),
-                                 /*gathers=*/false);
-        OverlappedSum whole(processes.aside(2), chunks_of(layout, {}, count, 1), /*gathers=*/true);
+        OverlappedSum overlapped(lines, layout, shards.chunks(), /*gathers=*/false);
+        std::vector<DividedRange> even;
+        for (const DividedRange& chunk : shards.chunks())
+          even.push_back(evenly_divided(chunk.elements, count));
+        OverlappedSum whole(lines, layout, even, /*gathers=*/true);
         for (uint64_t step = 0; step < 3; ++step) {
           const at::Tensor gradient = random_tensor({layout.flat_size()}, 10 * step + rank);
           const at::Tensor expected = gradient.clone(), all = gradient.clone();
-          processes.sum_ranges(expected, shards.needed_ranges());
+          for (const DividedRange& chunk : shards.chunks())
+            processes.sum_ranges(expected, chunk.ranges);
           overlapped.begin(gradient);
           finish_in_some_order(overlapped, layout, step + rank);
           processes.barrier();  // other exchanges go on meanwhile
           overlapped.wait();
-          const ElementRange& needed = shards.needed_ranges()[rank];
-          EXPECT_TRUE(at::equal(needed.of(gradient), needed.of(expected))) << count;
-
           whole.begin(all);
           whole.finish(0, layout.flat_size());
           whole.wait();
-          EXPECT_LT((needed.of(all) - needed.of(expected)).abs().max().item<double>(), 1e-5);
+          for (const DividedRange& chunk : shards.chunks()) {
+            const ElementRange& mine = chunk.ranges[rank];
+            EXPECT_TRUE(at::equal(mine.of(gradient), mine.of(expected))) << count;
+            if (mine.size == 0) continue;
+            EXPECT_LT((mine.of(all) - mine.of(expected)).abs().max().item<double>(), 1e-5);
+          }
           const at::Tensor first = all.clone();
           processes.broadcast(first);
           EXPECT_TRUE(at::equal(all, first));  // the same bits everywhere
@@ -115,8 +131,9 @@ TEST(OverlappedSum, SumsAChunkAsSoonAsItIsFinished) {
   const Config config = config_of(true);
   const ParameterLayout layout = layout_of(config);
   as_ranks(2, [&](Processes& processes) {
-    const std::vector<GradientChunk> chunks = chunks_of(layout, {}, 2, 1);
-    OverlappedSum sum(processes.aside(2), chunks, /*gathers=*/true);
+    const std::vector<DividedRange> chunks = halves(layout);
+    ExchangeLines lines(processes.aside(2));
+    OverlappedSum sum(lines, layout, chunks, /*gathers=*/true);
     const at::Tensor gradient = at::ones({layout.flat_size()});
     sum.begin(gradient);
     const ElementRange first = chunks[0].elements, second = chunks[1].elements;
@@ -154,8 +171,9 @@ TEST(OverlappedSum, WaitsForTheChunksBefore) {
     std::atomic<bool> fails = false;
   };
   Recorded exchange;
-  const std::vector<GradientChunk> chunks = chunks_of(layout, {}, 2, 1);
-  OverlappedSum sum({&exchange}, chunks, /*gathers=*/false);
+  const std::vector<DividedRange> chunks = halves(layout);
+  ExchangeLines lines(std::vector<RangeExchange*>{&exchange});
+  OverlappedSum sum(lines, layout, chunks, /*gathers=*/false);
   sum.begin(at::zeros({layout.flat_size()}));
   EXPECT_FALSE(sum.has_finished_any());
   for (size_t i = chunks.size(); i-- > 0;) {
@@ -191,7 +209,8 @@ TEST(OverlappedSum, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
   };
   Waiting second, first;
   first.awaited = &second;
-  OverlappedSum sum({&first, &second}, chunks_of(layout, {}, 2, 1), /*gathers=*/false);
+  ExchangeLines lines({&first, &second});
+  OverlappedSum sum(lines, layout, halves(layout), /*gathers=*/false);
   sum.begin(at::zeros({layout.flat_size()}));
   sum.finish_all();
   sum.wait();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
@@ -35,6 +37,21 @@ Batch batch_for_pieces(int64_t rows) {
   return batch;
 }
 
+// Copies the elements that a process owns.
+void copy_own(const OptimizerShards& shards, size_t rank, const at::Tensor& from,
+              const at::Tensor& to) {
+  for (const DividedRange& chunk : shards.chunks())
+    chunk.ranges[rank].of(to).copy_(chunk.ranges[rank].of(from));
+}
+
+bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor& a,
+                   const at::Tensor& b) {
+  return std::all_of(shards.chunks().begin(), shards.chunks().end(),
+                     [&](const DividedRange& chunk) {
+                       return at::equal(chunk.ranges[rank].of(a), chunk.ranges[rank].of(b));
+                     });
+}
+
 TEST(WeightPieces, CoverTheMatricesOnce) {
   for (const bool tied : {false, true}) {
     const ParameterLayout layout = testing::layout_of(sharded_config(tied));
@@ -57,11 +74,12 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
   const ParameterLayout layout = testing::layout_of(config);
   const at::Tensor all = random_tensor({layout.flat_size()}, 3);
   as_ranks(2, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config);
+    ExchangeLines lines(processes);
+    const OptimizerShards shards(processes, config, lines);
     ASSERT_TRUE(shards.divides_weights());
     const at::Tensor flat = releasable_zeros(layout.flat_size(), at::kFloat);
-    const ElementRange mine = shards.ranges()[static_cast<size_t>(processes.rank())];
-    mine.of(flat).copy_(mine.of(all));
+    const auto rank = static_cast<size_t>(processes.rank());
+    copy_own(shards, rank, all, flat);
     ShardedWeights weights(processes, shards, layout, flat, {});
     const std::vector<WeightPiece> pieces = weight_pieces(layout);
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -70,11 +88,10 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
       weights.await();
       EXPECT_TRUE(at::equal(range.of(flat), range.of(all)));
       weights.release(i);
-      EXPECT_TRUE(at::equal(mine.of(flat), mine.of(all)));
+      EXPECT_TRUE(own_are_equal(shards, rank, flat, all));
       constexpr int64_t kPage = 1024;  // elements
-      const int64_t others = range.size - common(range, mine).size;
       const int64_t there = at::count_nonzero(range.of(flat)).item<int64_t>();
-      EXPECT_LE(there, range.size - others + 4 * kPage);
+      EXPECT_LE(there, shards.divided(range).ranges[rank].size + 4 * kPage);
     }
   });
 }
@@ -103,11 +120,11 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
     }
     for (const bool control : {false, true}) {
       as_ranks(2, [&](Processes& processes) {
-        const OptimizerShards shards(processes, config);
+        ExchangeLines lines(processes);
+        const OptimizerShards shards(processes, config, lines);
         const auto rank = static_cast<size_t>(processes.rank());
         Engine engine(config, fp32, at::kCPU, {.held = shards.held_gradient()});
-        const ElementRange mine = shards.ranges()[rank];
-        if (!control || rank == 0) mine.of(engine.parameters().master()).copy_(mine.of(masters));
+        if (!control || rank == 0) copy_own(shards, rank, masters, engine.parameters().master());
         const ElementRange norms = shards.norms();
         norms.of(engine.parameters().master()).copy_(norms.of(masters));
         ShardedWeights weights(processes, shards, layout, engine.parameters().working(),
@@ -117,8 +134,7 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
           const std::vector<double> loss =
               accumulate_by_pieces(engine.model(), batch, {halves[rank]}, 1, engine.gradient(), 1);
           EXPECT_EQ(loss[0] == losses[rank], !control);
-          const ElementRange needed = shards.needed_ranges()[rank];
-          EXPECT_EQ(at::equal(needed.of(engine.gradient()), needed.of(expected)), !control);
+          EXPECT_EQ(own_are_equal(shards, rank, engine.gradient(), expected), !control);
         }
       });
     }
@@ -135,7 +151,8 @@ TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
   too_long.rows = too_long.batch_rows = 1;
   too_long.length *= 2;
   as_ranks(2, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config);
+    ExchangeLines lines(processes);
+    const OptimizerShards shards(processes, config, lines);
     Engine engine(config, {at::kFloat}, at::kCPU, {.held = shards.held_gradient()});
     ShardedWeights weights(processes, shards, engine.layout(), engine.parameters().working(),
                            engine.gradient());

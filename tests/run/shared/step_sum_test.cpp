@@ -53,17 +53,22 @@ Batch share_of(const BatchShare& share) {
 at::Tensor gradient_of_one(const Config& config) {
   Engine engine(config);
   engine.initialize(1);
-  const OptimizerShards shards(only_process(), config);
-  StepSum sum(only_process(), config.parallel, engine, shards);
+  ExchangeLines none(only_process());
+  const OptimizerShards shards(only_process(), config, none);
+  StepSum sum(only_process(), config.parallel, engine, shards, none);
   sum.compute(share_of(sum.share()), /*micro_rows=*/1, /*loss_scale=*/1);
   sum.sum_gradient();
   return engine.gradient().clone();
 }
 
-// What a process needs of the sum.
-ElementRange needed_by(const Processes& processes, const OptimizerShards& shards, int64_t size) {
-  if (!shards.is_divided()) return {0, size};
-  return shards.needed_ranges()[static_cast<size_t>(processes.rank())];
+// Returns the elements that a process needs of the sum.
+at::Tensor needed_of(const at::Tensor& gradient, const Processes& processes,
+                     const OptimizerShards& shards) {
+  if (!shards.is_divided()) return gradient;
+  std::vector<at::Tensor> parts;
+  for (const DividedRange& chunk : shards.chunks())
+    parts.push_back(chunk.ranges[static_cast<size_t>(processes.rank())].of(gradient));
+  return at::cat(parts);
 }
 
 TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
@@ -71,23 +76,23 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
     for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kNone}) {
       const Config config = config_of(how, shard);
       const at::Tensor one = gradient_of_one(config);
-      for (const std::string overlap : {"auto", "on", "off"}) {
-        const bool overlaps =
-            overlap == "on" || (overlap == "auto" && shard == ParallelShard::kNone);
-        ::setenv("LMTRAIN_OVERLAP", overlap.c_str(), 1);
+      for (const std::string overlap : {"", "on", "off"}) {
+        const bool overlaps = overlap != "off";  // also where nothing is said
+        if (!overlap.empty()) ::setenv("LMTRAIN_OVERLAP", overlap.c_str(), 1);
         for (const int count : {2, 4}) {
           as_ranks(count, [&](Processes& processes) {
-            const OptimizerShards shards(processes, config);
+            ExchangeLines lines(processes.aside(3));
+            const OptimizerShards shards(processes, config, lines);
             Engine engine(config, shards.owned());
             engine.initialize(1);
-            StepSum sum(processes, config.parallel, engine, shards);
+            StepSum sum(processes, config.parallel, engine, shards, lines);
             int told = 0;
             sum.after_elements = [&] { ++told; };
-            const ElementRange needed = needed_by(processes, shards, one.numel());
             for (const double loss_scale : {1.0, 64.0}) {
               sum.compute(share_of(sum.share()), 1, loss_scale);
               sum.sum_gradient();
-              const at::Tensor found = needed.of(engine.gradient()), expected = needed.of(one);
+              const at::Tensor found = needed_of(engine.gradient(), processes, shards),
+                               expected = needed_of(one, processes, shards);
               if (how == ParallelSum::kExact) {
                 EXPECT_TRUE(at::equal(found, expected)) << count << " " << overlap;
               } else {
@@ -108,9 +113,10 @@ TEST(StepSum, RefusesAnotherValueOfItsVariable) {
   const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
   EXPECT_THROW(as_ranks(2,
                         [&](Processes& processes) {
-                          const OptimizerShards shards(processes, config);
+                          ExchangeLines lines(processes.aside(3));
+                          const OptimizerShards shards(processes, config, lines);
                           Engine engine(config, shards.owned());
-                          const StepSum sum(processes, config.parallel, engine, shards);
+                          const StepSum sum(processes, config.parallel, engine, shards, lines);
                         }),
                Error);
   ::unsetenv("LMTRAIN_OVERLAP");
@@ -123,10 +129,11 @@ TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
   const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
   const at::Tensor one = gradient_of_one(config);
   as_ranks(2, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config);
+    ExchangeLines lines(processes.aside(3));
+    const OptimizerShards shards(processes, config, lines);
     Engine engine(config, shards.owned());
     engine.initialize(1);
-    StepSum sum(processes, config.parallel, engine, shards);
+    StepSum sum(processes, config.parallel, engine, shards, lines);
     const Batch share = share_of(sum.share());
     int told = 0;
     if (processes.rank() == 1) {
@@ -151,8 +158,8 @@ TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
     sum.compute(share, 1, 1);
     EXPECT_FALSE(sum.is_spoiled());
     sum.sum_gradient();
-    const ElementRange needed = needed_by(processes, shards, one.numel());
-    EXPECT_TRUE(at::equal(needed.of(engine.gradient()), needed.of(one)));
+    EXPECT_TRUE(at::equal(needed_of(engine.gradient(), processes, shards),
+                          needed_of(one, processes, shards)));
   });
   ::unsetenv("LMTRAIN_OVERLAP");
 }
