@@ -10,6 +10,14 @@ namespace lmtrain {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+// The elements of a piece of a sum (tree_sum.h). On CPUs several sums are made at once, and each
+// has a piece in memory that the heap keeps; on GPUs a piece costs the launch of its exchange.
+constexpr int64_t kHostPiece = int64_t{1} << 20, kDevicePiece = int64_t{1} << 22;
+
+}  // namespace
+
 void throw_lost(const Loss& loss) {
   throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));
 }
@@ -62,7 +70,7 @@ void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& 
 
 void GlooLink::sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
   if (is_tree()) {
-    tree_sum(flat, ranges, rank_, swapping("sum"));
+    tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostPiece : kDevicePiece);
   } else {
     ring_sum(flat, ranges, rank_, passing_on("sum"));
   }

@@ -26,12 +26,12 @@ using Exchange = std::function<void(int partner, const at::Tensor& give, const a
 
 // Makes the elements of this rank's range the sum over all ranks. All others are partial sums
 // afterwards. Ranges may overlap: each of their ranks then has the sum of the common elements.
-// It is exchanged in pieces of `piece` elements, 1 or more (by default 16 MiB of fp32), so that
+// It is exchanged in pieces of `piece` elements, 1 or more so that
 // beside `flat` a piece is in memory and not half of it. Pieces are as long as what two ranges have
 // in common, and a range that lies within another goes whole. All ranks call `exchange` equally
 // often, with empty tensors where one has fewer pieces.
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
-              const Exchange& exchange, int64_t piece = int64_t{1} << 22);
+              const Exchange& exchange, int64_t piece);
 // Copies the range of each rank to all ranks. The ranges must not overlap.
 void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
                  const Exchange& exchange);

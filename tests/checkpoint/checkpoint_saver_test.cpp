@@ -143,6 +143,25 @@ TEST_P(CheckpointSaverTest, AFailureEndsTheRunWhereItIsToldTo) {
   EXPECT_EQ(failed, Steps{5});
 }
 
+// The end of a run that has another error already.
+TEST_P(CheckpointSaverTest, WaitingAtTheEndOnlyWarns) {
+  fs::create_directories(run.path());
+  obstruct();
+  ends_the_run = true;
+  CheckpointSaver saver = this->saver();
+  if (config.async) save(saver, snapshot(5));
+  ::testing::internal::CaptureStderr();
+  saver.wait_or_warn();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("warning: ") != std::string::npos, config.async) << log;
+  clear();
+  ends_the_run = false;
+  save(saver, snapshot(10));
+  while (saved.empty()) saver.poll();
+  saver.wait_or_warn();
+  EXPECT_EQ(saved, Steps{10});
+}
+
 // A folder that was deleted while the run trains would be begun anew, without the run's config.
 TEST_P(CheckpointSaverTest, ARunFolderThatIsGoneIsNotMadeAgain) {
   fs::remove_all(run.path());

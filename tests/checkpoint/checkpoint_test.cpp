@@ -112,6 +112,31 @@ TEST_F(CheckpointTest, InBf16ItHoldsTheMastersBesideTheWeights) {
   error_of(ErrorKind::kCheckpoint, [&] { newest(); });
 }
 
+// Several processes write one file by these descriptions: they must be those of what is written.
+TEST_F(CheckpointTest, TheFilesAreAsTheyAreDescribed) {
+  for (const CheckpointDType dtype : {CheckpointDType::kFp32, CheckpointDType::kBf16}) {
+    const CheckpointSnapshot written = snapshot(5);
+    const std::vector<CheckpointFile> described =
+        describe_tensor_files(model.parameters.layout(), written.buffers, dtype);
+    size_t next = 0;
+    for_each_tensor_file(model.parameters.layout(), written, dtype,
+                         [&](const CheckpointFile& file) {
+                           ASSERT_LT(next, described.size());
+                           const CheckpointFile& expected = described[next++];
+                           EXPECT_EQ(file.name, expected.name);
+                           EXPECT_EQ(file.metadata, expected.metadata);
+                           ASSERT_EQ(file.tensors.size(), expected.tensors.size());
+                           for (size_t i = 0; i < file.tensors.size(); ++i) {
+                             EXPECT_EQ(file.tensors[i].name, expected.tensors[i].name);
+                             EXPECT_EQ(file.tensors[i].dtype, expected.tensors[i].dtype);
+                             EXPECT_EQ(file.tensors[i].shape, expected.tensors[i].shape);
+                             EXPECT_EQ(expected.tensors[i].data, nullptr);
+                           }
+                         });
+    EXPECT_EQ(next, described.size());
+  }
+}
+
 // The weights alone are not what a run goes on from.
 TEST_F(CheckpointTest, InBf16WithoutMastersItIsNotRestored) {
   write_checkpoint(run, texts, model.parameters.layout(), snapshot(5),

@@ -136,6 +136,25 @@ TEST_F(RunConfigTest, TheKeptConfigThatIsInForceIsNamed) {
       << message;
 }
 
+// A folder that holds a run and no config of one: a command that takes models would guess.
+TEST_F(RunConfigTest, ARunWithoutItsConfigIsNamed) {
+  require_config_of_run(run_);  // nothing is there
+  write_run_config(run_, config(), 0);
+  fs::remove(run_.config());
+  require_config_of_run(run_);  // no event says that a run began
+  replace_file(run_.events(), "{}\n");
+  const auto problem = [&] {
+    return error_of(ErrorKind::kCheckpoint, [&] { require_config_of_run(run_); });
+  };
+  EXPECT_NE(
+      problem().find("is missing, though the folder holds a run; the file is put back by: cp"),
+      std::string::npos);
+  replace_file(run_.config(), R"({"model_type": "llama"})");
+  EXPECT_NE(problem().find("config.json is that of a model, though"), std::string::npos);
+  fs::remove_all(run_.config_history());
+  require_config_of_run(run_);  // there is nothing to put back
+}
+
 // A value is written out recursively, to take its digest.
 TEST_F(RunConfigTest, DeepNestingIsNoConfig) {
   write_run_config(run_, config(), 0);
