@@ -12,9 +12,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// The elements of a piece of a sum (tree_sum.h). On CPUs several sums are made at once, and each
-// has a piece in memory that the heap keeps; on GPUs a piece costs the launch of its exchange.
-constexpr int64_t kHostPiece = int64_t{1} << 20, kDevicePiece = int64_t{1} << 22;
+// The elements of a piece of a sum on a GPU, where each costs the launch of its exchange.
+constexpr int64_t kDevicePiece = int64_t{1} << 22;
 
 }  // namespace
 

@@ -24,12 +24,16 @@ namespace lmtrain {
 // be empty.
 using Exchange = std::function<void(int partner, const at::Tensor& give, const at::Tensor& take)>;
 
+// The elements of a piece of a sum in host memory. Several sums are made at once there, and each
+// has a piece in memory that the heap keeps.
+inline constexpr int64_t kHostPiece = int64_t{1} << 20;
+
 // Makes the elements of this rank's range the sum over all ranks. All others are partial sums
 // afterwards. Ranges may overlap: each of their ranks then has the sum of the common elements.
-// It is exchanged in pieces of `piece` elements, 1 or more so that
-// beside `flat` a piece is in memory and not half of it. Pieces are as long as what two ranges have
-// in common, and a range that lies within another goes whole. All ranks call `exchange` equally
-// often, with empty tensors where one has fewer pieces.
+// It is exchanged in pieces of `piece` elements, 1 or more, so that beside `flat` a piece is in
+// memory and not half of it. Pieces are as long as what two ranges have in common, and a range that
+// lies within another goes whole. All ranks call `exchange` equally often, with empty tensors where
+// one has fewer pieces.
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
               const Exchange& exchange, int64_t piece);
 // Copies the range of each rank to all ranks. The ranges must not overlap.

@@ -8,6 +8,7 @@
 #include "ops/operators.h"
 #include "optim/ownership.h"
 #include "optim/rules/make_optimizer.h"
+#include "processes/tree_sum.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -90,12 +91,12 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   const bool has_masters = precision.dtype != at::kFloat;
   plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.pieces);
   if (has_masters) plan.working_weights = element * (sizes.share + sizes.pieces);
-  // Of the piece that is computed: its sums of parts that wait. Of one that is summed meanwhile:
-  // itself, and what is received of it.
-  int64_t sums = 3;
+  // Of the piece that is computed: its sums of parts that wait. The one that is summed meanwhile.
+  int64_t sums = 2;
   if (config.parallel.sum == ParallelSum::kExact)
     sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
-  plan.gradient = 4 * (sizes.share + sums * sizes.largest);
+  const int64_t received = std::min(sizes.largest, kHostPiece);
+  plan.gradient = 4 * (sizes.share + sums * sizes.largest + received);
   plan.micro_gradient = element * sizes.largest;
   // The inputs of the layers are kept of all positions of a step.
   const int64_t share = (config.batch.tokens + num_processes - 1) / num_processes;

@@ -112,6 +112,25 @@ TEST_F(CheckpointTest, InBf16ItHoldsTheMastersBesideTheWeights) {
   error_of(ErrorKind::kCheckpoint, [&] { newest(); });
 }
 
+// A checkpoint opens in transformers as it is: it has the tokenizer and the ids of its pieces.
+TEST_F(CheckpointTest, TheTextsAreThoseOfModelAndTokenizer) {
+  Config config;
+  config.model.vocab_size = 512;
+  config.sequence.max_length = 77;
+  const fs::path file = fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/tokenizer/tokenizer.model";
+  const Tokenizer tokenizer = Tokenizer::load(file);
+  const CheckpointTexts made = checkpoint_texts(config, tokenizer);
+  for (const char* part : {"\"max_position_embeddings\": 77", "\"vocab_size\": 512"})
+    EXPECT_NE(made.hf_config.find(part), std::string::npos) << made.hf_config;
+  const std::string eos = "\"eos_token_id\": " + std::to_string(tokenizer.eos_id());
+  EXPECT_NE(made.hf_config.find(eos), std::string::npos) << made.hf_config;
+  EXPECT_NE(made.generation_config.find(eos), std::string::npos) << made.generation_config;
+  ASSERT_EQ(made.tokenizer.size(), 2U);
+  EXPECT_EQ(made.tokenizer[0].name, "tokenizer.model");
+  EXPECT_EQ(made.tokenizer[0].bytes, read_file(file));
+  EXPECT_EQ(made.tokenizer[1].name, "tokenizer_config.json");
+}
+
 // Several processes write one file by these descriptions: they must be those of what is written.
 TEST_F(CheckpointTest, TheFilesAreAsTheyAreDescribed) {
   for (const CheckpointDType dtype : {CheckpointDType::kFp32, CheckpointDType::kBf16}) {

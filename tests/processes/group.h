@@ -1,6 +1,7 @@
 // Ranks as threads of the test, connected as processes are.
 #pragma once
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -17,6 +18,9 @@ namespace lmtrain {
 // before it takes the lock. Programs have one group; here, where each rank has one, no records are
 // kept. This must stand before main(), since libtorch reads the variable once.
 inline const int kNoFlightRecorder = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
+
+// As in the program (base/signal.h): a rank that writes to one that has ended gets an error.
+inline const auto kNoBrokenPipe = std::signal(SIGPIPE, SIG_IGN);
 
 inline Launch launch_of(int rank, int count, int port) {
   Launch launch;

@@ -15,8 +15,6 @@
 namespace lmtrain {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // more than a test's tensors have
-
 // Messages from rank to rank, and how many elements each has sent.
 class Board {
  public:
@@ -75,7 +73,7 @@ TEST(TreeSum, HasTheBitsOfTheTreeAndTheBytesOfAReduceScatter) {
       const std::vector<ElementRange> ranges = even_ranges(size, count);
       const std::vector<at::Tensor> flats =
           as_ranks(count, size, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-            tree_sum(flat, ranges, rank, swap, kPiece);
+            tree_sum(flat, ranges, rank, swap, kHostPiece);
             tree_gather(flat, ranges, rank, swap);
           });
       const at::Tensor expected = tree(0, count, size);
@@ -101,7 +99,7 @@ TEST(TreeSum, AnyCutsHaveTheSameBits) {
     Board board, second;
     const std::vector<at::Tensor> sums =
         as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-          tree_sum(flat, ranges, rank, swap, kPiece);
+          tree_sum(flat, ranges, rank, swap, kHostPiece);
         });
     for (size_t rank = 0; rank < 4; ++rank) {
       EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)));
@@ -130,7 +128,7 @@ TEST(TreeSum, RangesMayOverlap) {
     Board board;
     const std::vector<at::Tensor> sums =
         as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-          tree_sum(flat, ranges, rank, swap, kPiece);
+          tree_sum(flat, ranges, rank, swap, kHostPiece);
         });
     for (size_t rank = 0; rank < 4; ++rank) {
       EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected))) << extension;
@@ -176,7 +174,7 @@ TEST(TreeSum, PiecesHaveTheSameBits) {
 
 TEST(TreeSum, NeedsAPowerOfTwo) {
   const std::vector<ElementRange> ranges = even_ranges(3, 3);
-  EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}, kPiece), Error);
+  EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}, kHostPiece), Error);
   EXPECT_THROW(tree_gather(leaf(0, 3), ranges, 0, {}), Error);
 }
 
