@@ -20,7 +20,8 @@ link   The link of slow_link.py, at 200 Mbit/s and 0, 5 and 20 ms: the round tri
 slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
        (Mbit/s) and delays (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
        them the time that sending takes in theory, and which part of what could be hidden is hidden: by how much a step waits less for the
-       other, against the gradient's sending time, or the backward where that is shorter (two thirds of the step without communication).
+       other, and by how much less the whole step takes, against the gradient's sending time, or the backward where that is shorter (two
+       thirds of the step without communication).
        Rates alone are set by tc (tbf); where a delay is asked for, a process carries the packets of all runs (slow_link.py). Fails where
        the bytes differ by more than 2 % from the theory.
 
@@ -452,7 +453,8 @@ def check_slow(pair, arguments, shard):
                                 "off": steps["off"], "on": steps["on"], "model_off": whole, "model_on": whole - could})
             print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; "
                   "hidden "
-                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %; the model says a step of "
+                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %, and by the whole step "
+                  f"{100 * (steps['off'] - steps['on']) / could:.0f} %; the model says a step of "
                   f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
     assert not wrong, f"the bytes are more than 2 % off the theory: {'; '.join(wrong)}"
 

@@ -15,6 +15,7 @@ namespace lmtrain {
 struct ElementRange {
   int64_t first = 0, size = 0;
   int64_t end() const { return first + size; }
+  bool contains(int64_t element) const { return element >= first && element < end(); }
   bool operator==(const ElementRange&) const = default;
 
   // Returns a view of these elements of `flat`, which is one-dimensional.

@@ -8,7 +8,6 @@
 #include <parquet/exception.h>
 
 #include <array>
-#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -36,9 +35,8 @@ class ParquetReader : public DocumentReader {
       file_size_ = size.ok() ? static_cast<uint64_t>(*size) : 0;
       file_ = parquet::ParquetFileReader::Open(file, properties);
       metadata_ = file_->metadata();
-      check_row_counts();
       find_column(column);
-      while (group_ < metadata_->num_row_groups() && row_ + group_rows(group_) <= first)
+      while (group_ < metadata_->num_row_groups() && group_rows(group_) <= first - row_)
         row_ += group_rows(group_++);
     });
   }
@@ -80,17 +78,11 @@ class ParquetReader : public DocumentReader {
     read_arrow(path_, memory_, action, [this] { return row_; });
   }
 
-  int64_t group_rows(int group) const { return metadata_->RowGroup(group)->num_rows(); }
-
-  // Rows are numbered by the sizes that the groups say they have, before any is read.
-  void check_row_counts() const {
-    int64_t rows = 0;
-    for (int group = 0; group < metadata_->num_row_groups(); ++group) {
-      const int64_t more = group_rows(group);
-      if (more < 0 || more > std::numeric_limits<int64_t>::max() - rows)
-        fail_arrow_file(path_, str("row group ", group, " says that it has ", more, " rows"));
-      rows += more;
-    }
+  int64_t group_rows(int group) const {
+    const int64_t rows = metadata_->RowGroup(group)->num_rows();
+    if (rows < 0)
+      fail_arrow_file(path_, str("row group ", group, " says that it has ", rows, " rows"));
+    return rows;
   }
 
   // A column that has the whole name comes before one inside a struct, as for JSON lines.

@@ -47,31 +47,27 @@ DividedRange OptimizerShards::divided(const ElementRange& elements) const {
 }
 
 int OptimizerShards::owner_of(int64_t element) const {
-  const auto has = [&](const ElementRange& range) {
-    return element >= range.first && element < range.end();
-  };
   for (const DividedRange& chunk : chunks_) {
-    const auto owner = std::find_if(chunk.ranges.begin(), chunk.ranges.end(), has);
-    if (owner != chunk.ranges.end()) return static_cast<int>(owner - chunk.ranges.begin());
+    for (size_t rank = 0; rank < chunk.ranges.size(); ++rank)
+      if (chunk.ranges[rank].contains(element)) return static_cast<int>(rank);
   }
   throw Error(ErrorKind::kInternal, str("element ", element, " of the layout has no owner"));
 }
 
-void OptimizerShards::for_each_of_mine(const std::function<void(const ElementRange&)>& f) const {
+std::vector<ElementRange> OptimizerShards::mine() const {
+  std::vector<ElementRange> mine;
   for (const DividedRange& chunk : chunks_) {
-    const ElementRange& mine = chunk.ranges[static_cast<size_t>(processes_.rank())];
-    if (mine.size > 0) f(mine);
+    const ElementRange& range = chunk.ranges[static_cast<size_t>(processes_.rank())];
+    if (range.size > 0) mine.push_back(range);
   }
+  return mine;
 }
 
 ParameterFilter OptimizerShards::owned() const {
   if (!is_divided()) return every_parameter;
-  std::vector<ElementRange> mine;
-  for_each_of_mine([&](const ElementRange& range) { mine.push_back(range); });
-  return [mine = std::move(mine)](const ParameterSpec& spec) {
-    return std::any_of(mine.begin(), mine.end(), [&](const ElementRange& range) {
-      return spec.offset >= range.first && spec.offset < range.end();
-    });
+  return [mine = mine()](const ParameterSpec& spec) {
+    return std::any_of(mine.begin(), mine.end(),
+                       [&](const ElementRange& range) { return range.contains(spec.offset); });
   };
 }
 
@@ -133,14 +129,11 @@ ElementRange OptimizerShards::norms() const {
 
 std::optional<std::vector<ElementRange>> OptimizerShards::held_gradient() const {
   if (!divides_weights_) return std::nullopt;
-  std::vector<ElementRange> mine;
-  for_each_of_mine([&](const ElementRange& range) { mine.push_back(range); });
-  return mine;
+  return mine();
 }
 
 void OptimizerShards::spread_masters(Parameters& parameters) {
-  for_each_of_mine(
-      [&](const ElementRange& range) { parameters.refresh_working(range.first, range.size); });
+  for (const ElementRange& range : mine()) parameters.refresh_working(range.first, range.size);
   gather_working(parameters);
   gather_masters(parameters);
 }

@@ -97,8 +97,8 @@ class OptimizerShards {
   at::Tensor in_host_memory(const at::Tensor& values);
   int owner_of(int64_t element) const;
   int owner_of_buffer(const std::string& buffer) const;
-  // Calls f(this process's elements of a chunk) for each chunk of which it has some.
-  void for_each_of_mine(const std::function<void(const ElementRange&)>& f) const;
+  // Returns this process's elements of each chunk of which it has some.
+  std::vector<ElementRange> mine() const;
   void gather(const at::Tensor& flat);
   // Calls f(buffer, its owner, its values if it is this process's) for each buffer of an optimizer
   // of all tensors.

@@ -16,8 +16,9 @@ namespace {
 // Asks rank 0, since all must exchange alike.
 bool overlap_is_wanted(Processes& processes) {
   const char* const variable = std::getenv("LMTRAIN_OVERLAP");
-  const std::string value = processes.broadcast(std::string(variable == nullptr ? "on" : variable));
-  if (value == "on" || value == "off") return value == "on";
+  const std::string value = processes.broadcast(std::string(variable == nullptr ? "" : variable));
+  if (value.empty() || value == "on") return true;
+  if (value == "off") return false;
   throw Error(ErrorKind::kUsage,
               str("the variable LMTRAIN_OVERLAP is \"", value, "\"; allowed: on, off"));
 }

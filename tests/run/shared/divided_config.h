@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "model/parameters.h"
+#include "run/shared/optimizer_shards.h"
 #include "train/tiny_model.h"
 
 namespace lmtrain::testing {
@@ -20,6 +21,13 @@ inline Config divided_config() {
 
 inline ParameterLayout layout_of(const Config& config) {
   return ParameterLayout(config.model, *config.model.vocab_size);
+}
+
+// Copies the elements that a process owns.
+inline void copy_own(const OptimizerShards& shards, size_t rank, const at::Tensor& from,
+                     const at::Tensor& to) {
+  for (const DividedRange& chunk : shards.chunks())
+    chunk.ranges[rank].of(to).copy_(chunk.ranges[rank].of(from));
 }
 
 }  // namespace lmtrain::testing

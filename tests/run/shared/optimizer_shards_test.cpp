@@ -43,8 +43,7 @@ TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
 // Returns the elements of `flat` that a process owns, and NaN elsewhere.
 at::Tensor own_part(const OptimizerShards& shards, size_t rank, const at::Tensor& flat) {
   at::Tensor part = at::full_like(flat, NAN);
-  for (const DividedRange& chunk : shards.chunks())
-    chunk.ranges[rank].of(part).copy_(chunk.ranges[rank].of(flat));
+  testing::copy_own(shards, rank, flat, part);
   return part;
 }
 

@@ -17,6 +17,7 @@
 namespace lmtrain {
 namespace {
 
+using testing::copy_own;
 using testing::random_tensor;
 
 Config sharded_config(bool tied) {
@@ -35,13 +36,6 @@ Batch batch_for_pieces(int64_t rows) {
   batch.targets = testing::random_ids(rows * batch.length, 2);
   batch.num_targets = rows * batch.length;
   return batch;
-}
-
-// Copies the elements that a process owns.
-void copy_own(const OptimizerShards& shards, size_t rank, const at::Tensor& from,
-              const at::Tensor& to) {
-  for (const DividedRange& chunk : shards.chunks())
-    chunk.ranges[rank].of(to).copy_(chunk.ranges[rank].of(from));
 }
 
 bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor& a,
