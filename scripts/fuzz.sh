@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the fuzzers (preset fuzz: Clang, libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer) and runs them, then prints for each target
-# how many inputs it has run, how much of the code these reach, and how many findings there are.
+# the processor time and the inputs that it has had since its last finding, how much of the code these reach, and how many findings there are.
 #   scripts/fuzz.sh [TARGET...] [--seconds N] [--jobs N]     default: all targets, 60 seconds each, a process for each processor
+#   scripts/fuzz.sh [TARGET...] --until N                    again and again, until each has had N seconds of processor time in all calls
 #   scripts/fuzz.sh --list                                   the targets
 # Inputs that reach new code are kept in build-fuzz/corpus/TARGET and serve the next call. A finding is in build-fuzz/findings/TARGET with its
-# log beside it: mend it, and add its input to tests/fuzz/corpus/TARGET as finding_NAME. ctest replays these folders (fuzz.TARGET).
+# log beside it: mend it, add its input to tests/fuzz/corpus/TARGET as finding_NAME, and remove it there. ctest replays tests/fuzz/corpus (fuzz.TARGET).
 # A target stops at its first finding; findings are crashes, undefined behaviour, leaks, 10 seconds for one input, and an allocation of more
 # than 256 MiB (2 GiB for tables, whose readers allow that; docs/data.md).
 set -euo pipefail
@@ -12,12 +13,13 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$repo_root"
 
-seconds=60 jobs=$(num_jobs) targets=() list=no
+seconds=60 until=0 jobs=$(num_jobs) targets=() list=no
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) print_help "$0"; exit ;;
     --list) list=yes ;;
     --seconds) seconds=${2:?--seconds needs a number}; shift ;;
+    --until) until=${2:?--until needs a number}; shift ;;
     --jobs) jobs=${2:?--jobs needs a number}; shift ;;
     -*) fail "unknown argument '$1'; see scripts/fuzz.sh --help" ;;
     *) targets+=("$1") ;;
@@ -35,31 +37,53 @@ build="build-fuzz"
 [ -f "$build/build.ninja" ] || cmake --preset fuzz >/dev/null
 cmake --build "$build" --target fuzz --parallel "$jobs" >&2
 
+# Each file totals/TARGET says how many seconds of processor time and how many inputs the target has had since its last finding.
+mkdir -p "$build/totals"
+for target in "${targets[@]}"; do
+  [ -f "$build/totals/$target" ] || echo "0 0" >"$build/totals/$target"
+done
+num_findings() { find "$build/findings/$1" -type f 2>/dev/null | wc -l; }
+
 # fuzz_one TARGET: a process for this many seconds. Its log goes to findings/TARGET.log.
 fuzz_one() {
-  local target=$1 allocation=256
+  local target=$1 allocation=256 log=$build/findings/$1.log total=$build/totals/$1 time executed TIMEFORMAT='%U %S'
   case $target in arrow | parquet | texts) allocation=2100 ;; esac
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
-  LMTRAIN_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0 \
+  time=$({ time LMTRAIN_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0 \
     "$build/fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3000 -malloc_limit_mb="$allocation" -max_len=8192 \
     -print_final_stats=1 -close_fd_mask=3 -artifact_prefix="$PWD/$build/findings/$target/" \
-    "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$build/findings/$target.log" 2>&1 || true
+    "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1 || true; } 2>&1)
+  if [ "$(num_findings "$target")" -gt 0 ]; then
+    echo "0 0" >"$total"
+  else
+    executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    [ -n "$executed" ] || fail "the fuzzer of '$target' did not run; its log is $log"
+    echo "$(cat "$total") $time $executed" | awk '{ printf "%.2f %.0f\n", $1 + $3 + $4, $2 + $5 }' >"$total.new" &&
+      mv "$total.new" "$total"
+  fi
 }
-export -f fuzz_one
+# The targets that still need time: those without findings below --until, the one with the least time first.
+unfinished() {
+  for target in "${targets[@]}"; do
+    [ "$(num_findings "$target")" -gt 0 ] || echo "$(cat "$build/totals/$target") $target"
+  done | sort -n | awk -v until="$until" '$1 < until { print $3 }'
+}
+export -f fail fuzz_one num_findings
 export build seconds
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz_one {}'
-
-printf '%-16s %12s %10s %10s %8s %9s\n' target executions 'per second' coverage inputs findings
-total=0 findings=0
-for target in "${targets[@]}"; do
-  log=$build/findings/$target.log
-  executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-  speed=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
-  reached=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
-  inputs=$(find "$build/corpus/$target" -type f | wc -l)
-  found=$(find "$build/findings/$target" -type f | wc -l)
-  printf '%-16s %12s %10s %10s %8s %9s\n' "$target" "${executed:-?}" "${speed:-?}" "${reached:-?}" "$inputs" "$found"
-  total=$((total + ${executed:-0})) findings=$((findings + found))
+while waiting=$(unfinished) && [ -n "$waiting" ]; do
+  printf '%s\n' "$waiting" | xargs -P "$jobs" -I{} bash -c 'fuzz_one {}'
 done
-printf '%-16s %12s %10s %10s %8s %9s\n' all "$total" '' '' '' "$findings"
+
+printf '%-16s %10s %12s %10s %8s %9s\n' target seconds executions coverage inputs findings
+sum=0 findings=0
+for target in "${targets[@]}"; do
+  read -r spent executed <"$build/totals/$target"
+  reached=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$build/findings/$target.log" | tail -1)
+  inputs=$(find "$build/corpus/$target" -type f | wc -l)
+  found=$(num_findings "$target")
+  printf '%-16s %10.0f %12s %10s %8s %9s\n' "$target" "$spent" "$executed" "${reached:-?}" "$inputs" "$found"
+  sum=$((sum + executed)) findings=$((findings + found))
+done
+printf '%-16s %10s %12s %10s %8s %9s\n' all '' "$sum" '' '' "$findings"
 [ "$findings" -eq 0 ] || fail "findings are in $build/findings"

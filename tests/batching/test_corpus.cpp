@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "formats/block_sums.h"
 
 namespace lmtrain {
 
@@ -32,6 +33,7 @@ TokenShard make_shard(const std::vector<int64_t>& document_sizes) {
   writer.finish();
   TokenShard shard(path, true);
   std::filesystem::remove(path);
+  std::filesystem::remove(block_sums_path(path));
   return shard;
 }
 
