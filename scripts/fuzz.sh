@@ -46,11 +46,11 @@ num_findings() { find "$build/findings/$1" -type f 2>/dev/null | wc -l; }
 
 # fuzz_one TARGET: a process for this many seconds. Its log goes to findings/TARGET.log.
 fuzz_one() {
-  local target=$1 allocation=256 log=$build/findings/$1.log total=$build/totals/$1 time executed TIMEFORMAT='%U %S'
-  case $target in arrow | parquet | texts) allocation=2100 ;; esac
+  local target=$1 allocation=256 memory=3000 log=$build/findings/$1.log total=$build/totals/$1 time executed TIMEFORMAT='%U %S'
+  case $target in arrow | parquet | texts) allocation=2100 memory=4500 ;; esac
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
   time=$({ time LMTRAIN_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0 \
-    "$build/fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3000 -malloc_limit_mb="$allocation" -max_len=8192 \
+    "$build/fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb="$memory" -malloc_limit_mb="$allocation" -max_len=8192 \
     -print_final_stats=1 -close_fd_mask=3 -artifact_prefix="$PWD/$build/findings/$target/" \
     "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1 || true; } 2>&1)
   if [ "$(num_findings "$target")" -gt 0 ]; then

@@ -8,7 +8,7 @@
 #   --draws N              how many points are drawn (default 10); more of them leave the first ones as they are
 #   --draw-seed S          another seed, other values (default 1)
 #   --seeds 1,2,3          each point with each seed; default: the seed of the config
-# Runs. Each has its folder, DIR/POINT/seed_N, and is an ordinary run of `lmtrain train`; the settings after -- are for all.
+# Runs. Each has its folder, DIR/POINT/seed_N (DIR/POINT/run without --seeds), and is an ordinary run of `lmtrain train`; the settings after -- are for all.
 #   --parallel N           so many at once (default 1), each with a GPU, or with its share of the processors
 #   --devices LIST         where they run: cuda:0,cuda:2, or cpu; default: all GPUs that lmtrain can use, else the processors
 #   --for TIME             stop after 90s, 30min or 2h; runs save first

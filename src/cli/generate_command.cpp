@@ -144,7 +144,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                    "Above 1: tokens that the prompt or the text has become less likely")
       ->check(number_above_zero())
       ->capture_default_str();
-  command->add_option("--seed", options->sampling.seed, "Another seed, another text")
+  command->add_option("--seed", options->sampling.seed, "Seed of the random sampling")
       ->check(any_integer())
       ->capture_default_str();
   command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")

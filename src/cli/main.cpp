@@ -62,7 +62,8 @@ int run_action(const Action& action) {
 }
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("lmtrain pretrains Llama language models: fast, exactly, unattended.", "lmtrain");
+  CLI::App app("lmtrain pretrains Llama language models from text, as a JSON config says.",
+               "lmtrain");
   app.set_version_flag(
       "--version", [] { return str("lmtrain ", LMTRAIN_VERSION, " (", library_versions(), ")"); });
   app.require_subcommand(1);

@@ -291,7 +291,7 @@ void add_plan_command(CLI::App& app, Action& action) {
                       "The folder that the run would have (default: runs/NAME)");
   command
       ->add_option("--processes", options->processes,
-                   "Plan the memory of one of so many processes (default: 1)")
+                   "Show the memory of one process of a run of this many (default: 1)")
       ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options, &action] { action = [options] { return show_plan(*options); }; });

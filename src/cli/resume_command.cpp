@@ -58,7 +58,7 @@ int verify(const RunFolder& folder, const ResumeArguments& options) {
   config.run_dir = run.path().string();
   const PreparedData data = resolve_and_prepare(config);
   if (device_of(config).is_cuda() && !config.deterministic)
-    log_note("bits are promised on a GPU with deterministic alone");
+    log_note("on a GPU a resume gives the same bits only with deterministic true");
   const ResumeCheck check = verify_resume(config, data, run, *options.verify, joined_processes());
   print(check, options.json);
   return check.differences.empty() ? 0 : exit_code(ErrorKind::kNumeric);

@@ -77,11 +77,11 @@ void warn_of_end(const std::vector<SettingChange>& changes, const Config& config
       run_clock(config, trainer->order())
           .after(static_cast<double>(state.step), static_cast<double>(state.tokens));
   if (clock.done() <= clock.total) return;
-  log_warning(str("the run has made ", state.step, " steps of ",
+  log_warning(str("the run has already trained ", state.step, " steps (",
                   format_count(static_cast<double>(state.tokens)),
-                  " tokens, which is more than it is to have from here on: it ends where it is, "
-                  "at the rate that it has there, without the end of its schedule; to end it with "
-                  "a decay: lmtrain resume RUN --from STEP --run-dir NEW"));
+                  " tokens), more than its new length: it ends now, at its present learning rate, "
+                  "without a decay; to end with a decay, branch from an earlier checkpoint: "
+                  "lmtrain resume RUN --from STEP --run-dir NEW"));
 }
 
 void log_warnings(const std::vector<std::string>& warnings) {
@@ -188,7 +188,8 @@ void require_utf8(const std::filesystem::path& run) {
                   ", is not UTF-8, and config.json cannot hold it; rename the folder"));
 }
 
-// What rounds, and must be alike in every process. `config` is resolved.
+// Returns a text of all that decides how results are rounded, which must be alike in every process.
+// `config` is resolved.
 std::string what_rounds(const Config& config) {
   return device_description(resolve_device(config.device), static_cast<int>(*config.threads)) +
          (config.products == ProductSetting::kChosen ? ", chosen products" : "");

@@ -148,9 +148,9 @@ void check_optimizer(const Config& config, Rules& rules) {
       str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
   rules.require(!c.cautious_decay || (c.type != Type::kAdam && c.type != Type::kScheduleFree),
                 {"optimizer.cautious_decay", "optimizer.type"},
-                str("optimizer.cautious_decay is for decay at the step of the masters, which "
-                    "optimizer.type ",
-                    name_of(c.type), " does not have; allowed: false"));
+                str("optimizer.cautious_decay needs weight decay that is applied to the weights "
+                    "themselves, which optimizer.type ",
+                    name_of(c.type), " does not do; allowed: false"));
   rules.require(
       !c.base_width, {"optimizer.base_width", "optimizer.type"},
       takes_base_width(c.type)
@@ -226,7 +226,7 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "; lower that, or give tokenizer.model"));
 }
 
-// Whether so many processes fit is known where they are (cli/processes_setup.h).
+// Whether so many processes fit is known where they are (run/shared/process_checks.h).
 void check_parallel(const ParallelConfig& c, Rules& rules) {
   rules.require(is_power_of_two(c.parts), {"parallel.parts"},
                 str("parallel.parts ", c.parts, " is not a power of two; nearest: ",

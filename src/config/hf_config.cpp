@@ -25,7 +25,7 @@ ModelConfig llama_defaults() {
   return model;
 }
 
-// Those of Qwen3Config.
+// The defaults of transformers' Qwen3Config.
 ModelConfig qwen3_defaults() {
   ModelConfig model = llama_defaults();
   model.model_type = ModelArchitecture::kQwen3;

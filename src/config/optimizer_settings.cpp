@@ -52,16 +52,16 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "adam: coupled, added to the gradient.")
       .at_least(0)
       .default_is("0.1; adam 0");
-  t.add(
-       "optimizer.weight_decay_end_ratio", &c.weight_decay_end_ratio,
-       "Where weight decay, that of groups too, is at the end of the run, as a share of its value.")
+  t.add("optimizer.weight_decay_end_ratio", &c.weight_decay_end_ratio,
+        "Weight decay at the end of the run divided by that at its start; it holds for groups too.")
       .at_least(0);
-  t.add("optimizer.betas_end", &c.betas_end, "Where betas are at the end of the run.")
+  t.add("optimizer.betas_end", &c.betas_end, "The betas at the end of the run.")
       .below(0, 1)
       .used_if("optimizer.type", {Type::kAdamW, Type::kLion, Type::kSoap, Type::kMuon,
                                   Type::kRmsProp, Type::kAdam, Type::kAdopt, Type::kMars})
       .default_is("where they began");
-  t.add("optimizer.end_shape", &c.end_shape, "How weight decay and betas go there.");
+  t.add("optimizer.end_shape", &c.end_shape,
+        "Shape of the change of weight decay and betas over the run.");
   t.add("optimizer.cautious_decay", &c.cautious_decay,
         "Weight decay only of those weights that the update moves towards zero.")
       .from("Chen et al. 2025, Cautious Weight Decay");
@@ -69,14 +69,15 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
       .below(0, 1)
       .used_if("optimizer.type", {Type::kMuon, Type::kSgd})
       .default_is("0.95; sgd 0.9");
-  t.add("optimizer.nesterov", &c.nesterov, "Nesterov's form of it.")
+  t.add("optimizer.nesterov", &c.nesterov, "Whether the momentum is Nesterov's.")
       .used_if("optimizer.type", {Type::kMuon, Type::kSgd});
   t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
       .range(1, 100)
       .used_if("optimizer.type", {Type::kMuon});
   t.add("optimizer.ns_coefficients", &c.ns_coefficients,
-        "Their coefficients. quintic: the same in each; polar_express: its own for each, so that "
-        "fewer iterations may do.")
+        "Coefficients of the Newton-Schulz iterations. quintic: the same in each; polar_express: "
+        "its "
+        "own for each, so that fewer iterations may do.")
       .used_if("optimizer.type", {Type::kMuon})
       .from("Jordan 2024; Amsel et al. 2025, The Polar Express");
   t.add("optimizer.adjust_lr", &c.adjust_lr,
@@ -89,7 +90,7 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "moment.")
       .used_if("optimizer.type", {Type::kMuon})
       .from("Li et al. 2025, NorMuon");
-  t.add("optimizer.normuon_beta2", &c.normuon_beta2, "Decay of that moment.")
+  t.add("optimizer.normuon_beta2", &c.normuon_beta2, "Decay of NorMuon's second moment.")
       .below(0, 1)
       .used_if("optimizer.normuon", {"true"});
   t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
@@ -119,7 +120,8 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
       .above(0)
       .used_if("optimizer.type", {Type::kProdigy})
       .from("Mishchenko & Defazio 2024, Prodigy");
-  t.add("optimizer.d_coef", &c.d_coef, "Factor of the later ones.")
+  t.add("optimizer.d_coef", &c.d_coef,
+        "Factor of Prodigy's estimates of the learning rate after the first.")
       .above(0)
       .used_if("optimizer.type", {Type::kProdigy});
   t.add("optimizer.groups", &c.groups,

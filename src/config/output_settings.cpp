@@ -34,8 +34,8 @@ void add_output_settings(SettingTable& t, Config& c) {
   t.add("checkpoint.keep", &c.checkpoint.keep, "How many of the newest to keep.")
       .range(1, 1'000'000);
   t.add("checkpoint.keep_every", &c.checkpoint.keep_every,
-        "How often to save one that is never removed, beside the newest. With lr_schedule.type wsd "
-        "the one at which the decay begins is such a checkpoint anyway.")
+        "How often to save a checkpoint that is never removed. With lr_schedule.type wsd the "
+        "checkpoint at which the decay begins is never removed either.")
       .in_units(all, Unit::kSteps)
       .null_is("none");
   t.add("checkpoint.keep_best", &c.checkpoint.keep_best,

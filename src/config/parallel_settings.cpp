@@ -15,7 +15,8 @@ void add_parallel_settings(SettingTable& t, ParallelConfig& c) {
       .used_if("parallel.sum", {ParallelSum::kExact});
   t.add(
       "parallel.shard", &c.shard,
-      "What each of several processes keeps a part of alone. none: nothing; optimizer: the "
+      "What is divided among several processes, so that each holds only its part. none: nothing; "
+      "optimizer: the "
       "optimizer's state, whose tensors it updates for all; parameters: weights and gradient too, "
       "which are gathered layer by layer (on CPUs).");
   t.add("parallel.timeout", &c.timeout,

@@ -80,8 +80,10 @@ void add_data(SettingTable& t, DataConfig& c) {
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
         "Share of each source held out for evaluation: documents chosen by a hash of their text, "
-        "or pieces of documents where these are too few or too long; more, up to a tenth, where it "
-        "is less than 64 KiB of text in all. Above 0, at least one piece. 0: none, and evaluations "
+        "or pieces of documents where these are too few or too long. The share is raised, to a "
+        "tenth "
+        "at most, if it gives less than 64 KiB of text in all. Above 0, at least one piece. 0: "
+        "none, and evaluations "
         "are skipped.")
       .below(0, 1)
       .used_if("data.eval", {"null"});
@@ -172,7 +174,7 @@ void add_batch(SettingTable& t, BatchConfig& c) {
 
 void add_schedules(SettingTable& t, Config& config) {
   LrScheduleConfig& c = config.lr_schedule;
-  t.section("lr_schedule", "The learning rate over the run, from 0 to its peak to its floor.");
+  t.section("lr_schedule", "The learning rate over the run: its warm-up, its peak and its decay.");
   t.add("lr_schedule.type", &c.type,
         "How it falls after the warm-up; wsd holds the peak, then falls over decay.");
   t.add("lr_schedule.warmup", &c.warmup, "How long it rises.")
@@ -213,8 +215,8 @@ void add_run_length(SettingTable& t, TrainConfig& c) {
       .null_is("not the measure");
   t.add("train.epochs", &c.epochs, "Passes over the data.").above(0).null_is("not the measure");
   t.add("train.max_time", &c.max_time,
-        "Seconds of this process after which it saves and exits 75; they begin when the text is "
-        "prepared, and planning the batches counts.")
+        "The process saves and exits with code 75 after this many seconds. They are counted from "
+        "the time when the data are prepared, and include the planning of the batches.")
       .as(Kind::kDuration)
       .above(0)
       .null_is("no limit");
@@ -234,7 +236,8 @@ void add_guard(SettingTable& t, Config& config) {
   t.add("guard.on_spike", &guard.on_spike,
         "When loss or gradient norm jumps above what is usual at the step's length.");
   t.add("guard.spike_sigma", &guard.spike_sigma,
-        "Standard deviations above the window's mean that are a spike.")
+        "A step is a spike if its loss or gradient norm is more than this many standard deviations "
+        "above the window's mean.")
       .above(0)
       .used_if("guard.on_spike", {GuardPolicy::kSkip, GuardPolicy::kRollback, GuardPolicy::kStop});
   t.add("guard.window", &guard.window,

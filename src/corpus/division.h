@@ -3,9 +3,9 @@
 // those that keep data write the whole into the cache of their machine.
 //
 // Where several of them have one folder as their cache, as on a shared file system, one keeps the
-// data there and the others, its guests, find it when it is done. A guest too is the process whose
-// folder is locked by another run. So nobody waits for a lock while others wait for it, and one
-// folder has one writer where locks do not reach from machine to machine.
+// data there and the others, its guests, find it when it is done. A process whose
+// folder is locked by another run is a guest too. So nobody waits for a lock while others wait for
+// it, and one folder has one writer where locks do not reach from machine to machine.
 #pragma once
 
 #include <optional>

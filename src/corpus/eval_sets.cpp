@@ -75,7 +75,7 @@ std::vector<int64_t> divide_budget(int64_t budget, const std::vector<int64_t>& s
   const auto in_proportion = [&](size_t i) {
     return left * static_cast<double>(sizes[i]) / left_size;
   };
-  // What a small set gets is taken from the others, so that another one may fall below the least.
+  // A small set gets its share from the others, so that another one may fall below the least.
   for (bool is_settled = false; !is_settled;) {
     is_settled = true;
     for (size_t i = 0; i < sizes.size(); ++i) {

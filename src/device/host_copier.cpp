@@ -101,7 +101,7 @@ at::Tensor HostCopier::copy(const at::Tensor& values) {
       begin(part + static_cast<int64_t>(kNumBuffers));
     }
   } catch (...) {
-    // What is begun is not waited for: the next copy must not take it for its own.
+    // A copy that has begun is not waited for; the next one must not take it for its own.
     buffers_.clear();
     queue_.reset();
     is_ready_ = false;

@@ -1,4 +1,5 @@
-// Host memory of flat tensors that is there where it was written alone, and can be given back.
+// Host memory of flat tensors whose pages exist only once they are written, and can be given back
+// to the system.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
 // A token shard is read in random order for days. So that no byte of it is used unchecked, a file
 // beside it holds a checksum of each block: the CRC-32C of each 16 KiB
-// (docs/formats/token_shard.md, third part).
+// (docs/formats/token_shard.md, "Checksums of blocks").
 #pragma once
 
 #include <atomic>

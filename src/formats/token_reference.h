@@ -1,7 +1,7 @@
 // A token reference is a shard without tokens of its own: they are in files that other programs
-// wrote (docs/formats/token_shard.md, second part). It names these files, with their size and time
-// when it was made, and for each document its position in them. TokenShard reads it like any other
-// shard. Threads may share a reader.
+// wrote (docs/formats/token_shard.md, "Tokens that lie elsewhere"). It names these files, with
+// their size and time when it was made, and for each document its position in them. TokenShard
+// reads it like any other shard. Threads may share a reader.
 #pragma once
 
 #include <atomic>

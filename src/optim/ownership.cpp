@@ -42,7 +42,7 @@ double cost_of(const OptimizerConfig& optimizer, const ParameterSpec& spec) {
   return kElement * static_cast<double>(spec.numel()) + products_of(optimizer, spec);
 }
 
-// What the owners lack of their shares, in costs of tensors.
+// The part of its share that each owner still lacks, in costs of tensors.
 class Shares {
  public:
   Shares(double total, int count) : lacking_(static_cast<size_t>(count), total / count) {}

@@ -52,7 +52,7 @@ std::string bytes_of(const std::string& digits) {
   return bytes;
 }
 
-// What a process brings to a connection.
+// One process's part in making a connection.
 struct Offer {
   std::string gpu = "-", id = "-";  // in hexadecimal digits; the id is rank 0's
   int version = 0;

@@ -19,7 +19,7 @@ class Store;
 
 namespace lmtrain {
 
-// What the connections need to know of the run.
+// The facts about the run that its connections need.
 struct PeerGroup {
   std::vector<int> ranks;          // of the peers, in the run; ascending
   int self = 0;                    // index of this process in `ranks`

@@ -8,7 +8,7 @@
 
 namespace lmtrain {
 
-// What there is to choose from, and what it costs.
+// The algorithms that can compute a product, and the time that each takes.
 class ProductAlgorithms {
  public:
   virtual ~ProductAlgorithms() = default;
@@ -26,7 +26,7 @@ inline constexpr int kProductRounds = 3;
 // give every run an algorithm of its own.
 inline constexpr double kNearTie = 0.02;
 
-// What was chosen for a product, and what it gains.
+// The algorithm that was chosen for a product, and its time beside that of the first one.
 struct ChosenAlgorithm {
   cuda::ProductAlgorithm algorithm;
   double seconds = 0;           // its median

@@ -29,8 +29,8 @@ struct ChosenProduct {
   int64_t workspace;  // bytes
 };
 
-// What the process knows. It is never destroyed: at the end of the program the driver may be gone
-// before it.
+// The products that the process knows. It is never destroyed: at the end of the program the driver
+// may be gone before it.
 struct ProductTable {
   std::mutex mutex;  // guards what is noted, and the loading of the library
   MatmulLibraryFile file;
@@ -94,7 +94,7 @@ std::optional<MatrixProduct> matrix_product(const at::Tensor& a_MK, const at::Te
                        *a,           element_type(type), element_type(result), adds};
 }
 
-// What was chosen for a product; null where nothing was. Notes the product where that is wanted.
+// Returns the algorithm chosen for a product, or null. Notes the product where that is wanted.
 const ChosenProduct* chosen_for(const at::Tensor& a_MK, const at::Tensor& b_KN,
                                 at::ScalarType result, bool adds) {
   ProductTable& all = table();
@@ -161,7 +161,7 @@ class LibraryAlgorithms : public ProductAlgorithms {
   }
 
  private:
-  // Of equal numbers a GPU makes a product faster, since it draws less power.
+  // Random numbers: a product of equal ones is faster, since a GPU draws less power for it.
   at::Tensor random(int64_t rows, int64_t columns, bool transposed, ElementType type) const {
     const auto options = at::TensorOptions(device_).dtype(scalar_type(type));
     const auto sizes = transposed ? std::array{columns, rows} : std::array{rows, columns};

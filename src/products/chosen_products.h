@@ -55,8 +55,8 @@ void choose_products(const at::Device& device, const AlgorithmByProduct& algorit
 // Makes every product as if there were no choices.
 void drop_chosen_products();
 
-// What this process has measured. A process measures a product once, so that the ways of a check
-// of resume, or the trials of a random restart, give the bits of one another.
+// The choices that this process has measured. A process measures a product once, so that the ways
+// of a check of resume, or the trials of a random restart, give the bits of one another.
 std::optional<ProductChoices>& measured_products();
 
 // While one lives, the products that could be chosen for are noted, whichever thread computes

@@ -47,8 +47,8 @@ Json evaluations_json(const RunRecord& run) {
   return columns;
 }
 
-// Of each run the number of its group, where colours by group say more than colours by run: there
-// are several groups, and some run shares its own. Else empty.
+// Returns the number of each run's group, where colours by group say more than colours by run:
+// there are several groups, and some run shares its own. Else empty.
 std::vector<Json> group_numbers(const std::vector<RunRecord>& runs) {
   const std::vector<SeedGroup> groups = seed_groups(runs);
   std::vector<Json> numbers(runs.size());

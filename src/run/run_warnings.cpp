@@ -187,11 +187,10 @@ void falling_rate(const Config& config, Warnings& warnings) {
   if (config.lr_schedule.type == LrScheduleType::kConstant) return;
   if (config.lr_schedule.min_ratio == 1) return;
   warnings.push_back(
-      str("optimizer.type schedule_free averages its weights in the place of a rate "
-          "that falls, and lr_schedule.type ",
+      str("optimizer.type schedule_free averages its weights instead of lowering the learning "
+          "rate, and lr_schedule.type ",
           name_of(config.lr_schedule.type),
-          " lets it fall as well, which it gains nothing by; set "
-          "lr_schedule.type to constant"));
+          " lowers it as well, without any benefit; set lr_schedule.type to constant"));
 }
 
 // Evaluations take whole documents.

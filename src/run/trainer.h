@@ -127,8 +127,8 @@ class Trainer {
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
   void evaluate_masters();  // where the model's weights are the masters
-  // The next two are in trainer_probes.cpp. This one returns the samples of log.samples, which the
-  // first process alone writes.
+  // The next two are in trainer_evaluation.cpp. This one returns the samples of log.samples, which
+  // the first process alone writes.
   std::vector<SampledText> write_samples();
   // Returns the results of eval.tasks, which every process computes alike, so that none waits for
   // another; none without tasks. Returns nothing when a signal has come to any process.
@@ -168,8 +168,8 @@ class Trainer {
 
   std::chrono::steady_clock::time_point started_;
   Processes& processes_;
-  // Of the weights that forward and backward read, and of those of evaluations; none where the
-  // weights are not divided.
+  // The weights that forward and backward read, and those that evaluations read; null where weights
+  // are not divided.
   std::unique_ptr<ShardedWeights> weights_, evaluation_weights_;
   StepSum step_sum_;
   Agreement agreement_;

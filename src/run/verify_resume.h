@@ -34,9 +34,9 @@ struct ResumeCheck {
 // on the clock, and no checkpoint is made that is not needed. The data are prepared with it.
 Config config_of_check(Config config);
 
-// Trains both ways from the newest valid checkpoint that has two steps or more before it, or from
-// the start. `config` is config_of_check's, resolved. Throws Error(kUsage) when the run has fewer
-// than two steps; Error(kIo) where there is no room for three checkpoints; StopRequested on a
+// Trains both ways from the newest valid checkpoint that at least two steps of the run follow, or
+// from the start. `config` is config_of_check's, resolved. Throws Error(kUsage) when the run has
+// fewer than two steps; Error(kIo) where there is no room for three checkpoints; StopRequested on a
 // signal; and all that training throws. Only the first of several processes calls it.
 //
 // Tests set `after_interruption`, which is given the folder with the checkpoint in the middle.

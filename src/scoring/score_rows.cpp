@@ -63,7 +63,7 @@ at::Tensor inputs_of(const RowBatch& batch) {
   return ids_BT;
 }
 
-// What is scored in a batch, row after row: at which flattened position, and which token.
+// The scored tokens of a batch, row after row, and their flattened positions.
 struct ScoredPositions {
   std::vector<int64_t> positions, targets;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// What stands before the delimiter, for one of the options.
+// Returns the text before the delimiter, for one of the options.
 std::string_view head_of(const Task& task, const TaskRecord& record, size_t option) {
   switch (task.type) {
     case TaskType::kMultipleChoice:
@@ -24,7 +24,7 @@ std::string_view head_of(const Task& task, const TaskRecord& record, size_t opti
   return without_space_around(record.options[option]);
 }
 
-// What stands behind it.
+// Returns the text after the delimiter, for one of the options.
 std::string_view tail_of(const Task& task, const TaskRecord& record, size_t option) {
   return task.type == TaskType::kMultipleChoice ? record.options[option] : record.stem;
 }

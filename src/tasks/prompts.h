@@ -25,7 +25,7 @@ namespace lmtrain {
 // Returns the prompts of a record, one for each option. `records[index]` is the record.
 std::vector<std::string> prompts_of(const Task& task, size_t index);
 
-// What is asked about one record.
+// The question about one record.
 struct TaskQuestion {
   // One row for each option. It scores as many tokens as `answers` says, but the row of the gold
   // option scores at least gold_tokens.

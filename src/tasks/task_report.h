@@ -1,4 +1,4 @@
-// What `lmtrain eval --tasks` prints.
+// The output of `lmtrain eval --tasks`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

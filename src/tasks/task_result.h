@@ -1,4 +1,4 @@
-// What the answers of a model to a task amount to.
+// The results of a model in a task.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Estimate {
   double standard_error = 0;
 };
 
-// What a model made of one record. With language modelling both are whether each token of the
+// The answer of a model to one record. With language modelling both are whether each token of the
 // continuation is the likeliest. `nats` and `bytes` are those of the gold answer.
 struct QuestionResult {
   bool is_right = false;       // the gold option has the largest log-probability

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a model's folder may hold beside config and weights, as transformers names it.
+// Files that a model's folder may hold beside config and weights, as transformers names them.
 constexpr std::array<const char*, 10> kFilesBeside = {
     "generation_config.json",  "tokenizer.model",   "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "added_tokens.json", "vocab.json",     "merges.txt",

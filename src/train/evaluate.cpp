@@ -23,7 +23,7 @@ struct Window {
 };
 constexpr size_t kNoPart = SIZE_MAX;
 
-// What an evaluation is to compute. The results have all their sums but the nats.
+// The work of an evaluation. The results have all their sums but the nats.
 struct EvalWork {
   std::vector<Window> windows;
   Evaluation whole;             // `all` alone

@@ -59,7 +59,7 @@ int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int nu
   return most;
 }
 
-// What a process keeps of weights and gradient where these are divided, in elements.
+// Elements of weights and gradient that a process keeps where these are divided.
 struct DividedSizes {
   int64_t share = 0;   // of the owner that has most
   int64_t pieces = 0;  // of others: the piece that is used and the one that is gathered meanwhile
@@ -91,7 +91,7 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   const bool has_masters = precision.dtype != at::kFloat;
   plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.pieces);
   if (has_masters) plan.working_weights = element * (sizes.share + sizes.pieces);
-  // Of the piece that is computed: its sums of parts that wait. The one that is summed meanwhile.
+  // Sums of the piece that is computed, whose parts wait, and the sum that is exchanged meanwhile.
   int64_t sums = 2;
   if (config.parallel.sum == ParallelSum::kExact)
     sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;

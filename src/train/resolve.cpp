@@ -63,7 +63,7 @@ void resolve_runtime(Config& config, const Processes& processes) {
   if (config.compile == CompileMode::kGraph) {
     const std::string reason = why_no_graphs(device);
     if (!reason.empty()) {
-      log_warning(str("compile \"graph\" is \"script\" here, to the same bits: ", reason));
+      log_warning(str("compile \"graph\" is \"script\" here, which gives the same bits: ", reason));
       config.compile = CompileMode::kScript;
     }
   }

@@ -96,8 +96,8 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
     if (refused) {
       allow_cudnn_attention(false);
       log_warning(str("cuDNN does not take rows of length ", batch.length,
-                      " of this model: attention is FlashAttention's, or libtorch's own, from here "
-                      "on (",
+                      " of this model: from now on attention is computed by FlashAttention or "
+                      "libtorch's own kernel (",
                       describe_failure(error).cause, ")"));
     }
   }

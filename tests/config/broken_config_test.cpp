@@ -126,7 +126,7 @@ const BrokenConfig kBroken[] = {
     {"betas_of_rmsprop", R"("optimizer": {"type": "rmsprop", "betas": [0.9, 0.95]})", "2",
      "/optimizer/betas", "allowed: 1"},
     {"cautious_adam", R"("optimizer": {"type": "adam", "cautious_decay": true})", "2",
-     "/optimizer/cautious_decay", "optimizer.type adam does not have"},
+     "/optimizer/cautious_decay", "optimizer.type adam does not do"},
     {"d0", R"("optimizer": {"type": "prodigy", "d0": 0})", "2", "/optimizer/d0", "above 0"},
     {"gamma", R"("optimizer": {"type": "mars", "gamma": -1})", "2", "/optimizer/gamma",
      "at least 0"},

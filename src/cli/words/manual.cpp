@@ -19,7 +19,7 @@ std::string upper_case(std::string text) {
 std::string bold(const std::string& text) { return "\\fB" + roff_code(text) + "\\fR"; }
 std::string italic(const std::string& text) { return "\\fI" + roff_code(text) + "\\fR"; }
 
-// What --help calls the argument, in capitals: CONFIG.
+// Returns the name that --help gives to the argument, in capitals: CONFIG.
 std::string argument_name(const CLI::Option& option) { return upper_case(option.get_name()); }
 
 bool is_repeated(const CLI::Option& option) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Tensors = std::map<std::string, TensorView>;
 
-// What depends on the clock, in a state and in metrics.
+// Returns whether a field of a state or of metrics depends on the clock.
 bool is_time(std::string_view field) {
   constexpr std::array<std::string_view, 6> kTimes = {
       "elapsed",      "tokens_per_second", "mfu",

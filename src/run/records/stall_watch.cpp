@@ -112,7 +112,8 @@ void StallWatch::watch(double least_seconds) {
     for (const Stall& stall : finder.look(process_activities().running())) report(stall);
     lock.lock();
   }
-  // What was reported and is over by now; nothing that still runs is worth a word at the end.
+  // Stalls that were reported and are over by now are reported as over; nothing else is, at the
+  // end.
   for (const Stall& stall : finder.look(process_activities().running()))
     if (stall.over) report(stall);
 }

@@ -21,7 +21,7 @@
 
 namespace lmtrain {
 
-// What hangs, or has hung and is over.
+// An activity that hangs, or has hung and is over.
 struct Stall {
   RunningActivity activity;
   bool over = false;

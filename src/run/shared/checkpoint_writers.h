@@ -15,7 +15,7 @@ class CheckpointWriters {
  public:
   // Rank 0 writes everything.
   CheckpointWriters() = default;
-  // Of each rank: whether it writes its own tensors. Rank 0 does.
+  // `writes` says of each rank whether it writes its own tensors. Rank 0 does.
   explicit CheckpointWriters(std::vector<bool> writes) : writes_(std::move(writes)) {}
   // Tries it: all processes write one small file together among the checkpoints of the run, whose
   // folder is that of rank 0. Every process calls it at the same point, and gets the same. Where

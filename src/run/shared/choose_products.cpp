@@ -124,7 +124,7 @@ std::vector<ProductChoice> products_of_steps(const Config& config, Llama& model,
   return products;
 }
 
-// What this process has measured before, where nothing is missing in it.
+// Returns the choices that this process has measured before, if they cover all products.
 std::optional<std::vector<ProductChoice>> measured_before(
     const ProductChoices& wanted, const std::set<cuda::MatrixProduct>& products) {
   const std::optional<ProductChoices>& before = measured_products();
@@ -153,10 +153,11 @@ std::vector<ProductChoice> measure(const at::Device& device,
     seconds_of_first += best->seconds_of_first;
   }
   if (!chosen.empty()) {
-    log_note(str("products: ", others, " of ", chosen.size(),
-                 " are faster by another algorithm than cuBLAS expects; all together take ",
-                 std::fixed, std::setprecision(1), 100 * (1 - seconds / seconds_of_first),
-                 " % less time (measured in ", seconds_since(begin), " s)"));
+    log_note(
+        str("products: ", others, " of ", chosen.size(),
+            " are faster with another algorithm than cuBLAS's first choice; all together take ",
+            std::fixed, std::setprecision(1), 100 * (1 - seconds / seconds_of_first),
+            " % less time (measured in ", seconds_since(begin), " s)"));
   }
   return chosen;
 }

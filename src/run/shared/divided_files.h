@@ -19,7 +19,7 @@
 
 namespace lmtrain {
 
-// What a process has written, by file name.
+// The pieces that a process has written, by file name.
 using WrittenPieces = std::map<std::string, std::vector<FilePiece>>;
 
 class DividedFiles {

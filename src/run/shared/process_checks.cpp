@@ -38,7 +38,7 @@ void check_division(const Config& config, int num_processes) {
     refuse_weights("weights are divided on CPUs alone so far; set device to \"cpu\"");
   if (!config.model.activation_checkpointing) {
     refuse_weights(
-        "layers are computed again in the backward, when their weights are back; set "
+        "the backward computes each layer again, once its weights are gathered; set "
         "model.activation_checkpointing to true");
   }
   if (!trains_at_masters(config.optimizer)) {

@@ -26,8 +26,8 @@ std::string folder_note(const std::string& attempt, int rank) {
 }
 std::string part_note(const std::string& attempt, int rank) { return str(attempt, "/part/", rank); }
 
-// What a process says of its part: {"files": {NAME: [[offset, size, crc], ...]}}, or {"error":
-// KIND, "message": TEXT}.
+// Returns the note in which a process reports its part:
+// {"files": {NAME: [[offset, size, crc], ...]}}, or {"error": KIND, "message": TEXT}.
 std::string note_of(const WrittenPieces& written) {
   json files = json::object();
   for (const auto& [name, pieces] : written) {

@@ -6,8 +6,8 @@
 // (Processes::leave_note) and not by exchanges, so none of them waits for another one's training.
 //
 // Where one of them cannot write, rank 0 fails with the error of that one. Each process makes the
-// same saves, in the same order. A checkpoint that rank 0 writes alone is none of it: there
-// write() is write_checkpoint, and the others need not call it.
+// same saves, in the same order. Where rank 0 writes a checkpoint alone,
+// none of this applies: write() is write_checkpoint, and the others need not call it.
 #pragma once
 
 #include <optional>

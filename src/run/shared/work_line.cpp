@@ -29,7 +29,7 @@ struct WorkLine::State {
 };
 
 void WorkLine::State::run() {
-  // What this thread adds up takes little from the computation beside it.
+  // One OpenMP thread, so that the sums take little from the computation beside them.
   at::get_num_threads();  // sets the number of this thread's when it is first called
   omp_set_num_threads(1);
   const at::NoGradGuard no_grad;
