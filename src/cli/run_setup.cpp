@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -95,7 +96,9 @@ int with_the_run_there(const RunFolder& run, const Work& work) {
     return work();
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
-    if (failure.kind != ErrorKind::kIo) throw;
+    std::error_code ignored;
+    const bool can_go_on = std::filesystem::exists(run.config(), ignored);
+    if (failure.kind != ErrorKind::kIo || !can_go_on) throw;
     const std::string message = str(failure.message, "; then go on with: lmtrain resume ",
                                     shell_quoted(run.path().string()));
     if (dynamic_cast<const ProcessLost*>(&error) != nullptr)

@@ -32,7 +32,8 @@ void require_there(const fs::path& path) {
   if (!is_there(path)) throw Error(ErrorKind::kData, str(path.string(), " is missing"));
 }
 
-void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
+void open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
+                int64_t documents, int64_t tokens) {
   require_there(path);
   // A version before 0.2 wrote none, and what is read by blocks is checked by them.
   const bool has_sums = is_there(block_sums_path(path));
@@ -40,7 +41,10 @@ void open_shard(const fs::path& path, int64_t documents, int64_t tokens) {
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
   }
-  shard.write_missing_block_sums();
+  if (has_sums) return;
+  // Without the lock another process may be writing them, or the shard itself.
+  const std::optional<FileLock> lock = cache.try_lock("shards", fingerprint);
+  if (lock || shard.is_reference()) shard.write_missing_block_sums();
 }
 
 // The bytes of all files that decide the ids and the special tokens.
@@ -205,7 +209,7 @@ std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) c
       documents = integer_in<int64_t>(counts.at("documents"));
       tokens = integer_in<int64_t>(counts.at("tokens"));
       bytes = integer_in<int64_t>(counts.at("bytes"));
-      open_shard(shard, documents, tokens);
+      open_shard(*this, fingerprint, shard, documents, tokens);
     };
     read_side("train", data.train_shard, data.train_documents, data.train_tokens, data.train_bytes);
     if (info.contains("eval")) {

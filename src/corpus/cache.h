@@ -54,7 +54,8 @@ class Cache {
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
   // Returns counts, shard paths and `fingerprint` itself; tokenizer_model, sources, formats and the
   // other fields stay empty. Opens the shards, and checks all tokens of those up to 256 MiB and of
-  // those without the checksums of their blocks, which it then writes.
+  // those without the checksums of their blocks, which it then writes unless another process has
+  // the lock of the shards.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   // Writes the counts of `data` to info.json in the folder of its shards, which must exist.
   void store_shards_info(const PreparedData& data) const;

@@ -106,12 +106,23 @@ void decide_all_formats(PreparationRequest& request) {
   if (request.eval) decide(*request.eval, "/data/eval");
 }
 
+// Finds the prepared data. A preparation that was killed at its end has left its journal, which is
+// removed unless the cache cannot be written.
+std::optional<PreparedData> find_prepared(const Cache& cache, const std::string& key) {
+  std::optional<PreparedData> data = cache.find_index(key);
+  for (const char* suffix : {"", ".tmp"}) {
+    std::error_code ignored;
+    if (data) fs::remove(cache.journal_path(key) += suffix, ignored);
+  }
+  return data;
+}
+
 PreparedData prepare_alone(PreparationRequest& request, const std::string& key, const Cache& cache,
                            int num_threads, const PrepareOptions& options) {
-  std::optional<PreparedData> data = cache.find_index(key);
+  std::optional<PreparedData> data = find_prepared(cache, key);
   if (data) return *data;
   const FileLock lock = cache.lock("index", key);
-  data = cache.find_index(key);  // another process may have made it while this one waited
+  data = find_prepared(cache, key);  // another process may have made it while this one waited
   if (data) return *data;
   decide_all_formats(request);
   Journal journal(cache.journal_path(key), options);
@@ -124,7 +135,7 @@ PreparedData prepare_alone(PreparationRequest& request, const std::string& key, 
 
 PreparedData prepare_together(PreparationRequest& request, const std::string& key,
                               const Cache& cache, int num_threads, const PrepareOptions& options) {
-  const std::optional<PreparedData> found = cache.find_index(key);
+  const std::optional<PreparedData> found = find_prepared(cache, key);
   PreparationDivision division(*options.peers, cache, key, found.has_value());
   if (!division.is_needed()) return *found;
   decide_all_formats(request);

@@ -96,6 +96,8 @@ class TokenShard {
   // prepared again; Error(kIo).
   void write_missing_block_sums() const;
 
+  // Returns whether the tokens lie in files of others (token_reference.h).
+  bool is_reference() const { return reference_.has_value(); }
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
   int64_t vocab_size() const { return vocab_size_; }

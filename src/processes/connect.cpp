@@ -105,7 +105,7 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::stri
 
 // Ends a process whose main thread hangs although the run is over.
 void end_process(const Loss& loss) {
-  log_error(loss.cause);
+  print_last_error(loss.cause);
   ::_exit(loss.exit_code);
 }
 
@@ -255,21 +255,23 @@ class GlooProcesses final : public Processes {
   }
 
   std::string listen() override {
-    const std::string key = str("told/", told_++);
-    wait({0}, [store = store_, key] { return store->check({key}); });
-    std::string message;
-    guarded("listen", [&] { message = store_->get_to_str(key); });
-    return message;
+    const auto message = std::make_shared<std::string>();
+    wait({0}, [store = store_, key = str("told/", told_++), message] {
+      if (!store->check({key})) return false;
+      *message = store->get_to_str(key);
+      return true;
+    });
+    return *message;
   }
 
   void meet(const std::string& stage) override {
-    guarded("meet", [&] { store_->add(str("met/", stage), 1); });
     std::vector<int> others;
     for (int rank = 0; rank < count_; ++rank) {
       if (rank != rank_) others.push_back(rank);
     }
-    wait(others, [store = store_, key = str("met/", stage), count = count_] {
-      return store->add(key, 0) >= count;
+    const auto has_come = std::make_shared<bool>(false);
+    wait(others, [store = store_, key = str("met/", stage), count = count_, has_come] {
+      return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
     });
   }
 
@@ -278,26 +280,29 @@ class GlooProcesses final : public Processes {
   }
 
   std::string take_note(const std::string& name, int from, milliseconds patience) override {
-    const auto is_there = [notes = notes_, name] { return notes->check({name}); };
-    if (const auto loss = watch_->wait({from}, is_there, std::min(timeout_.load(), patience))) {
+    const auto text = std::make_shared<std::string>();
+    const auto take = [notes = notes_, name, text] {
+      if (!notes->check({name})) return false;
+      *text = notes->get_to_str(name);
+      notes->deleteKey(name);
+      return true;
+    };
+    if (const auto loss = watch_->wait({from}, take, std::min(timeout_.load(), patience))) {
       // A process that ends because of the loss leaves its notes first.
       const auto deadline = std::chrono::steady_clock::now() + kLastNote;
       bool has_come = false;
       while (!has_come && std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(milliseconds(50));
-        const std::optional<bool> answer = Watch::ask(is_there);
+        const std::optional<bool> answer = Watch::ask(take);
         if (!answer) break;  // the store is silent too
         has_come = *answer;
       }
       if (!has_come) throw_lost(*loss);
     }
-    std::string text;
-    guarded("note", [&] {
-      text = notes_->get_to_str(name);
-      notes_->deleteKey(name);
-    });
-    return text;
+    return *text;
   }
+
+  void note_saving(bool is_saving) override { watch_->note_saving(is_saving); }
 
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
@@ -379,7 +384,7 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds 
   const QuietStreams quiet;
   const c10::intrusive_ptr<c10d::Store> store = connect_store(launch, timeout);
   try {
-    const std::vector<Member> members = gather_members(*store, launch, timeout);
+    const std::vector<Member> members = gather_members(store, launch, timeout);
     return std::make_unique<GlooProcesses>(launch, store, members, timeout, library);
   } catch (const Error&) {
     throw;

@@ -1,6 +1,8 @@
 // The processes of a run, as they present themselves to each other in the store where they meet.
 #pragma once
 
+#include <c10/util/intrusive_ptr.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -25,10 +27,10 @@ struct Member {
 };
 
 // Tells the others of this process, waits for all of them, and returns all, this one too, by rank.
-// Throws Error(kIo) that names those which have not come within `timeout`; StopRequested when a
-// signal comes first; and the exceptions of the store.
-std::vector<Member> gather_members(c10d::Store& store, const Launch& launch,
-                                   std::chrono::milliseconds timeout);
+// Throws Error(kIo) that names those which have not come within `timeout`, or the store where it
+// does not answer; StopRequested when a signal comes first; and the exceptions of the store.
+std::vector<Member> gather_members(const c10::intrusive_ptr<c10d::Store>& store,
+                                   const Launch& launch, std::chrono::milliseconds timeout);
 
 // Returns the rank of each member on its machine: as told by the launcher, or else by counting
 // those of the same machine.

@@ -36,7 +36,8 @@ namespace lmtrain {
 namespace {
 
 using std::chrono::milliseconds;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 
 constexpr auto kPause = 200ms;    // between two looks at the signs of life
 constexpr auto kGreeting = 2s;    // for a process that has connected to say who it is
@@ -104,7 +105,9 @@ int port_of(int socket) {
 // Returns early, with false, where a signal arrives.
 bool is_ready(int socket, short events, milliseconds patience) {
   pollfd one{socket, events, 0};
-  return ::poll(&one, 1, static_cast<int>(std::min<milliseconds>(patience, 1h).count())) > 0;
+  return ::poll(&one, 1,
+                static_cast<int>(std::min<milliseconds>(patience, std::chrono::hours(1)).count())) >
+         0;
 }
 
 bool is_connected(int socket, milliseconds patience) {
@@ -316,8 +319,13 @@ void PeerSockets::connect(const c10::intrusive_ptr<c10d::Store>& store) {
   const std::string host = group_.address.empty() ? host_name() : group_.address;
   store->set(key(rank()), str(host, " ", port_of(listener.get()), " ", token));
   for (int peer = 0; peer < rank(); ++peer) {
-    wait({peer}, [store, name = key(peer)] { return store->check({name}); });
-    std::istringstream place(store->get_to_str(key(peer)));
+    const auto told = std::make_shared<std::string>();
+    wait({peer}, [store, name = key(peer), told] {
+      if (!store->check({name})) return false;
+      *told = store->get_to_str(name);
+      return true;
+    });
+    std::istringstream place(*told);
     std::string address, port, its_token;
     place >> address >> port >> its_token;
     Socket socket = connect_to(address, port, GlooLink::limit_of(patience_));

@@ -124,6 +124,11 @@ class Processes : public RangeExchange {
   virtual std::string take_note(const std::string& name, int from,
                                 std::chrono::milliseconds patience) = 0;
 
+  // Says that this process begins, or has ended, the writing of a checkpoint. When another process
+  // has ended, this one must end within ten seconds, but while it writes within ten minutes. Any
+  // thread may call it.
+  virtual void note_saving(bool /*is_saving*/) {}
+
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   // Tells the others that this process ends, why, and with which exit code; when another process

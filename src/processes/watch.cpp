@@ -3,58 +3,31 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <future>
 #include <mutex>
 #include <sstream>
-#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <type_traits>
 #include <utility>
 
 #include "base/signal.h"
 #include "base/text.h"
+#include "processes/within.h"
 
 namespace lmtrain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""min;
 
 constexpr auto kBeat = 500ms;
 constexpr auto kAnswer = 2s;       // of a store that is well
 constexpr auto kSilence = 2500ms;  // without a beat: that process does not run
 constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
-constexpr auto kStay = 3s;  // for the others to read what the store's server has put down
-constexpr auto kForcedEnd = 10s;
+constexpr auto kStay = 3s;            // for the others to read what the store's server has put down
+constexpr auto kLongestSave = 10min;  // after the end of another process
 constexpr const char* kGivenUp = "given_up";
-
-// The result of `work`, done by a thread of its own; nothing where it takes longer. The thread may
-// go on for ever then, so `work` owns what it uses.
-template <class Work>
-auto within(Clock::duration limit, Work work) -> std::optional<std::invoke_result_t<Work>> {
-  using Result = std::invoke_result_t<Work>;
-  auto promise = std::make_shared<std::promise<Result>>();
-  std::future<Result> future = promise->get_future();
-  const auto answer = [promise, work = std::move(work)] {
-    try {
-      promise->set_value(work());
-    } catch (...) {
-      promise->set_exception(std::current_exception());
-    }
-  };
-  try {
-    std::thread(answer).detach();
-  } catch (const std::system_error&) {  // no thread can be had
-    answer();
-  }
-  if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
-  try {
-    return future.get();
-  } catch (const std::exception&) {
-    return std::nullopt;  // the store is gone
-  }
-}
 
 std::string loss_to_text(const Loss& loss) {
   return str(loss.exit_code, " ", loss.num_lost, "\n", loss.cause);
@@ -80,7 +53,9 @@ struct Watch::State {
   c10::intrusive_ptr<c10d::Store> store;
   Group group;
   EndProcess end_process;
+  Clock::duration forced_end;
   std::atomic<int64_t> exchanges = 0;
+  std::atomic<bool> is_saving = false;
   // This process has counted itself among those that have read the loss, or puts down its own end.
   std::atomic<bool> has_read = false;
 
@@ -132,6 +107,7 @@ void Watch::State::beat(int64_t number) {
 }
 
 void Watch::State::run() {
+  Clock::time_point last_save;
   for (int64_t number = 0;; ++number) {
     try {
       beat(number);
@@ -145,7 +121,9 @@ void Watch::State::run() {
     }
     std::unique_lock lock(mutex);
     if (changed.wait_for(lock, kBeat, [this] { return stop; })) break;
-    if (loss && Clock::now() - loss_known > kForcedEnd) {
+    const Clock::time_point now = Clock::now();
+    if (is_saving && now - loss_known < kLongestSave) last_save = now;
+    if (loss && now - std::max(loss_known, last_save) > forced_end) {
       const Loss why = *loss;
       lock.unlock();
       end_process(why);
@@ -182,11 +160,13 @@ std::optional<Loss> Watch::State::put_down(const std::shared_ptr<State>& self, c
   return first ? std::optional(loss_from_text(*first)) : std::nullopt;
 }
 
-Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process)
+Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
+             std::chrono::milliseconds forced_end)
     : state_(std::make_shared<State>()) {
   state_->store = std::move(store);
   state_->group = std::move(group);
   state_->end_process = std::move(end_process);
+  state_->forced_end = forced_end;
   std::thread([state = state_] { state->run(); }).detach();
 }
 
@@ -198,6 +178,7 @@ Watch::~Watch() {
 }
 
 void Watch::count_exchange() { ++state_->exchanges; }
+void Watch::note_saving(bool is_saving) { state_->is_saving = is_saving; }
 int64_t Watch::exchanges() const { return state_->exchanges; }
 
 void Watch::give_up(const Loss& loss) noexcept {

@@ -4,8 +4,8 @@
 //
 // A thread writes a sign of life to the store twice a second and reads whether some process has
 // given up. If one has and the main thread of this process still runs ten seconds later, the thread
-// ends the process. Waiting for the store is bounded everywhere, since the process that serves it
-// may be the one that hangs.
+// ends the process; a process that is writing a checkpoint is given ten minutes. Waiting for the
+// store is bounded everywhere, since the process that serves it may be the one that hangs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,14 +45,19 @@ class Watch {
   using EndProcess = std::function<void(const Loss&)>;
 
   // Starts the thread. `store` must be a connection that nobody else uses: a call that hangs in it
-  // would hold up the signs of life.
-  Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process);
+  // would hold up the signs of life. `forced_end` is how long this process may still run when
+  // another one has given up.
+  Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
+        std::chrono::milliseconds forced_end = std::chrono::seconds(10));
   // Stops the thread, and waits for that one second at most.
   ~Watch();
 
   // Call this before each exchange. The numbers tell find_cause() which process is behind.
   void count_exchange();
   int64_t exchanges() const;
+  // Says that this process begins, or has ended, the writing of a checkpoint. Any thread may call
+  // it.
+  void note_saving(bool is_saving);
 
   // Writes to the store that this process ends and why, unless another loss is there. A process
   // that serves the store waits until all that live have read it, at most three seconds.

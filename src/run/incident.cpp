@@ -89,10 +89,6 @@ Error stopped_by_guard(int64_t step, const Incident& incident, const StepDecisio
           spike ? "on_spike" : "on_nonfinite", " is \"stop\". ", kCure, ", or set it to \"skip\""));
 }
 
-void require_finite_weights(const Config& config, const Parameters& parameters, int64_t step) {
-  require_finite_weights(config, first_bad_tensor(parameters.layout(), parameters.master()), step);
-}
-
 void require_finite_weights(const Config& config, const std::string& bad_tensor, int64_t step) {
   if (bad_tensor.empty()) return;
   throw_lost(config, step,
@@ -100,20 +96,18 @@ void require_finite_weights(const Config& config, const std::string& bad_tensor,
                  "), and no checkpoint is made of them"));
 }
 
-void require_finite_end(const Config& config, const Parameters& parameters,
+void require_finite_end(const Config& config, const std::string& bad_tensor,
                         const TrainingState& state) {
-  require_finite_weights(config, parameters, state.step);
+  require_finite_weights(config, bad_tensor, state.step);
   // A checkpoint keeps a loss that is not finite as none.
   if (state.step > 0 && !(state.loss && std::isfinite(*state.loss)))
     throw_lost(config, state.step, "the loss of the last step is not finite");
 }
 
-bool require_finite_evaluation(const Config& config, const Parameters& parameters,
-                               const TrainingState& state, double eval_loss, bool is_last) {
-  if (std::isfinite(eval_loss)) return true;
-  require_finite_weights(config, parameters, state.step);
+void require_only_loss_lost(const Config& config, const std::string& bad_tensor,
+                            const TrainingState& state, bool is_last) {
+  require_finite_weights(config, bad_tensor, state.step);
   if (is_last) throw_lost(config, state.step, "the held-out loss is not finite");
-  return false;
 }
 
 }  // namespace lmtrain

@@ -55,18 +55,17 @@ Error diverged(const std::string& what, const std::string& advice = "");
 // Returns the Error(kNumeric) of an incident in step `step` + 1 that the policy "stop" ends.
 Error stopped_by_guard(int64_t step, const Incident& incident, const StepDecision& decision);
 
-// Throws Error(kNumeric) unless all weights are finite; no checkpoint is made of others. `step` is
-// the last step that was applied to them, for the message.
-void require_finite_weights(const Config& config, const Parameters& parameters, int64_t step);
-// Does the same where the first tensor that is not finite is known; empty: all are.
+// Throws Error(kNumeric) if `bad_tensor`, the first weight that is not finite, has a name; no
+// checkpoint is made of such weights. `step` is the last step that was applied to them, for the
+// message. Of several processes all must give the same name, here and below.
 void require_finite_weights(const Config& config, const std::string& bad_tensor, int64_t step);
 // Throws Error(kNumeric) at the end of a run unless all weights and the loss of its last step are
 // finite. A run without finite numbers is not done, even where the guard lets everything through.
-void require_finite_end(const Config& config, const Parameters& parameters,
+void require_finite_end(const Config& config, const std::string& bad_tensor,
                         const TrainingState& state);
-// Returns whether the held-out loss is finite. Where it is not, throws Error(kNumeric) if the
-// weights are not finite either or no step follows (`is_last`).
-bool require_finite_evaluation(const Config& config, const Parameters& parameters,
-                               const TrainingState& state, double eval_loss, bool is_last);
+// Throws Error(kNumeric) after an evaluation whose loss is not finite, if the weights are not
+// finite either or no step follows (`is_last`).
+void require_only_loss_lost(const Config& config, const std::string& bad_tensor,
+                            const TrainingState& state, bool is_last);
 
 }  // namespace lmtrain

@@ -110,9 +110,10 @@ class Trainer {
   // Returns the rows of the next batch that this process computes. Does not return where they
   // cannot be read or are damaged.
   Batch next_batch();
-  // Ends the run in every process, after some process could not read its rows. All save the state
-  // after the last step together, which those rows have not touched. Then a process throws its own
-  // `error`; one that has none (null) throws ProcessLost, which names the error of another one.
+  // Ends the run in every process, after some process could not read the rows of a step or of an
+  // evaluation. All save the state after the last step together, which those rows have not touched.
+  // Then a process throws its own `error`; one that has none (null) throws ProcessLost, which names
+  // the error of another one.
   [[noreturn]] void end_with_unread_rows(const std::exception_ptr& error);
   // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
   // them after all, and returns its losses (StepSum::compute).
@@ -127,12 +128,18 @@ class Trainer {
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
   void evaluate_masters();  // where the model's weights are the masters
+  // Returns the held-out loss, of the masters; nothing when a signal has come to any process. Does
+  // not return where some process cannot read its rows.
+  std::optional<Evaluation> evaluate_held_out();
   // The next two are in trainer_evaluation.cpp. This one returns the samples of log.samples, which
   // the first process alone writes.
   std::vector<SampledText> write_samples();
   // Returns the results of eval.tasks, which every process computes alike, so that none waits for
   // another; none without tasks. Returns nothing when a signal has come to any process.
   std::optional<std::vector<TaskResult>> ask_tasks();
+  // Returns the name of the first weight with a value that is not finite, the same in every
+  // process; empty: all are finite. All processes call it together.
+  std::string first_bad_weight() const;
   // Makes ready to save: finds out which processes write.
   void prepare_saves();
   void save_checkpoint();

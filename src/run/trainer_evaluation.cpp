@@ -1,5 +1,6 @@
 // The part of the trainer that evaluates: the held-out loss, and the samples and tasks beside it.
 #include <algorithm>
+#include <cmath>
 
 #include "base/activities.h"
 #include "base/signal.h"
@@ -29,13 +30,7 @@ void Trainer::evaluate_masters() {
     recorder_->sampled(state_, write_samples());
     return recorder_->begin_lap();
   }
-  Activity evaluating("evaluating");
-  const auto keep_going = [&] {
-    evaluating.get_further();
-    return stop_signal() == 0;
-  };
-  const auto result = evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
-                               evaluation_options(config_, state_.micro), keep_going, processes_);
+  const auto result = evaluate_held_out();
   const auto tasks = result ? ask_tasks() : std::nullopt;
   agreement_.refresh();
   state_.eval_pending = !tasks;
@@ -47,12 +42,31 @@ void Trainer::evaluate_masters() {
   const std::vector<SampledText> samples = write_samples();
   recorder_->evaluated(state_, *result, *tasks);
   recorder_->sampled(state_, samples);
-  if (!require_finite_evaluation(config_, engine_.parameters(), state_, result->all.loss(),
-                                 has_all_steps(stop())))
+  if (!std::isfinite(result->all.loss())) {
+    require_only_loss_lost(config_, first_bad_weight(), state_, has_all_steps(stop()));
     recorder_->eval_loss_not_finite(state_);
+  }
   if (config_.checkpoint.keep_best == 0) return;
   if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
   if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
+}
+
+std::optional<Evaluation> Trainer::evaluate_held_out() {
+  Activity evaluating("evaluating");
+  const auto keep_going = [&] {
+    evaluating.get_further();
+    return stop_signal() == 0;
+  };
+  state_.eval_pending = true;  // a run that ends here evaluates when it goes on
+  try {
+    return evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
+                    evaluation_options(config_, state_.micro), keep_going, processes_);
+  } catch (const UnreadRows& unread) {
+    end_with_unread_rows(unread.is_own() ? std::current_exception() : nullptr);
+  } catch (const std::exception&) {  // such as a lack of memory: the weights are sound
+    if (!processes_.is_only()) throw;
+    end_with_unread_rows(std::current_exception());
+  }
 }
 
 std::vector<SampledText> Trainer::write_samples() {

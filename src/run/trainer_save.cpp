@@ -11,6 +11,21 @@
 #include "train/failure.h"
 
 namespace lmtrain {
+namespace {
+
+// Notes a save from here to the end of the block.
+class SaveNote {
+ public:
+  explicit SaveNote(Processes& processes) : processes_(processes) { processes.note_saving(true); }
+  ~SaveNote() { processes_.note_saving(false); }
+  SaveNote(const SaveNote&) = delete;
+  SaveNote& operator=(const SaveNote&) = delete;
+
+ private:
+  Processes& processes_;
+};
+
+}  // namespace
 
 void Trainer::prepare_saves() {
   if (shards_.is_divided()) {
@@ -33,6 +48,11 @@ void Trainer::prepare_saves() {
       });
 }
 
+std::string Trainer::first_bad_weight() const {
+  return shards_.first_of_all(
+      first_bad_tensor(engine_.layout(), engine_.parameters().master(), shards_.owned()));
+}
+
 void Trainer::save_checkpoint() {
   const bool is_wanted = !saved_ || must_save_again(*saved_, state_);
   if (is_wanted) recorder_->begin_lap();
@@ -43,10 +63,7 @@ void Trainer::save_checkpoint() {
   const auto attempt = shared_save_->new_attempt(is_wanted);
   if (!attempt) return;
   const Activity saving("copying weights and optimizer for the checkpoint");
-  require_finite_weights(config_,
-                         shards_.first_of_all(first_bad_tensor(
-                             engine_.layout(), engine_.parameters().master(), shards_.owned())),
-                         state_.step);
+  require_finite_weights(config_, first_bad_weight(), state_.step);
   CheckpointSnapshot snapshot{state_, shards_.collect_masters(engine_.parameters(), writers_),
                               shards_.collect(engine_.optimizer(), writers_)};
   saved_ = state_;
@@ -58,6 +75,7 @@ void Trainer::save_checkpoint() {
   }
   if (saver_) {
     saver_->save(state_, [this, attempt, snapshot = std::move(snapshot)] {
+      const SaveNote note(processes_);
       shared_save_->write(*attempt, snapshot);
     });
   }
@@ -66,6 +84,7 @@ void Trainer::save_checkpoint() {
 }
 
 void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
+  ending_ = true;  // so that a save that fails is an error, whatever checkpoint.on_save_error is
   try {
     step_sum_.end_begun_sum();
     save_checkpoint();

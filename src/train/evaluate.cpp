@@ -85,9 +85,8 @@ EvalWork plan_work(const TokenShard& shard, const EvalSets& sets, const EvalOpti
   return work;
 }
 
-// The nats of a batch: of all its windows, then of each part.
-std::vector<double> batch_nats(Llama& model, const TokenShard& shard, const Window* windows,
-                               int64_t rows, size_t num_parts) {
+// Reads a batch: a window each row.
+MicroBatch read_batch(const TokenShard& shard, const Window* windows, int64_t rows) {
   const int64_t length = windows[0].targets;
   const at::Tensor ids = at::zeros({rows, length}, at::kLong);
   const at::Tensor targets = at::full({rows, length}, kNoTarget, at::kLong);
@@ -98,8 +97,14 @@ std::vector<double> batch_nats(Llama& model, const TokenShard& shard, const Wind
     std::copy(tokens.begin(), tokens.end() - 1, ids.data_ptr<int64_t>() + row * length);
     std::copy(tokens.begin() + 1, tokens.end(), targets.data_ptr<int64_t>() + row * length);
   }
-  const TargetLosses losses =
-      model.target_losses(micro_batch(ids, targets, 1.0).to(model.device()));
+  return micro_batch(ids, targets, 1.0);
+}
+
+// The nats of a batch: of all its windows, then of each part.
+std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Window* windows,
+                               int64_t rows, size_t num_parts) {
+  const int64_t length = windows[0].targets;
+  const TargetLosses losses = model.target_losses(batch.to(model.device()));
   std::vector<double> nats(1 + num_parts, 0.0);
   nats[0] = losses.sum.item<double>();
   const at::Tensor each = losses.each.cpu().contiguous();
@@ -111,6 +116,23 @@ std::vector<double> batch_nats(Llama& model, const TokenShard& shard, const Wind
   }
   return nats;
 }
+
+// Reads in every process. Where that fails in one of them, all throw UnreadRows.
+template <class Read>
+void read_in_all(Processes& processes, const Read& read) {
+  std::optional<UnreadRows> own;
+  try {
+    read();
+  } catch (const Error& error) {
+    own.emplace(error);
+  }
+  const std::vector<double> all = processes.all_gather({own ? 0.0 : 1.0});
+  if (own) throw *own;
+  if (std::find(all.begin(), all.end(), 0.0) != all.end()) throw UnreadRows();
+}
+
+// How an evaluation goes on, as each process tells the others after each batch.
+constexpr double kGoing = 1, kStopped = 0, kUnread = -1;
 
 Evaluation result_of(EvalWork work) {
   for (size_t i = 0; i < work.parts.size(); ++i) {
@@ -144,7 +166,8 @@ std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const 
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going, Processes& processes) {
   const Fp32Sums fp32_sums;
-  EvalWork work = plan_work(shard, sets, options);
+  EvalWork work;
+  read_in_all(processes, [&] { work = plan_work(shard, sets, options); });
   const std::vector<Window>& windows = work.windows;
   const auto count = static_cast<int64_t>(windows.size());
   PercentLine progress("evaluating", work.whole.all.tokens);
@@ -155,29 +178,42 @@ std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const 
     progress.show(done);
     std::vector<double> nats(1 + work.parts.size(), 0.0);
     bool has_batch = false;
+    std::optional<UnreadRows> own;
     for (int rank = 0; rank < processes.count() && first < count; ++rank) {
       const Window* batch = windows.data() + first;
       const int64_t rows =
           std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
       if (rank == processes.rank()) {
-        nats = batch_nats(model, shard, batch, rows, work.parts.size());
-        has_batch = true;
+        MicroBatch read;
+        try {
+          read = read_batch(shard, batch, rows);
+          has_batch = true;
+        } catch (const Error& error) {
+          own.emplace(error);
+        }
+        if (has_batch) nats = batch_nats(model, read, batch, rows, work.parts.size());
       }
       for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
       first += rows;
     }
     if (!has_batch) model.take_part_in_evaluation();
     // Added in the order of the batches; a process that had none adds 0.
-    nats.push_back(going ? 1.0 : 0.0);
+    nats.push_back(own ? kUnread : going ? kGoing : kStopped);
     const std::vector<double> gathered = processes.all_gather(nats);
+    if (own) throw *own;
+    bool stopped = false;
+    for (size_t i = nats.size() - 1; i < gathered.size(); i += nats.size()) {
+      if (gathered[i] == kUnread) throw UnreadRows();
+      stopped = stopped || gathered[i] == kStopped;
+    }
+    if (stopped) return std::nullopt;
     for (size_t i = 0; i < gathered.size(); i += nats.size()) {
-      if (gathered[i + nats.size() - 1] == 0) return std::nullopt;
       work.whole.all.nats += gathered[i];
       for (size_t part = 0; part < work.parts.size(); ++part)
         work.parts[part].result.nats += gathered[i + 1 + part];
     }
   }
-  shard.require_unchanged();
+  read_in_all(processes, [&] { shard.require_unchanged(); });
   return result_of(std::move(work));
 }
 

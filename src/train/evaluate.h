@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "corpus/eval_sets.h"
 #include "device/device.h"
 #include "formats/token_shard.h"
@@ -70,13 +71,26 @@ Precision evaluation_precision(const Precision& training, const at::Device& devi
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget,
                            const EvalSets& sets = {});
 
+// Is thrown by evaluate() in all processes, when one of them could not read its rows or the data
+// changed meanwhile. Where that happened it has the kind and the message of the error there.
+class UnreadRows : public Error {
+ public:
+  explicit UnreadRows(const Error& own) : Error(own), is_own_(true) {}
+  UnreadRows() : Error(ErrorKind::kData, "another process could not read its held-out rows") {}
+  // Returns whether this process has the error.
+  bool is_own() const { return is_own_; }
+
+ private:
+  bool is_own_ = false;
+};
+
 // Evaluates `model`, in its own precision, on the documents that `options` takes, whose sets are
 // `sets`, and shows its progress on a terminal. Sums of products are in fp32 (Fp32Sums of
 // ops/matmul.h). `keep_going` is called before each batch; when it returns false, the evaluation
 // stops and nothing is returned. Several processes call this together and compute the batches in
 // turn; each gets the bits that one process alone would get, and nothing when `keep_going` is false
-// in any of them. Throws the errors of TokenShard::read_tokens and require_unchanged, of
-// `processes` and of `keep_going`.
+// in any of them. Throws UnreadRows for the errors of TokenShard::read_tokens and
+// require_unchanged, and those of `processes` and of `keep_going`.
 std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const EvalSets& sets,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going,

@@ -1,6 +1,7 @@
 // A second preparation of the same text: what the cache saves, and what it must not be trusted
 // with.
 #include "base/files/file.h"
+#include "corpus/cache.h"
 #include "corpus/prepare_fixture.h"
 
 namespace lmtrain {
@@ -74,6 +75,20 @@ TEST_F(Prepare, MissingChecksumsOfBlocksAreMadeWithoutReadingText) {
   prepare();
   EXPECT_EQ(read_file(sums), bytes);
   EXPECT_EQ(fs::last_write_time(first.train_shard), time) << "the shard stays";
+}
+
+// Another process writes them, or makes the shard anew.
+TEST_F(Prepare, MissingChecksumsOfBlocksAreLeftToWhoeverHasTheLock) {
+  const PreparedData first = prepare();
+  const fs::path sums = block_sums_path(first.train_shard);
+  fs::remove(sums);
+  std::optional<FileLock> lock = Cache(folder_ / "cache").try_lock("shards", first.fingerprint);
+  ASSERT_TRUE(lock);
+  prepare();
+  EXPECT_FALSE(fs::exists(sums));
+  lock.reset();
+  prepare();
+  EXPECT_TRUE(fs::exists(sums));
 }
 
 TEST_F(Prepare, FilesByFormatAreSaidAgainAtACachedStart) {

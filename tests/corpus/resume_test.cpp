@@ -153,6 +153,22 @@ TEST_F(Resume, KilledAgainAndAgainItGivesTheSameBytes) {
   }
 }
 
+// The kill came after the index was stored, or while a journal was written.
+TEST_F(Resume, AJournalLeftByAKillAtTheEndIsRemoved) {
+  prepare_in("cache");
+  const fs::path index = folder_.path() / "cache/index";
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(index)) {
+    if (entry.path().extension() != ".json") continue;
+    for (const char* ending : {".journal", ".journal.tmp"})
+      left.push_back(fs::path(entry.path()).replace_extension(ending));
+  }
+  ASSERT_EQ(left.size(), 2U);
+  for (const fs::path& path : left) write_file_atomic(path, "{}");
+  prepare_in("cache");
+  for (const fs::path& path : left) EXPECT_FALSE(fs::exists(path)) << path;
+}
+
 TEST_F(Resume, WhatIsDoneIsNotReadAgain) {
   const PreparedData expected = prepare_in("expected");
   interrupt_at(kDocuments + 3);

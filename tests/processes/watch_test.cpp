@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -59,6 +60,23 @@ TEST_F(WatchTest, TheCauseThatIsPutDownFirstCounts) {
   EXPECT_EQ(loss->cause, "rank 1: its shard is damaged");
   server->give_up({5, "rank 0: the disk is full"});
   EXPECT_EQ(num_readers(), 2);
+}
+
+// A process whose main thread hangs is ended, but not while it writes a checkpoint.
+TEST_F(WatchTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
+  std::atomic<bool> is_ended = false;
+  Watch saving(
+      store_, Watch::Group{1, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
+      [&](const Loss&) { is_ended = true; }, /*forced_end=*/300ms);
+  saving.note_saving(true);
+  const auto ending = watch(2);
+  ending->give_up({5, "rank 2: the disk is full"});
+  ASSERT_TRUE(wait_for_loss(saving));
+  std::this_thread::sleep_for(1700ms);  // three beats
+  EXPECT_FALSE(is_ended);
+  saving.note_saving(false);
+  for (int i = 0; i < 100 && !is_ended; ++i) std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(is_ended);
 }
 
 }  // namespace

@@ -166,6 +166,7 @@ void FileLock::release() noexcept {
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
+  const Activity writing("writing", path.native());
   fs::path temporary = path;
   temporary += ".tmp";
   FileWriter writer(temporary);
@@ -175,7 +176,8 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
 }
 
 void append_file(const fs::path& path, std::string_view bytes, bool sync) {
-  const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
+  const Activity writing("writing", path.native());
+  Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));
   const off_t before = ::lseek(fd.get(), 0, SEEK_END);
   try {
     write_all(fd.get(), path, bytes.data(), bytes.size());
@@ -184,9 +186,14 @@ void append_file(const fs::path& path, std::string_view bytes, bool sync) {
     [[maybe_unused]] const int result = ::ftruncate(fd.get(), before);
     throw;
   }
-  if (!sync) return;
-  sync_file(fd.get(), path);
-  sync_directory(folder_of(path));  // the file may be new
+  if (sync) sync_file(fd.get(), path);
+  // A network file system, or a quota, may refuse here what it has accepted before.
+  if (::close(fd.release()) != 0 && errno != EINTR) {
+    const int error = errno;
+    [[maybe_unused]] const int result = ::truncate(path.c_str(), before);
+    fail_on_file("close", path, error);
+  }
+  if (sync) sync_directory(folder_of(path));  // the file may be new
 }
 
 void overwrite_file(const fs::path& path, uint64_t offset, std::string_view bytes) {
@@ -200,6 +207,7 @@ void truncate_file(const fs::path& path, uint64_t size) {
 }
 
 void publish_rename(const fs::path& from, const fs::path& to) {
+  const Activity renaming("renaming", from.native());
   if (uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
     fail_on_file(str("rename ", from.string(), " to"), to, errno);
   sync_directory(folder_of(to));
@@ -228,6 +236,7 @@ void create_directories(const fs::path& path) {
 }
 
 void remove_tree(const fs::path& path) {
+  const Activity removing("removing", path.native());
   std::error_code error;
   Retry retry;
   do {

@@ -19,15 +19,17 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\r\033[K";
 
-// Guarded by its mutex, like stderr.
 struct Log {
-  std::mutex mutex;
+  std::mutex mutex;  // guards what follows, and stderr
   bool progress_open = false;
+  int rank = 0;                 // above 0: warnings and errors alone
+  bool warnings_muted = false;  // errors alone
+  // It has a mutex of its own, which is taken after `mutex` is given back or before it: where the
+  // disk of the file hangs, the first line of each thread is still printed.
+  std::mutex file_mutex;
   std::filesystem::path file;      // empty: none yet
   std::vector<std::string> early;  // lines for it, stamped
   bool failed = false;             // said already
-  int rank = 0;                    // above 0: warnings and errors alone
-  bool warnings_muted = false;     // errors alone
 };
 
 // Not destroyed: other threads may log while the process ends.
@@ -63,14 +65,16 @@ void append(Log& log, const std::string& text) {
   try {
     append_file(log.file, text, /*sync=*/false);
   } catch (const Error& error) {
+    const std::lock_guard lock(log.mutex);
     if (!log.failed)
       print_line(log, str("warning: lines like this one are not kept: ", error.what()));
     log.failed = true;
   }
 }
 
-// Each line of the text gets the time.
+// Each line of the text gets the time. Requires that `mutex` is free.
 void keep(Log& log, std::string_view text) {
+  const std::lock_guard lock(log.file_mutex);
   const std::string time = utc_timestamp();
   std::string stamped;
   for (size_t begin = 0; begin <= text.size();) {
@@ -89,12 +93,13 @@ constexpr std::string_view kErrorPrefix = "lmtrain: ";
 
 void say(std::string_view prefix, std::string_view line) {
   Log& log = the_log();
-  const std::lock_guard lock(log.mutex);
+  std::unique_lock lock(log.mutex);
   if (log.rank > 0 && prefix.empty()) return;
   if (log.warnings_muted && prefix != kErrorPrefix) return;
   const std::string rank = log.rank > 0 ? str("rank ", log.rank, ": ") : "";
   const std::string text = str(prefix, rank, line);
   print_line(log, text);
+  lock.unlock();
   keep(log, text);
 }
 
@@ -104,6 +109,11 @@ void log_note(std::string_view line) { say("", line); }
 void log_warning(std::string_view line) { say("warning: ", line); }
 void log_error(std::string_view line) { say(kErrorPrefix, line); }
 
+void print_last_error(std::string_view line) {
+  const std::string text = str("\n", kErrorPrefix, line, "\n");
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
 void log_progress(std::string_view line, bool keep_it) {
   log_progress({{std::string(line), 0}}, keep_it);
 }
@@ -112,7 +122,7 @@ void log_progress(const std::vector<LinePart>& parts, bool keep_it) {
   const bool terminal = is_terminal();
   if (!terminal && !keep_it) return;
   Log& log = the_log();
-  const std::lock_guard lock(log.mutex);
+  std::unique_lock lock(log.mutex);
   if (log.rank > 0) return;
   if (terminal) {
     // A line that wrapped could not be erased again.
@@ -121,6 +131,7 @@ void log_progress(const std::vector<LinePart>& parts, bool keep_it) {
   } else {
     print_line(log, whole_line(parts));
   }
+  lock.unlock();
   if (keep_it) keep(log, whole_line(parts));
 }
 
@@ -151,7 +162,7 @@ WarningsMuted::~WarningsMuted() {
 
 void log_to_file(const std::filesystem::path& file) {
   Log& log = the_log();
-  const std::lock_guard lock(log.mutex);
+  const std::lock_guard lock(log.file_mutex);
   log.file = file;
   log.failed = false;
   if (file.empty()) return;

@@ -16,6 +16,9 @@ struct LinePart;  // base/terminal/progress_line.h
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends
+// Prints an error without the file and without waiting for other threads, one of which may hang
+// with the log in its hands: for a thread that ends the process by _exit.
+void print_last_error(std::string_view line);
 // Prints progress. On a terminal the line is rewritten in place, parts are left out until it fits,
 // and the next line replaces it unless `keep`. Elsewhere the line is printed whole, and only if
 // `keep`.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -126,6 +127,54 @@ TEST_F(ChangedData, ATokenFileCutShortUnderThreeProcesses) {
   overwrite_file(file_, 0, ids_);
   fs::last_write_time(file_, time);
   expect_to_go_on();
+}
+
+// Held-out tokens that are cut short in mid-run: the next evaluation finds it.
+class ChangedHeldOut : public ChangedData {
+ protected:
+  ChangedHeldOut()
+      : held_out_(random_ids(20'000, 3)), held_out_file_(workspace_.write("eval.bin", held_out_)) {
+    config_ = workspace_.config(
+        {{"data", {{"train", {file_}}, {"format", "tokens"}, {"eval", {held_out_file_}}}},
+         {"train", {{"steps", 1'000'000}}},
+         {"eval", {{"every", "25 steps"}}},
+         {"checkpoint", {{"every", "1000000 steps"}}}});
+  }
+
+  // The evaluation that failed is made when the run goes on.
+  void expect_to_evaluate() {
+    overwrite_file(held_out_file_, 0, held_out_);
+    fs::last_write_time(held_out_file_, time_);
+    expect_to_go_on();
+    const std::vector<Json> metrics = run_.metrics();
+    EXPECT_TRUE(std::any_of(metrics.begin(), metrics.end(),
+                            [&](const Json& line) {
+                              return line.at("step") == last_step_ && line.contains("eval_loss");
+                            }))
+        << "step " << last_step_;
+  }
+
+  std::string held_out_;
+  std::string held_out_file_;
+  fs::file_time_type time_ = fs::last_write_time(held_out_file_);
+};
+
+TEST_F(ChangedHeldOut, CutShort) {
+  expect_end([&] { truncate_file(held_out_file_, 4096); }, 3, held_out_file_);
+  expect_to_evaluate();
+}
+
+TEST_F(ChangedHeldOut, CutShortUnderThreeProcesses) {
+  Ranks ranks(3, {"train", config_, "--run-dir", run_.path()});
+  ASSERT_TRUE(ranks[0].wait_until([&] { return run_.has_metrics_line("{\"step\":20,"); }));
+  truncate_file(held_out_file_, 4096);
+  for (const ProcessResult& result : ranks.wait()) {
+    EXPECT_EQ(result.exit_code, 3) << result;
+    EXPECT_NE(result.err.find(held_out_file_), std::string::npos) << result;
+    EXPECT_EQ(result.err.find("are lost"), std::string::npos) << result;
+  }
+  expect_saved(3);
+  expect_to_evaluate();
 }
 
 // The same on text, whose tokens lie in the cache.

@@ -31,6 +31,7 @@ TEST(Deleted, TheRunFolderIsExit5) {
   EXPECT_EQ(result.exit_code, 5) << result;
   expect_parts(result, {run.path()});
   EXPECT_FALSE(fs::exists(run.folder())) << "it was begun anew";
+  EXPECT_EQ(result.err.find("go on with"), std::string::npos) << result;
 }
 
 // As rm -r leaves it, which removes no folder that a file was written to meanwhile.
