@@ -13,6 +13,7 @@
 #include "base/terminal/log.h"
 #include "base/terminal/percent_line.h"
 #include "base/text.h"
+#include "base/variables.h"
 #include "cli/commands.h"
 #include "cli/words/validators.h"
 #include "config/units.h"
@@ -24,7 +25,6 @@
 #include "tasks/task_report.h"
 #include "tools/loaded_model.h"
 #include "train/evaluate.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -61,12 +61,29 @@ DataConfig format_of(const EvalArguments& options, const ModelLocation& target) 
   return format;
 }
 
+// --data, where a ${NAME} that the shell has left stands for a variable, as in a config.
+std::vector<std::string> paths_of_data(const EvalArguments& options) {
+  std::vector<std::string> paths;
+  paths.reserve(options.data.size());
+  for (const std::string& path : options.data) {
+    ReplacedVariables replaced = replace_variables(path);
+    if (replaced.unset) {
+      throw Error(ErrorKind::kUsage,
+                  str('"', path, "\" uses the environment variable ", *replaced.unset,
+                      ", which is not set; export it or write the path out"));
+    }
+    paths.push_back(std::move(replaced.text));
+  }
+  return paths;
+}
+
 // The errors of the readers name settings, which were typed here as options.
 void tokenize_documents(const EvalArguments& options, const DataConfig& format,
                         const LoadedModel& loaded, const std::filesystem::path& shard) {
+  const std::vector<std::string> paths = paths_of_data(options);
   try {
-    tokenize_paths(options.data, format, loaded.tokenizer_path(), loaded.add_bos(),
-                   loaded.add_eos(), shard, loaded.num_threads());
+    tokenize_paths(paths, format, loaded.tokenizer_path(), loaded.add_bos(), loaded.add_eos(),
+                   shard, loaded.num_threads());
   } catch (const Error& error) {
     std::string message = error.what();
     for (const auto& [setting, option] :

@@ -4,16 +4,15 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/cache.h"
 #include "corpus/eval_sets.h"
+#include "corpus/given_tokenizer.h"
 #include "corpus/preparation.h"
 #include "corpus/shards/encode.h"
 #include "corpus/sources/format.h"
-#include "corpus/sources/glob.h"
 #include "corpus/sources/sources.h"
 #include "corpus/token_files.h"
 #include "corpus/tokenizer/tokenizer.h"
@@ -33,15 +32,7 @@ PreparationRequest request_of(const Config& config) {
   PreparationRequest request;
   request.tokenizer = config.tokenizer;
   if (config.tokenizer.model) {
-    request.given_tokenizer_path =
-        fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
-            .lexically_normal();
-    if (!is_there(request.given_tokenizer_path)) {
-      throw Error(ErrorKind::kUsage,
-                  str("/tokenizer/model: ", request.given_tokenizer_path.string(),
-                      " does not exist; give a sentencepiece .model file or a tokenizer.json, or "
-                      "null to train one"));
-    }
+    request.given_tokenizer_path = given_tokenizer_path(config);
     request.given_tokenizer = Tokenizer::load(request.given_tokenizer_path);
     request.given_tokenizer->require_special_ids(config.tokenizer.add_bos,
                                                  config.tokenizer.add_eos);
@@ -165,8 +156,7 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
 }  // namespace
 
 PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
-  const Cache cache(fs::absolute(expand_variables(config.data.cache_dir, "/data/cache_dir: "))
-                        .lexically_normal());
+  const Cache cache(fs::absolute(config.data.cache_dir).lexically_normal());
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);

@@ -7,10 +7,10 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/eval_sets.h"
+#include "corpus/given_tokenizer.h"
 #include "corpus/shards/hash_ordered_shard.h"
 #include "corpus/shards/source_runs.h"
 #include "corpus/shards/token_parts.h"
-#include "corpus/sources/glob.h"
 #include "corpus/sources/sources.h"
 #include "formats/token_file.h"
 
@@ -47,14 +47,7 @@ Request make_request(const Config& config) {
         "be given: its vocabulary, BOS and EOS are needed, and checkpoints carry it");
   }
   Request request;
-  request.tokenizer_path =
-      fs::absolute(expand_variables(*config.tokenizer.model, "/tokenizer/model: "))
-          .lexically_normal();
-  if (!is_there(request.tokenizer_path)) {
-    throw Error(ErrorKind::kUsage,
-                str("/tokenizer/model: ", request.tokenizer_path.string(),
-                    " does not exist; give a sentencepiece .model file or a tokenizer.json"));
-  }
+  request.tokenizer_path = given_tokenizer_path(config);
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
   request.train = list_token_files(config.data.train, kTrainPointer, Role::kTrain);
   request.has_eval = config.data.eval.has_value();

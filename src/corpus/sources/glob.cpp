@@ -12,7 +12,6 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "base/variables.h"
 
 namespace lmtrain {
 namespace {
@@ -142,16 +141,6 @@ class Walker {
 };
 
 }  // namespace
-
-std::string expand_variables(std::string_view path, std::string_view prefix) {
-  ReplacedVariables replaced = replace_variables(path);
-  if (replaced.unset) {
-    throw Error(ErrorKind::kUsage,
-                str(prefix, "\"", path, "\" uses the environment variable ", *replaced.unset,
-                    ", which is not set; export it or write the path out"));
-  }
-  return std::move(replaced.text);
-}
 
 bool has_wildcard(std::string_view pattern) {
   return pattern.find_first_of("*?[") != std::string_view::npos;

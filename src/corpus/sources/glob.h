@@ -1,5 +1,5 @@
-// Expands paths as people type them: ${VAR}, and the wildcards * ? [a-z] [!a-z] and ** (any number
-// of folders).
+// Expands paths as people type them, with the wildcards * ? [a-z] [!a-z] and ** (any number of
+// folders).
 //
 // A wildcard never matches a leading dot unless the pattern spells it. Links to files and folders
 // are followed; a folder reachable by two ways is entered once, so that loops end.
@@ -11,11 +11,6 @@
 #include <vector>
 
 namespace lmtrain {
-
-// Returns the path with each ${NAME} replaced by the value of the environment variable. Throws
-// Error(kUsage), with `prefix` before its message, for one that is not set. A "${" without "}"
-// stays.
-std::string expand_variables(std::string_view path, std::string_view prefix);
 
 bool has_wildcard(std::string_view pattern);
 

@@ -52,7 +52,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   std::vector<SourceClaims> claims(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string prefix = pointer.empty() ? "" : str(entry_pointer(pointer, sources, i), ": ");
-    const std::string path = expand_variables(sources[i].path, prefix);
+    const std::string& path = sources[i].path;
     std::vector<fs::path> found = find_files(path);
     // A file that is named is taken, whatever lies beside it.
     const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);

@@ -34,17 +34,6 @@ TEST(Glob, Components) {
   EXPECT_FALSE(matches("", "a"));
 }
 
-TEST(Glob, Variables) {
-  ::setenv("LMTRAIN_GLOB_TEST", "/data", 1);
-  EXPECT_EQ(expand_variables("${LMTRAIN_GLOB_TEST}/x/${LMTRAIN_GLOB_TEST}", ""), "/data/x//data");
-  EXPECT_EQ(expand_variables("$HOME ${open", ""), "$HOME ${open");
-  ::unsetenv("LMTRAIN_GLOB_TEST");
-  const std::string message = error_of(
-      ErrorKind::kUsage, [] { expand_variables("${LMTRAIN_GLOB_TEST}/x", "/data/train/3: "); });
-  expect_contains(message, "/data/train/3: ");
-  expect_contains(message, "LMTRAIN_GLOB_TEST");
-}
-
 class FindFiles : public ::testing::Test {
  protected:
   FindFiles() {

@@ -62,6 +62,8 @@ std::vector<ErrorCase> target_cases() {
        }},
       command_case("EvalWithoutData", 2, {"eval", hf}, {"--data"}),
       command_case("EvalMissingData", 2, {"eval", hf, "--data", "no-such.txt"}, {"no-such.txt"}),
+      command_case("EvalUndefinedVariable", 2, {"eval", hf, "--data", "${LMTRAIN_NO_SUCH}/a"},
+                   {"${LMTRAIN_NO_SUCH}/a", "LMTRAIN_NO_SUCH, which is not set", "export it"}),
       command_case("EvalBadLength", 2, eval_hf({"--max-length", "0"}), {"--max-length", "above 0"}),
       command_case("EvalBadBatch", 2, eval_hf({"--batch-tokens", "many"}),
                    {"--batch-tokens", "\"many\"", "above 0"}),
