@@ -50,8 +50,9 @@ Json start_fields(const Config& config) {
           {"eval_precision", precision_name(evaluations)}};
 }
 
-Recorder::Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
-                   Clock::time_point started, int num_processes)
+RunRecorder::RunRecorder(const Config& config, const RunFolder& run,
+                         std::optional<int64_t> eval_targets, Clock::time_point started,
+                         int num_processes)
     : config_(config),
       run_(run),
       layout_(config.model, *config.model.vocab_size),
@@ -63,7 +64,7 @@ Recorder::Recorder(const Config& config, const RunFolder& run, std::optional<int
       status_written_(started),
       lap_begin_(started) {}
 
-std::string Recorder::done_status(const TrainingState& state) const {
+std::string RunRecorder::done_status(const TrainingState& state) const {
   if (!is_file(run_.status())) return "";
   const std::string text = read_file(run_.status());
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -75,7 +76,7 @@ std::string Recorder::done_status(const TrainingState& state) const {
   return said ? first_line(text) : "";
 }
 
-void Recorder::note_finished(const TrainingState& state, Stop why) const {
+void RunRecorder::note_finished(const TrainingState& state, Stop why) const {
   const std::string end = why == Stop::kEarlyStop
                               ? str(" ended early: ", early_stop_reason(config_, state), "; ")
                               : " is finished: ";
@@ -84,12 +85,12 @@ void Recorder::note_finished(const TrainingState& state, Stop why) const {
   log_note(next_after(why));
 }
 
-std::string Recorder::next_after(Stop why) const {
+std::string RunRecorder::next_after(Stop why) const {
   return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop);
 }
 
-std::string Recorder::finished_before(const TrainingState& state, const std::string& status,
-                                      const Json& changed_settings) const {
+std::string RunRecorder::finished_before(const TrainingState& state, const std::string& status,
+                                         const Json& changed_settings) const {
   if (!changed_settings.empty()) {
     RunLog(run_, state, /*tensorboard=*/false)
         .event("resume", state, "the run is finished", {{"changed", changed_settings}});
@@ -98,13 +99,13 @@ std::string Recorder::finished_before(const TrainingState& state, const std::str
   return status.empty() ? write_status(run_, "done", state, 0) : status;
 }
 
-std::string Recorder::put_metrics_aside() const {
+std::string RunRecorder::put_metrics_aside() const {
   std::string left_behind = lmtrain::put_metrics_aside(run_);
   if (!left_behind.empty()) log_warning(left_behind);
   return left_behind;
 }
 
-void Recorder::begin(const TrainingState& state) {
+void RunRecorder::begin(const TrainingState& state) {
   if (log_) log_->sync();  // what a full disk has kept out of it
   log_.reset();
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
@@ -115,8 +116,8 @@ void Recorder::begin(const TrainingState& state) {
   seconds_waited_ = 0;
 }
 
-void Recorder::started(const TrainingState& state, bool resumed, const std::string& reason,
-                       const Json& changed_settings) {
+void RunRecorder::started(const TrainingState& state, bool resumed, const std::string& reason,
+                          const Json& changed_settings) {
   Json fields = start_fields(config_);
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   event(resumed ? "resume" : "start", state, reason, fields);
@@ -125,18 +126,18 @@ void Recorder::started(const TrainingState& state, bool resumed, const std::stri
   running(state);
 }
 
-void Recorder::event(const std::string& name, const TrainingState& state, const std::string& reason,
-                     const Json& fields) {
+void RunRecorder::event(const std::string& name, const TrainingState& state,
+                        const std::string& reason, const Json& fields) {
   log_->event(name, state, reason, fields);
 }
 
-double Recorder::lap() {
+double RunRecorder::lap() {
   const auto begin = std::exchange(lap_begin_, Clock::now());
   return std::chrono::duration<double>(lap_begin_ - begin).count();
 }
 
-void Recorder::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
-                      bool keep_line) {
+void RunRecorder::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+                         bool keep_line) {
   const double tokens_per_second = static_cast<double>(step.targets) / step.seconds;
   const std::optional<double> mfu = model_flops_utilization(
       tokens_per_second * layout_.flops_per_token(step.length), num_processes_, peak_flops_);
@@ -157,7 +158,7 @@ void Recorder::update(const TrainingState& state, const AppliedStep& step, const
   log_progress(step_line(report), keep_line);
 }
 
-double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
+double RunRecorder::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
   TimeLeft::Ahead left;
   const std::vector<int64_t> lengths = ahead.order.batch_lengths();
   const int64_t batches = batches_left(config_, state, ahead);
@@ -188,8 +189,8 @@ double Recorder::seconds_left(const TrainingState& state, const RunAhead& ahead)
                                time_left_.seconds({.saves = 1}));
 }
 
-void Recorder::evaluated(const TrainingState& state, const Evaluation& evaluation,
-                         const std::vector<TaskResult>& tasks) {
+void RunRecorder::evaluated(const TrainingState& state, const Evaluation& evaluation,
+                            const std::vector<TaskResult>& tasks) {
   time_left_.add_evaluation(lap());
   log_->evaluation(state.step, state.tokens, evaluation, tasks);
   log_note(evaluation_note(state.step, evaluation));
@@ -197,7 +198,7 @@ void Recorder::evaluated(const TrainingState& state, const Evaluation& evaluatio
   running(state);
 }
 
-void Recorder::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {
+void RunRecorder::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {
   constexpr size_t kShown = 100;  // bytes of each text
   for (const SampledText& sample : samples) {
     event("sample", state, "",
@@ -209,9 +210,10 @@ void Recorder::sampled(const TrainingState& state, const std::vector<SampledText
   }
 }
 
-void Recorder::add_save() { time_left_.add_save(lap()); }
+void RunRecorder::add_save() { time_left_.add_save(lap()); }
 
-void Recorder::reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) {
+void RunRecorder::reduced_micro_batch(const TrainingState& state,
+                                      const MicroBatchReduction& lowered) {
   event(
       "oom_fit", state, lowered.reason,
       {{"seq_len", lowered.length}, {"rows_before", lowered.rows_before}, {"rows", lowered.rows}});
@@ -220,22 +222,22 @@ void Recorder::reduced_micro_batch(const TrainingState& state, const MicroBatchR
                   ")"));
 }
 
-void Recorder::spike(const TrainingState& state, const Incident& incident,
-                     const std::string& reason) {
+void RunRecorder::spike(const TrainingState& state, const Incident& incident,
+                        const std::string& reason) {
   event("spike", state, reason, incident_fields(incident));
 }
 
-void Recorder::skipped(const TrainingState& state, const Incident& incident,
-                       const std::string& reason) {
+void RunRecorder::skipped(const TrainingState& state, const Incident& incident,
+                          const std::string& reason) {
   const Json fields = incident_fields(incident);
   event("skip", state, reason, fields);
   log_warning(str("batch ", incident.batch, " skipped: ", reason, " (loss ", fields["loss"].dump(),
                   ", gradient norm ", fields["grad_norm"].dump(), ")"));
 }
 
-void Recorder::rolled_back(const TrainingState& state, const Incident& incident,
-                           const std::string& reason, int64_t from_step,
-                           const std::optional<std::filesystem::path>& checkpoint) {
+void RunRecorder::rolled_back(const TrainingState& state, const Incident& incident,
+                              const std::string& reason, int64_t from_step,
+                              const std::optional<std::filesystem::path>& checkpoint) {
   Json fields = incident_fields(incident);
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json(nullptr);
@@ -245,7 +247,7 @@ void Recorder::rolled_back(const TrainingState& state, const Incident& incident,
                   " to step ", state.step, ", the batch is passed over"));
 }
 
-void Recorder::no_held_out_text() const {
+void RunRecorder::no_held_out_text() const {
   const bool is_asked_for = config_.data.eval_fraction > 0;
   log_warning(str("no held-out text (",
                   is_asked_for ? "data.train is one short text, or the same one again and "
@@ -254,18 +256,18 @@ void Recorder::no_held_out_text() const {
                   "): evaluations are skipped"));
 }
 
-void Recorder::eval_loss_not_finite(const TrainingState& state) const {
+void RunRecorder::eval_loss_not_finite(const TrainingState& state) const {
   log_warning(
       str("the held-out loss after step ", state.step, " is not finite, though the weights are"));
 }
 
-void Recorder::signalled(const TrainingState& state, int signal) {
+void RunRecorder::signalled(const TrainingState& state, int signal) {
   event("signal", state, str("signal ", signal));
 }
 
-void Recorder::sync() { log_->sync(); }
+void RunRecorder::sync() { log_->sync(); }
 
-void Recorder::saved(const TrainingState& saved, double seconds) {
+void RunRecorder::saved(const TrainingState& saved, double seconds) {
   event("save", saved, "",
         {{"checkpoint", run_.checkpoint(saved.step).string()},
          {"seconds", seconds},
@@ -273,17 +275,17 @@ void Recorder::saved(const TrainingState& saved, double seconds) {
   if (config_.checkpoint.async) time_left_.set_writing(seconds);
 }
 
-void Recorder::save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) {
+void RunRecorder::save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) {
   event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
   if (goes_on)
     log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
 }
 
-bool Recorder::outlives_full_disk() const {
+bool RunRecorder::outlives_full_disk() const {
   return config_.checkpoint.on_save_error == SaveErrorPolicy::kContinue;
 }
 
-void Recorder::running(const TrainingState& state) {
+void RunRecorder::running(const TrainingState& state) {
   status_written_ = Clock::now();
   try {
     write_status(run_, "running", state, std::nullopt);
@@ -296,12 +298,12 @@ void Recorder::running(const TrainingState& state) {
   }
 }
 
-void Recorder::refresh_status(const TrainingState& state) {
+void RunRecorder::refresh_status(const TrainingState& state) {
   if (seconds_since(status_written_) > 10) running(state);
 }
 
-void Recorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                         Stop why) const {
+void RunRecorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
+                            Stop why) const {
   EndReport report;
   report.steps = state.step;
   report.tokens = state.tokens;
@@ -334,7 +336,7 @@ void Recorder::summarize(const TrainingState& state, std::optional<int64_t> save
   if (ends_run(why)) log_note(next_after(why));
 }
 
-std::string Recorder::ended(const TrainingState& state, const RunEnd& end, bool is_part) {
+std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bool is_part) {
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
          {"waited_seconds", seconds_waited_},
@@ -347,11 +349,10 @@ std::string Recorder::ended(const TrainingState& state, const RunEnd& end, bool 
   return write_status(run_, end.done ? "done" : "stopped", state, end.exit_code);
 }
 
-std::string Recorder::failed(const TrainingState& state, const Failure& failure) {
+std::string RunRecorder::failed(const TrainingState& state, const Failure& failure) {
   try {
     if (log_) event("end", state, failure.message);
-    const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);
-    return write_status(run_, diverged ? "diverged" : "failed", state, failure.exit_code);
+    return write_failed_status(run_, state, failure);
   } catch (const Error& error) {
     log_warning(error.what());
     return "";

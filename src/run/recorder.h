@@ -58,11 +58,6 @@ nlohmann::ordered_json start_fields(const Config& config);
 
 class Recorder {
  public:
-  // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
-  // held-out text. `started` is when this process began with the run, and `num_processes` train it
-  // together, each on a device of its own. Writes nothing yet.
-  Recorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
-           std::chrono::steady_clock::time_point started, int num_processes = 1);
   virtual ~Recorder() = default;
 
   // The next three serve a run that was finished before, and need no begin().
@@ -70,86 +65,134 @@ class Recorder {
   // Returns the line of status.json if it says that the run is done at this step, with its
   // checkpoint in this folder. Returns an empty text when it says anything else (a run that was
   // copied or moved names the folder it came from), is missing, damaged or no file.
-  virtual std::string done_status(const TrainingState& state) const;
+  virtual std::string done_status(const TrainingState& state) const = 0;
   // Logs a note that the run has come to its end before, with the commands that may come next.
-  virtual void note_finished(const TrainingState& state, Stop why) const;
+  virtual void note_finished(const TrainingState& state, Stop why) const = 0;
   // Writes an event `resume` where settings were changed all the same. Returns `status`, the result
   // of done_status(); where that is empty, writes status.json anew and returns its line.
   virtual std::string finished_before(const TrainingState& state, const std::string& status,
-                                      const nlohmann::ordered_json& changed_settings) const;
+                                      const nlohmann::ordered_json& changed_settings) const = 0;
 
   // Calls put_metrics_aside() of metrics_check.h, and warns with the text that it returns, if any.
   // Returns that text. Needs no begin().
-  virtual std::string put_metrics_aside() const;
+  virtual std::string put_metrics_aside() const = 0;
   // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
   // whenever the run goes back to a checkpoint.
-  virtual void begin(const TrainingState& state);
+  virtual void begin(const TrainingState& state) = 0;
   // Writes the event `start`, or `resume`, and status.json. `reason` is what put_metrics_aside()
   // has returned, or why the bits of a resume are others (take_up_products); then a warning says
   // so.
   virtual void started(const TrainingState& state, bool resumed, const std::string& reason,
-                       const nlohmann::ordered_json& changed_settings);
+                       const nlohmann::ordered_json& changed_settings) = 0;
 
   // Time is counted in laps: the time since begin_lap() belongs to the update, evaluation or save
   // that is reported next. Each of these reports begins the next lap.
-  virtual void begin_lap() { lap(); }
+  virtual void begin_lap() = 0;
   // Adds the seconds that a step waited for data; they are part of its time.
-  virtual void add_wait(double seconds) { seconds_waited_ += seconds; }
+  virtual void add_wait(double seconds) = 0;
   // Writes the metrics of an update and shows the progress line, which stays on the screen if
   // `keep_line`. `state` is that after the step.
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
-                      bool keep_line);
+                      bool keep_line) = 0;
   // Writes the metrics of an evaluation, a note and status.json. `state` is that after it, `tasks`
   // are the results of eval.tasks.
   virtual void evaluated(const TrainingState& state, const Evaluation& evaluation,
-                         const std::vector<TaskResult>& tasks = {});
+                         const std::vector<TaskResult>& tasks) = 0;
   // Writes an event and a note of each sample.
-  virtual void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
+  virtual void sampled(const TrainingState& state, const std::vector<SampledText>& samples) = 0;
   // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
   // for it.
-  virtual void add_save();
+  virtual void add_save() = 0;
 
   // The next four write an event; all but spike() also warn.
-  virtual void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
+  virtual void reduced_micro_batch(const TrainingState& state,
+                                   const MicroBatchReduction& lowered) = 0;
   virtual void spike(const TrainingState& state, const Incident& incident,
-                     const std::string& reason);
+                     const std::string& reason) = 0;
   virtual void skipped(const TrainingState& state, const Incident& incident,
-                       const std::string& reason);
+                       const std::string& reason) = 0;
   // The run went back from step `from_step` to `state`, to the checkpoint in the folder
   // `checkpoint`; none: it begins again.
   virtual void rolled_back(const TrainingState& state, const Incident& incident,
                            const std::string& reason, int64_t from_step,
-                           const std::optional<std::filesystem::path>& checkpoint);
+                           const std::optional<std::filesystem::path>& checkpoint) = 0;
   // These two only warn.
-  virtual void no_held_out_text() const;
-  virtual void eval_loss_not_finite(const TrainingState& state) const;
+  virtual void no_held_out_text() const = 0;
+  virtual void eval_loss_not_finite(const TrainingState& state) const = 0;
   // Writes an event.
-  virtual void signalled(const TrainingState& state, int signal);
+  virtual void signalled(const TrainingState& state, int signal) = 0;
 
   // Returns when all metrics are on disk, so that a checkpoint can rely on them.
-  virtual void sync();
+  virtual void sync() = 0;
   // Writes the event of a checkpoint that is published; writing it took `seconds`.
-  virtual void saved(const TrainingState& saved, double seconds);
+  virtual void saved(const TrainingState& saved, double seconds) = 0;
   // Writes an event, and warns where the run goes on. `lost` is the state that was not saved.
-  virtual void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
+  virtual void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) = 0;
 
   // Writes status.json with the state "running".
-  virtual void running(const TrainingState& state);
+  virtual void running(const TrainingState& state) = 0;
   // Calls running() where that was last called more than ten seconds ago.
-  virtual void refresh_status(const TrainingState& state);
+  virtual void refresh_status(const TrainingState& state) = 0;
 
   // Logs the summary for people; the commands that may come next are in it where the run has ended.
   // `saved_step` is that of the newest checkpoint.
   virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                         Stop why) const;
+                         Stop why) const = 0;
   // Writes the event `end` and the last status.json, whose line is returned. Logs how to go on with
   // a run that is not done, unless `is_part`: a trial of random restart, or another part of a run,
   // which says that itself.
-  virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part);
+  virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) = 0;
   // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
   // "failed". Never throws Error, since the disk may be what failed, and needs no begin(). Returns
   // an empty text where status.json could not be written.
-  virtual std::string failed(const TrainingState& state, const Failure& failure);
+  virtual std::string failed(const TrainingState& state, const Failure& failure) = 0;
+};
+
+// A RunRecorder writes into the folder of the run and to the log.
+class RunRecorder final : public Recorder {
+ public:
+  // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
+  // held-out text. `started` is when this process began with the run, and `num_processes` train it
+  // together, each on a device of its own. Writes nothing yet.
+  RunRecorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
+              std::chrono::steady_clock::time_point started, int num_processes);
+
+  std::string done_status(const TrainingState& state) const override;
+  void note_finished(const TrainingState& state, Stop why) const override;
+  std::string finished_before(const TrainingState& state, const std::string& status,
+                              const nlohmann::ordered_json& changed_settings) const override;
+  std::string put_metrics_aside() const override;
+  void begin(const TrainingState& state) override;
+  void started(const TrainingState& state, bool resumed, const std::string& reason,
+               const nlohmann::ordered_json& changed_settings) override;
+  void begin_lap() override { lap(); }
+  void add_wait(double seconds) override { seconds_waited_ += seconds; }
+  void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+              bool keep_line) override;
+  void evaluated(const TrainingState& state, const Evaluation& evaluation,
+                 const std::vector<TaskResult>& tasks) override;
+  void sampled(const TrainingState& state, const std::vector<SampledText>& samples) override;
+  void add_save() override;
+  void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) override;
+  void spike(const TrainingState& state, const Incident& incident,
+             const std::string& reason) override;
+  void skipped(const TrainingState& state, const Incident& incident,
+               const std::string& reason) override;
+  void rolled_back(const TrainingState& state, const Incident& incident, const std::string& reason,
+                   int64_t from_step,
+                   const std::optional<std::filesystem::path>& checkpoint) override;
+  void no_held_out_text() const override;
+  void eval_loss_not_finite(const TrainingState& state) const override;
+  void signalled(const TrainingState& state, int signal) override;
+  void sync() override;
+  void saved(const TrainingState& saved, double seconds) override;
+  void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) override;
+  void running(const TrainingState& state) override;
+  void refresh_status(const TrainingState& state) override;
+  void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
+                 Stop why) const override;
+  std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) override;
+  std::string failed(const TrainingState& state, const Failure& failure) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -182,7 +225,6 @@ class Recorder {
 // A SilentRecorder says and writes nothing. Every process of a run but the first has one.
 class SilentRecorder final : public Recorder {
  public:
-  using Recorder::Recorder;
   std::string done_status(const TrainingState&) const override { return {}; }
   void note_finished(const TrainingState&, Stop) const override {}
   std::string finished_before(const TrainingState&, const std::string&,

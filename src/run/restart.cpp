@@ -113,13 +113,11 @@ void RestartableRun::note_changes(nlohmann::ordered_json changes) {
 // work.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
-  const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);
   try {
     const TrainingState reached = newest_state(run_);
     if (!trainer_ || next_trial_)
       RunLog(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
-    failed_status_ =
-        write_status(run_, diverged ? "diverged" : "failed", reached, failure.exit_code);
+    failed_status_ = write_failed_status(run_, reached, failure);
   } catch (const Error& second) {
     log_warning(second.what());
   }

@@ -50,10 +50,12 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     rules_.patience = config_.eval.early_stop->patience;
   }
   rules_.max_seconds = config_.train.max_time;
-  recorder_ =
-      processes_.is_first()
-          ? std::make_unique<Recorder>(config_, run_, eval_targets(), started_, processes_.count())
-          : std::make_unique<SilentRecorder>(config_, run_, eval_targets(), started_);
+  if (processes_.is_first()) {
+    recorder_ =
+        std::make_unique<RunRecorder>(config_, run_, eval_targets(), started_, processes_.count());
+  } else {
+    recorder_ = std::make_unique<SilentRecorder>();
+  }
   const Tokenizer tokenizer = Tokenizer::load(data_.tokenizer_model);
   texts_ = checkpoint_texts(config_, tokenizer);
   if (config_.log.samples && processes_.is_first()) samples_.emplace(config_, tokenizer);

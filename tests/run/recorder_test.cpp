@@ -32,8 +32,8 @@ class RecorderTest : public ::testing::Test {
   void evaluation(double loss) {
     state.eval_loss = loss;
     state.eval_step = state.step;
-    recorder.evaluated(state,
-                       {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}});
+    recorder.evaluated(
+        state, {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}}, {});
   }
   // What `action` prints.
   template <class Action>
@@ -48,7 +48,7 @@ class RecorderTest : public ::testing::Test {
 
   TinyRun tiny;
   Trainer trainer = tiny.trainer();  // for its order of data
-  Recorder recorder{tiny.config, tiny.run, 2000, std::chrono::steady_clock::now()};
+  RunRecorder recorder{tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1};
   TrainingState state;
 };
 
@@ -172,11 +172,11 @@ TEST_F(RecorderTest, TheSummaryHasTheLastAndTheBestEvaluation) {
 
 TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
   tiny.config.checkpoint.keep_best = 1;
-  Recorder keeps_best(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now());
+  RunRecorder keeps_best(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
   keeps_best.begin(state);
   for (const double loss : {3.5, 3.0, 2.5, 4.0}) {
     ++state.step;
-    keeps_best.evaluated(state, Evaluation{.all = {.nats = loss, .tokens = 1, .bytes = 1}});
+    keeps_best.evaluated(state, Evaluation{.all = {.nats = loss, .tokens = 1, .bytes = 1}}, {});
   }
   const auto summary = [&] { return said([&] { keeps_best.summarize(state, 4, Stop::kNone); }); };
   EXPECT_FALSE(contains(summary(), "best  ")) << summary();
@@ -188,7 +188,7 @@ TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
 
 TEST_F(RecorderTest, AnEarlyStopSaysWhyAndHowToTrainOn) {
   tiny.config.eval.early_stop = EarlyStopConfig{.patience = 2, .min_delta = 0.01};
-  Recorder early(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now());
+  RunRecorder early(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
   state.step = 40;
   state.evaluations = {.lowest = EvaluatedStep{20, 3.25}, .without_gain = 2};
   const std::string why =
@@ -242,7 +242,7 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
   // In a copy it names the folder that it was copied from.
   const RunFolder copy(tiny.run.path().parent_path() / "copy");
   fs::copy(tiny.run.path(), copy.path(), fs::copy_options::recursive);
-  const Recorder other(tiny.config, copy, 2000, std::chrono::steady_clock::now());
+  const RunRecorder other(tiny.config, copy, 2000, std::chrono::steady_clock::now(), 1);
   EXPECT_EQ(other.done_status(state), "");
   const Json changes = {{{"key", "log.every"}}};
   const Json written = Json::parse(other.finished_before(state, "", changes));

@@ -197,4 +197,10 @@ std::string write_status(const RunFolder& run, const std::string& state,
   return line;
 }
 
+std::string write_failed_status(const RunFolder& run, const TrainingState& training,
+                                const Failure& failure) {
+  const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);
+  return write_status(run, diverged ? "diverged" : "failed", training, failure.exit_code);
+}
+
 }  // namespace lmtrain

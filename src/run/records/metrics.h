@@ -1,7 +1,7 @@
 // Writes the files that a run leaves for people and programs to read: metrics.jsonl, events.jsonl,
-// status.json, tensorboard/. docs/formats/run_folder.md has their fields. Each call appends one
-// line and keeps nothing back; non-finite numbers become null. Throws Error(kIo) when a file cannot
-// be written.
+// status.json, tensorboard/. docs/formats/run_folder.md has their fields. Each call appends its
+// line at once; numbers that are not finite become null. Throws Error(kIo). A patient RunLog keeps
+// lines that the disk refuses, and throws only where the run folder is gone, and in sync().
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,6 +17,7 @@
 #include "run/shared/agreement.h"
 #include "tasks/task_result.h"
 #include "train/evaluate.h"
+#include "train/failure.h"
 
 namespace lmtrain {
 
@@ -76,5 +77,9 @@ std::string event_line(const std::string& name, const TrainingState& state,
 // exit_code becomes null.
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
+// Does the same for a run that ended with an error: `state` is "diverged" for kNumeric, else
+// "failed".
+std::string write_failed_status(const RunFolder& run, const TrainingState& training,
+                                const Failure& failure);
 
 }  // namespace lmtrain
