@@ -58,10 +58,8 @@ void write_files(const fs::path& folder, const std::string& run, const Checkpoin
   state.run = run;
   Manifest manifest{state.step, state.fingerprint, str("lmtrain ", LMTRAIN_VERSION), write(folder)};
   const auto add_text = [&](const std::string& name, const std::string& text) {
-    FileWriter writer(folder / name);
-    writer.write(text);
-    writer.finish();
-    manifest.files[name] = {writer.size(), writer.crc()};
+    const FileSum sum = write_file_synced(folder / name, text);
+    manifest.files[name] = {sum.size, sum.crc};
   };
   add_text("config.json", texts.hf_config);
   add_text("generation_config.json", texts.generation_config);
@@ -85,9 +83,8 @@ void load_masters(const fs::path& folder, const TensorFiles& weights, Parameters
 // The id of the run that a checkpoint says it is of; empty where it says none. A state that cannot
 // be read says none: who needs it will say what is wrong with it.
 std::string run_of_checkpoint(const fs::path& folder) {
-  const fs::path file = folder / kStateFile;
   try {
-    return is_there(file) ? parse_state(read_file(file), file.string()).run : "";
+    return is_there(folder / kStateFile) ? read_state(folder).run : "";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
     return "";
@@ -296,8 +293,7 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
 }
 
 void require_same_data(const fs::path& checkpoint, const std::string& fingerprint) {
-  const fs::path file = checkpoint / kManifestFile;
-  const Manifest manifest = parse_manifest(read_file(file), file.string());
+  const Manifest manifest = read_manifest(checkpoint);
   if (manifest.fingerprint == fingerprint) return;
   throw Error(ErrorKind::kData,
               str("the data of the run has changed: ", checkpoint.string(), " was trained on ",

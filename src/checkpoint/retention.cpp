@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
-#include "base/files/file.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/remove_checkpoint.h"
 #include "formats/manifest.h"
 
@@ -16,10 +16,10 @@ namespace {
 SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
                                     const EvaluationHistory& evaluations) {
   SavedCheckpoint saved{.step = step};
-  const std::filesystem::path file = run.checkpoint(step) / kStateFile;
+  const std::filesystem::path folder = run.checkpoint(step);
   try {
-    if (!is_there(file)) return saved;
-    const TrainingState state = parse_state(read_file(file), file.string());
+    if (!is_there(folder / kStateFile)) return saved;
+    const TrainingState state = read_state(folder);
     saved.kept = state.kept;
     if (state.eval_step == state.step) saved.eval_loss = state.eval_loss;
   } catch (const Error& error) {

@@ -17,12 +17,12 @@
 #include "base/utf8.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"
 #include "checkpoint/state.h"
 #include "cli/group.h"
 #include "cli/length_picture.h"
 #include "device/device.h"
-#include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
 #include "run/recorder.h"
@@ -179,8 +179,7 @@ auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, c
 }
 
 int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
-  const std::filesystem::path file = run.checkpoint(step) / kStateFile;
-  return parse_state(read_file(file), file.string()).seed;
+  return read_state(run.checkpoint(step)).seed;
 }
 
 // A run's config.json, which is UTF-8, holds the path of its folder.

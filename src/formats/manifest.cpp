@@ -124,6 +124,11 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
   return manifest;
 }
 
+Manifest read_manifest(const fs::path& folder) {
+  const fs::path file = folder / kManifestFile;
+  return parse_manifest(read_file(file), file.string());
+}
+
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
   write_file_atomic(folder / kManifestFile, manifest_to_text(manifest));
 }
@@ -141,7 +146,7 @@ Manifest verify_checkpoint_files(const fs::path& folder, bool skip_training_stat
   if (info.kind != FileKind::kFile || info.size > kLargestManifest) {
     fail_manifest(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
   }
-  Manifest manifest = parse_manifest(read_file(path), path.string());
+  Manifest manifest = read_manifest(folder);
   for (const auto& [name, entry] : manifest.files) {
     if (skip_training_state && (name == kOptimizerFile || name == kStateFile)) continue;
     check_file(folder / name, entry);

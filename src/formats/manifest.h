@@ -36,6 +36,8 @@ std::string manifest_to_text(const Manifest& manifest);
 // checksum is right. File names that would leave the folder (a path separator, "..", NUL) are
 // refused.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
+// Parses the manifest of `folder`. Throws also Error(kIo).
+Manifest read_manifest(const std::filesystem::path& folder);
 
 // Writes manifest.json into `folder`, atomically over an old one, and syncs both. Call it when all
 // other files are synced. Requires plain file names and step >= 0, which parse_manifest() checks

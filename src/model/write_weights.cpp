@@ -43,11 +43,7 @@ WeightsWritten write_weights(const std::filesystem::path& folder, const Paramete
     write_safetensors(writer, shard.tensors, {{"format", "pt"}});
     writer.finish();
   }
-  if (!shards.index.empty()) {
-    FileWriter writer(folder / kModelIndexFile);
-    writer.write(shards.index);
-    writer.finish();
-  }
+  if (!shards.index.empty()) write_file_synced(folder / kModelIndexFile, shards.index);
   return {shards.files.size(), weight_bytes(parameters.layout(), dtype)};
 }
 

@@ -17,56 +17,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FileSum copy_synced(const fs::path& from, const fs::path& to) {
-  const MappedFile source(from);
-  FileWriter writer(to);
-  writer.write(source.bytes());
-  writer.finish();
-  return {writer.size(), writer.crc()};
-}
-
-// state.json of `from` as that of another run. A branch is compared with its own evaluations, and
-// with the one of the checkpoint that it begins at.
+// state.json of the checkpoint `from` as that of another run. A branch is compared with its own
+// evaluations, and with the one of the checkpoint that it begins at.
 FileSum write_state(const fs::path& from, const RunIdentity& run, const fs::path& to) {
-  TrainingState state = parse_state(read_file(from), from.string());
+  TrainingState state = read_state(from);
   state.run = run.id;
   if (run.branch_of) {
     state.evaluations = {};
     if (state.eval_step == state.step && state.eval_loss)
       state.evaluations.lowest = {state.step, *state.eval_loss};
   }
-  FileWriter writer(to);
-  writer.write(state_to_text(state));
-  writer.finish();
-  return {writer.size(), writer.crc()};
+  return write_file_synced(to, state_to_text(state));
 }
 
 }  // namespace
+
+void copy_metrics(const RunFolder& from, const RunFolder& to) {
+  if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
+}
 
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to) {
   const fs::path source = from.checkpoint(step);
   const fs::path copy = to.unfinished_checkpoint(step);
   remove_tree(copy);
   lmtrain::create_directories(copy);
-  const fs::path manifest_file = source / kManifestFile;
-  Manifest manifest = parse_manifest(read_file(manifest_file), manifest_file.string());
+  Manifest manifest = read_manifest(source);
   uint64_t bytes = 0;
   for (const auto& [name, entry] : manifest.files) bytes += entry.size;
   require_free_space(copy, bytes, "a copy of a checkpoint");
   for (auto& [name, entry] : manifest.files) {
-    const FileSum copied = copy_synced(source / name, copy / name);
+    const FileSum copied = copy_file_synced(source / name, copy / name);
     if (copied != FileSum{entry.size, entry.crc32c}) {
       throw Error(
           ErrorKind::kCheckpoint,
           str((source / name).string(), " is not as its manifest says; take another checkpoint"));
     }
     if (name != kStateFile || to.identity().id.empty()) continue;
-    const FileSum renamed = write_state(source / name, to.identity(), copy / name);
+    const FileSum renamed = write_state(source, to.identity(), copy / name);
     entry = {renamed.size, renamed.crc};
   }
   write_manifest(copy, manifest);
   // The metrics that belong to the checkpoint are on disk before it.
-  if (is_there(from.metrics())) write_file_atomic(to.metrics(), MappedFile(from.metrics()).bytes());
+  copy_metrics(from, to);
   replace_folder(copy, to.checkpoint(step));
 }
 

@@ -13,6 +13,10 @@
 
 namespace lmtrain {
 
+// Copies metrics.jsonl whole, atomically over that of `to`. Does nothing where `from` has none.
+// Throws Error(kIo).
+void copy_metrics(const RunFolder& from, const RunFolder& to);
+
 // Copies the checkpoint of this step from `from` to `to`, in the place of one that is there. The
 // lock of `to` must be held. Throws Error(kCheckpoint) when a file is damaged; Error(kIo) when one
 // is missing, when there is no room, or when the system refuses.

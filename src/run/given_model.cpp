@@ -253,9 +253,8 @@ std::vector<std::string> check_given_model(const Config& config) {
 
 std::string weights_digest(const fs::path& folder) {
   if (!is_checkpoint_folder(folder)) return digest_of(TensorFiles(folder));
-  const fs::path file = folder / kManifestFile;
-  if (!is_there(file)) return "";
-  const Manifest manifest = parse_manifest(read_file(file), file.string());
+  if (!is_there(folder / kManifestFile)) return "";
+  const Manifest manifest = read_manifest(folder);
   const auto entry = manifest.files.find(kModelFile);
   if (entry == manifest.files.end()) return "";
   return Hasher().add(entry->second.size).add(entry->second.crc32c).digest().hex();

@@ -192,11 +192,8 @@ void RestartableRun::finish_promotion(const TrialResult& best) {
 // The curve of the run that failed stays in its trial's folder.
 void RestartableRun::abandon(const TrialResult& failed) {
   if (!is_there(run_.checkpoints())) return;  // done before
-  if (is_there(run_.metrics())) {
-    write_file_atomic(trial_folder(run_, failed.seed).metrics(),
-                      MappedFile(run_.metrics()).bytes());
-    remove_tree(run_.metrics());
-  }
+  copy_metrics(run_, trial_folder(run_, failed.seed));
+  remove_tree(run_.metrics());
   remove_checkpoints(run_);
 }
 

@@ -153,8 +153,7 @@ ResumeCheck verify_resume(const Config& config, const PreparedData& data, const 
   check.steps = std::min(steps, beginning.steps_left);
   check.interrupted_after = check.steps / 2;
   const ComparedTraining training(config, data, beginning.seed, processes);
-  if (is_there(straight.metrics()))
-    write_file_atomic(interrupted.metrics(), MappedFile(straight.metrics()).bytes());
+  copy_metrics(straight, interrupted);
 
   log_note(str("verifying ", check.steps, " steps after step ", check.from, ": straight on"));
   const int64_t last = training.train(straight, beginning.checkpoint, check.from + check.steps,

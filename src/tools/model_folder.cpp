@@ -43,18 +43,6 @@ std::string config_text(const fs::path& file, DType dtype) {
   return config.dump(2) + "\n";
 }
 
-void write_text(const fs::path& file, std::string_view text) {
-  FileWriter writer(file);
-  writer.write(text);
-  writer.finish();
-}
-
-void copy_synced(const fs::path& from, const fs::path& to) {
-  FileWriter writer(to);
-  read_pieces(from, [&](std::string_view piece) { writer.write(piece); });
-  writer.finish();
-}
-
 }  // namespace
 
 ParameterLayout located_layout(const ModelLocation& location) {
@@ -64,9 +52,9 @@ ParameterLayout located_layout(const ModelLocation& location) {
 
 void write_files_beside_weights(const ModelLocation& location, const fs::path& folder,
                                 DType dtype) {
-  write_text(folder / "config.json", config_text(location.folder / "config.json", dtype));
+  write_file_synced(folder / "config.json", config_text(location.folder / "config.json", dtype));
   for (const char* name : kFilesBeside) {
-    if (is_file(location.folder / name)) copy_synced(location.folder / name, folder / name);
+    if (is_file(location.folder / name)) copy_file_synced(location.folder / name, folder / name);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "schedule/cadence.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/save_schedule.h"
+#include "train/micro_batch_limits.h"
 #include "train/resolve.h"
 
 namespace lmtrain {
@@ -105,9 +106,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
       }
     }
   }
-  const int64_t rows =
-      std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / longest);
-  plan.micro_positions = rows * longest;
+  plan.micro_positions = micro_rows(config, {}, longest) * longest;
   plan.memory = plan_memory(config, precision_of(config), plan.micro_positions, num_processes);
   return plan;
 }

@@ -165,6 +165,20 @@ void FileLock::release() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
+FileSum write_file_synced(const fs::path& path, std::string_view bytes) {
+  FileWriter writer(path);
+  writer.write(bytes);
+  writer.finish();
+  return {writer.size(), writer.crc()};
+}
+
+FileSum copy_file_synced(const fs::path& from, const fs::path& to) {
+  FileWriter writer(to);
+  read_pieces(from, [&](std::string_view piece) { writer.write(piece); });
+  writer.finish();
+  return {writer.size(), writer.crc()};
+}
+
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
   const Activity writing("writing", path.native());
   fs::path temporary = path;

@@ -109,6 +109,10 @@ void read_pieces(const std::filesystem::path& path,
 // Returns size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter.
 // It reads in pieces, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
+// These two write a file from its beginning, sync it, and return its sum. Its name in the folder
+// need not last yet. The copy is made in pieces, so memory is constant.
+FileSum write_file_synced(const std::filesystem::path& path, std::string_view bytes);
+FileSum copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
 // Writes PATH.tmp, syncs it and renames it to PATH: a reader sees the old bytes or the new ones,
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.

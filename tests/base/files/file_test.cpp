@@ -41,6 +41,17 @@ TEST(FileWriter, TruncatesWhatWasThere) {
   EXPECT_EQ(read_file(folder / "file"), "");
 }
 
+TEST(FileSynced, IsWrittenOrCopiedOverWhatWasThere) {
+  const TemporaryFolder folder;
+  const FileSum sum{9, 0xE3069283U};
+  write_file_atomic(folder / "file", "something long");
+  EXPECT_EQ(write_file_synced(folder / "file", "123456789"), sum);
+  EXPECT_EQ(read_file(folder / "file"), "123456789");
+  write_file_atomic(folder / "copy", "something long");
+  EXPECT_EQ(copy_file_synced(folder / "file", folder / "copy"), sum);
+  EXPECT_EQ(read_file(folder / "copy"), "123456789");
+}
+
 TEST(FileWriter, OverwritesWithinWhatWasWritten) {
   const TemporaryFolder folder;
   FileWriter writer(folder / "file");
