@@ -2,14 +2,12 @@
 // (model/weight_pieces.h), and what these pieces are.
 #include <torch/csrc/autograd/autograd.h>
 
-#include <bit>
 #include <exception>
 
 #include "base/error.h"
 #include "device/torch_headers.h"
 #include "model/llama.h"
 #include "ops/accumulate.h"
-#include "ops/flash_attention.h"
 
 namespace lmtrain {
 namespace {
@@ -100,7 +98,7 @@ class Llama::LeafSums {
   template <class Gradients>
   void add(std::vector<std::vector<Passing>>& parts, const std::vector<size_t>& leaves,
            const Gradients& gradients_of) {
-    std::vector<std::vector<at::Tensor>> halves(leaves.size());
+    std::vector<PartTree> trees(leaves.size());
     for (size_t part = 0; part < parts.size(); ++part) {
       bool first = true;
       for (Passing& passing : parts[part]) {
@@ -109,17 +107,13 @@ class Llama::LeafSums {
           accumulate(gradients.at(i), sum_of(leaves[i]), first);
         first = false;
       }
-      // As train/step_parts.h has it: each trailing 1 of the part's number is a subtree whose other
-      // half waits.
-      const auto level = static_cast<size_t>(std::countr_one(part));
+      const auto number = static_cast<int64_t>(part);
       for (size_t i = 0; i < leaves.size(); ++i) {
         const at::Tensor sum = sum_of(leaves[i]);
         if (first) sum.zero_();
         if (unscale_ != 1) sum.mul_(unscale_);
-        for (size_t half = 0; half < level; ++half) sum.add_(halves[i][half]);
-        if (part + 1 == parts.size()) continue;
-        if (level == halves[i].size()) halves[i].push_back(at::empty_like(sum));
-        halves[i][level].copy_(sum);
+        trees[i].complete(number, sum);
+        if (part + 1 < parts.size()) trees[i].keep(number, sum);
       }
     }
   }

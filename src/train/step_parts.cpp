@@ -38,24 +38,15 @@ std::vector<double> StepParts::accumulate(Llama& model, const Batch& batch, int6
   const std::vector<RowRange> rows_of = rows_of_share(batch);
   for (int64_t part = first_; part < end_; ++part) {
     const RowRange& rows = rows_of[static_cast<size_t>(part - first_)];
-    // The part's number in the share, in binary, says which sums it completes: each trailing 1 is a
-    // subtree whose other half waits.
-    const auto level = static_cast<size_t>(std::countr_one(static_cast<uint64_t>(part - first_)));
-    const auto complete = [&](int64_t begin, int64_t size) {
-      for (size_t half = 0; half < level; ++half)
-        grad.narrow(0, begin, size).add_(sums_[half].narrow(0, begin, size));
-    };
     const auto complete_and_tell = [&](int64_t begin, int64_t size) {
-      complete(begin, size);
+      tree_.complete(part - first_, grad, begin, size);
       finished(begin, size);
     };
     const bool tells = finished && part + 1 == end_;
     losses.push_back(accumulate_rows(model, batch, rows, micro_tokens, grad, loss_scale, graphs,
                                      tells ? complete_and_tell : ElementsFinished{}));
-    if (!tells) complete(0, grad.numel());
-    if (part + 1 == end_) break;
-    if (level == sums_.size()) sums_.push_back(at::empty_like(grad));
-    sums_[level].copy_(grad);
+    if (!tells) tree_.complete(part - first_, grad);
+    if (part + 1 < end_) tree_.keep(part - first_, grad);
   }
   return losses;
 }

@@ -11,6 +11,7 @@
 
 #include "batching/batch.h"
 #include "model/llama.h"
+#include "ops/accumulate.h"
 #include "train/step_graphs.h"
 
 namespace lmtrain {
@@ -24,8 +25,8 @@ class StepParts {
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
   // these parts, in order; over all processes the losses add up to that of the batch. `batch` holds
   // the rows of the share. The other arguments and the errors are those of accumulate_batch
-  // (train/step.h); `finished` is told of elements of the whole sum, in the last part. Keeps
-  // log2(parts of the share) more buffers of the size of `grad`.
+  // (train/step.h); `finished` is told of elements of the whole sum, in the last part. A PartTree
+  // keeps more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                  const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                                  const ElementsFinished& finished = {});
@@ -36,8 +37,8 @@ class StepParts {
 
  private:
   int64_t parts_;
-  int64_t first_, end_;           // the share's parts
-  std::vector<at::Tensor> sums_;  // [i]: the finished sum of 2^i parts that waits for its neighbour
+  int64_t first_, end_;  // the share's parts
+  PartTree tree_;        // over them, counted from first_
 };
 
 }  // namespace lmtrain
