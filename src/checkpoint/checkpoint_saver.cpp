@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/activities.h"
+#include "base/elapsed.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_folder.h"
@@ -26,7 +27,7 @@ void CheckpointSaver::save(const TrainingState& state, std::function<void()> wri
   const auto timed = [write = std::move(write)] {
     const auto begin = std::chrono::steady_clock::now();
     write();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return seconds_since(begin);
   };
   bool in_background = async_;
   if (in_background) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ios>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -220,9 +221,8 @@ Tokenizer Preparation::train(const fs::path& path) const {
   const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
   if (keeps_) cache_.store_tokenizer(path, trained);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
-               format_duration(elapsed.count())));
+               format_duration(seconds_since(begin))));
   return trained;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/signal.h"
 #include "base/stop.h"
@@ -202,8 +203,7 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
                                                       std::optional<TrainingDuration> trial) const {
   Config config = config_of_seed(config_, seed);
   if (config.train.max_time) {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - started_;
-    config.train.max_time = std::max(1e-3, *config.train.max_time - passed.count());
+    config.train.max_time = std::max(1e-3, *config.train.max_time - seconds_since(started_));
   }
   if (checkpoint) require_same_data(folder.checkpoint(*checkpoint), data_.fingerprint);
   tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});

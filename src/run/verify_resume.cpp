@@ -13,6 +13,7 @@
 #include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/files/scratch_folder.h"
+#include "base/files/temporary_folder.h"
 #include "base/hash.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/elapsed.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
@@ -25,9 +26,9 @@ double best_matmul_rate(const at::Device& device, at::ScalarType dtype) {
       const auto begin = std::chrono::steady_clock::now();
       const at::Tensor c = repeat % 2 == 0 ? product(a, b.t()) : at::mm(a, b.t());
       synchronize(device);
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+      const double seconds = seconds_since(begin);
       const auto n = static_cast<double>(size);
-      best = std::max(best, 2 * n * n * n / time.count());
+      best = std::max(best, 2 * n * n * n / seconds);
     }
   }
   return best;

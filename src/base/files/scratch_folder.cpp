@@ -1,6 +1,5 @@
 #include "base/files/scratch_folder.h"
 
-#include <cstdlib>
 #include <system_error>
 
 #include "base/error.h"
@@ -49,11 +48,6 @@ void ScratchFolder::begin_at(const fs::path& path, uint64_t bytes) {
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-}
-
-fs::path temporary_parent() {
-  const char* const chosen = std::getenv("TMPDIR");
-  return chosen == nullptr || *chosen == '\0' ? "/tmp" : fs::path(chosen);
 }
 
 }  // namespace lmtrain

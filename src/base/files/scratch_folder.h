@@ -32,7 +32,4 @@ class ScratchFolder {
   FileLock lock_;
 };
 
-// Returns TMPDIR, else /tmp.
-std::filesystem::path temporary_parent();
-
 }  // namespace lmtrain

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -16,12 +17,16 @@
 
 namespace lmtrain {
 
+// Returns TMPDIR, else /tmp.
+inline std::filesystem::path temporary_parent() {
+  const char* const chosen = std::getenv("TMPDIR");
+  return chosen == nullptr || *chosen == '\0' ? "/tmp" : std::filesystem::path(chosen);
+}
+
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    const char* const chosen = std::getenv("TMPDIR");
-    const std::filesystem::path parent =
-        chosen == nullptr || *chosen == '\0' ? "/tmp" : std::filesystem::path(chosen);
+    const std::filesystem::path parent = temporary_parent();
     std::string name = (parent / "lmtrain-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
       throw Error(ErrorKind::kIo,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/elapsed.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -15,8 +16,7 @@ ProgressBar::ProgressBar(std::string action, uint64_t total_bytes)
 ProgressBar::~ProgressBar() { log_progress_done(); }
 
 void ProgressBar::finish(std::string_view result) {
-  const std::chrono::duration<double> elapsed = Clock::now() - started_;
-  log_note(str(action_, "  ", result, " in ", format_duration(elapsed.count())));
+  log_note(str(action_, "  ", result, " in ", format_duration(seconds_since(started_))));
 }
 
 void ProgressBar::advance(uint64_t bytes) {

@@ -18,26 +18,16 @@ using Json = nlohmann::json;
 // A path of 200 bytes for each of five million files.
 constexpr uint64_t kLargestTable = uint64_t{1} << 30;
 
-std::string as_utf8(std::string_view bytes) {
-  std::string text;
-  while (!bytes.empty()) {
-    const size_t valid = valid_utf8_prefix(bytes);
-    text += bytes.substr(0, valid);
-    bytes.remove_prefix(valid);
-    if (bytes.empty()) break;
-    text += "\xEF\xBF\xBD";
-    bytes.remove_prefix(1);
-  }
-  return text;
-}
-
 }  // namespace
 
 void write_document_files(const std::filesystem::path& table,
                           const std::vector<DocumentFile>& files) {
   Json rows = Json::array();
-  for (const DocumentFile& file : files)
-    rows.push_back({file.first_document, as_utf8(file.path.native())});
+  for (const DocumentFile& file : files) {
+    std::string path;
+    append_replacing_malformed(path, file.path.native());
+    rows.push_back({file.first_document, std::move(path)});
+  }
   write_file_atomic(table, checked_json_text({{"files", std::move(rows)}}, /*indent=*/-1));
 }
 
