@@ -1,7 +1,8 @@
-// These functions make the texts of messages: they join values, find the nearest known word, and
-// print counts and durations for people.
+// These functions make the texts of messages and records: they join values, find the nearest known
+// word, print counts and durations for people, and say when and on which machine.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -48,7 +49,12 @@ std::string format_bytes(uint64_t bytes);
 // Returns seconds, rounded to whole ones, as "45s", "3m05s", "2h07m" or "1d03h"; what is below the
 // smaller unit is cut off, and less than 0 is "0s". Requires a finite number.
 std::string format_duration(double seconds);
-// Returns the present time in UTC: "2026-11-21T09:43:00.123Z".
-std::string utc_timestamp();
+// Returns a time, by default the present one, in UTC: "2026-11-21T09:43:00.123Z".
+std::string utc_timestamp(
+    std::chrono::system_clock::time_point time = std::chrono::system_clock::now());
+// Returns two hexadecimal digits a byte, in lower case.
+std::string to_hex(std::string_view bytes);
+// Returns the host name of this machine; empty where the system does not say it.
+std::string host_name();
 
 }  // namespace lmtrain

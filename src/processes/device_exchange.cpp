@@ -19,13 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using namespace std::chrono_literals;
 
-constexpr auto kSpin = 1ms;  // most sums are done by then; until then the wait does not sleep
-constexpr auto kAlone = 1s;  // longer waits look after the other processes too
-constexpr auto kNcclSilence = 60s;  // NCCL does not notice that a process has ended
-constexpr auto kAbort = 2s;
-constexpr auto kConnecting = 2min;
+constexpr milliseconds kSpin(1);  // most sums are done by then; until then the wait does not sleep
+constexpr std::chrono::seconds kAlone(1);         // longer waits look after the other processes too
+constexpr std::chrono::seconds kNcclSilence(60);  // NCCL does not notice that a process has ended
+constexpr std::chrono::seconds kAbort(2);
+constexpr std::chrono::minutes kConnecting(2);
 constexpr const char* kLate = "NCCL has not finished within ";
 
 // The GPU's current stream, a cudaStream_t. Memory of the host, which stand-ins exchange, has none.
@@ -33,16 +32,6 @@ void* stream_of(const at::Device& device) {
   if (device.is_cpu()) return nullptr;
   const auto* const interface = c10::impl::getDeviceGuardImpl(device.type());
   return interface->getStreamNativeHandle(interface->getStream(device));
-}
-
-std::string hex(const unsigned char* bytes, size_t size) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  for (size_t i = 0; i < size; ++i) {
-    digits += kDigits[bytes[i] >> 4];
-    digits += kDigits[bytes[i] & 15];
-  }
-  return digits;
 }
 
 std::string bytes_of(const std::string& digits) {
@@ -81,7 +70,7 @@ Offer make_offer(const nccl::Calls* calls, const at::Device& device, bool makes_
     offer.problem = status.error;
     return offer;
   }
-  offer.gpu = hex(gpu.data(), gpu.size());
+  offer.gpu = to_hex({reinterpret_cast<const char*>(gpu.data()), gpu.size()});
   if (!makes_id) return offer;
   std::array<char, nccl::kIdBytes> id{};
   status = calls->make_id(id.data());
@@ -89,7 +78,7 @@ Offer make_offer(const nccl::Calls* calls, const at::Device& device, bool makes_
     offer.problem = status.error;
     return offer;
   }
-  offer.id = hex(reinterpret_cast<const unsigned char*>(id.data()), id.size());
+  offer.id = to_hex({id.data(), id.size()});
   return offer;
 }
 
@@ -172,7 +161,7 @@ void DeviceExchange::wait(milliseconds limit) {
   const auto alone_until = std::min<Clock::time_point>(begin + kAlone, deadline);
   bool is_under_way = link_->is_under_way();
   while (is_under_way && Clock::now() < alone_until) {
-    if (Clock::now() - begin > kSpin) std::this_thread::sleep_for(50us);
+    if (Clock::now() - begin > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(50));
     is_under_way = link_->is_under_way();
   }
   if (is_under_way) {

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <memory>
@@ -59,11 +58,6 @@ std::string address_of_interface(const std::string& name) {
     if (family == AF_INET6) return digits_of(entry->ifa_addr, sizeof(sockaddr_in6));
   }
   return "";
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 bool is_loopback(const std::string& address) {

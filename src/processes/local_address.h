@@ -1,5 +1,4 @@
-// The addresses of this machine: on the network that leads to another one, or on an interface; and
-// its name.
+// The addresses of this machine: on the network that leads to another one, or on an interface.
 #pragma once
 
 #include <string>
@@ -13,9 +12,6 @@ std::string local_address_towards(const std::string& host);
 // Returns the first address in digits that this machine has on a network interface, given by its
 // name; empty where it has none.
 std::string address_of_interface(const std::string& name);
-
-// Returns the host name of this machine; empty where the system does not say it.
-std::string host_name();
 
 // Returns whether an address in digits cannot be reached from another machine; true for an empty
 // one.

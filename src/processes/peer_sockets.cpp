@@ -30,7 +30,6 @@
 #include "base/threads.h"
 #include "device/torch_headers.h"
 #include "processes/gloo_link.h"
-#include "processes/local_address.h"
 
 namespace lmtrain {
 namespace {

@@ -31,12 +31,8 @@ std::string kind_of(const cuda::MatrixProduct& product) {
 
 ProductChoice choice_text(const cuda::MatrixProduct& product,
                           const cuda::ProductAlgorithm& algorithm) {
-  ProductChoice choice{product.m, product.n, product.k, kind_of(product), ""};
-  for (const uint8_t byte : algorithm) {
-    choice.algorithm += kDigits[byte >> 4];
-    choice.algorithm += kDigits[byte & 15];
-  }
-  return choice;
+  return {product.m, product.n, product.k, kind_of(product),
+          to_hex({reinterpret_cast<const char*>(algorithm.data()), algorithm.size()})};
 }
 
 std::optional<cuda::MatrixProduct> product_of(const ProductChoice& choice) {

@@ -92,10 +92,18 @@ TEST(Text, FormatDuration) {
   for (const auto& [seconds, text] : table) EXPECT_EQ(format_duration(seconds), text);
 }
 
+TEST(Text, ToHex) {
+  EXPECT_EQ(to_hex(""), "");
+  EXPECT_EQ(to_hex(std::string_view("\x00\x1F\xAb z", 5)), "001fab207a");
+}
+
 TEST(Text, UtcTimestamp) {
   std::string shape = utc_timestamp();
   for (char& c : shape) c = c >= '0' && c <= '9' ? '0' : c;
   EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
+  const std::chrono::system_clock::time_point epoch;
+  EXPECT_EQ(utc_timestamp(epoch + std::chrono::milliseconds(86'400'250)),
+            "1970-01-02T00:00:00.250Z");
 }
 
 }  // namespace

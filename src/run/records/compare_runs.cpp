@@ -57,11 +57,7 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
 std::string value_text(const TensorView& tensor, size_t element) {
   const size_t size = dtype_size(tensor.dtype);
   const std::string_view bytes = tensor.bytes.substr(element * size, size);
-  std::string bits = "0x";
-  for (size_t i = size; i > 0; --i) {
-    const auto byte = static_cast<unsigned char>(bytes[i - 1]);
-    for (const int digit : {byte >> 4, byte & 15}) bits += "0123456789abcdef"[digit];
-  }
+  const std::string bits = "0x" + to_hex(std::string(bytes.rbegin(), bytes.rend()));
   if (tensor.dtype != DType::kF32) return bits;
   float value = 0;
   std::memcpy(&value, bytes.data(), sizeof value);

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -43,11 +42,6 @@ std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
   for (const EvalPart& length : evaluation.lengths)
     add("loss", "/" + length.name, length.result.loss());
   return figures;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 // A crash of the machine may leave half a line; what follows begins on a line of its own.
@@ -180,6 +174,7 @@ std::string write_status(const RunFolder& run, const std::string& state,
   std::erase_if(checkpoints, [&](int64_t step) {
     return step > training.step;
   });  // damaged ones that were passed over
+  const std::string host = host_name();
   const Json status = {
       {"state", state},
       {"step", training.step},
@@ -190,7 +185,7 @@ std::string write_status(const RunFolder& run, const std::string& state,
       {"checkpoint",
        checkpoints.empty() ? Json(nullptr) : Json(run.checkpoint(checkpoints.front()).string())},
       {"pid", ::getpid()},
-      {"host", host_name()},
+      {"host", host.empty() ? "unknown" : host},
       {"updated", utc_timestamp()}};
   std::string line = dump_line(status);
   write_file_atomic(run.status(), line + "\n");

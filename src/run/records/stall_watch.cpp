@@ -1,11 +1,9 @@
 #include "run/records/stall_watch.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -30,12 +28,8 @@ double least_seconds_of_environment() {
 
 // Returns the time so many seconds ago: "2026-11-25T01:12:09Z".
 std::string utc_time(double seconds_ago) {
-  const std::time_t then = std::time(nullptr) - static_cast<std::time_t>(seconds_ago);
-  std::tm utc{};
-  gmtime_r(&then, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
+  const std::chrono::seconds passed(static_cast<int64_t>(seconds_ago));
+  return utc_timestamp(std::chrono::system_clock::now() - passed).substr(0, 19) + "Z";
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <chrono>
@@ -101,14 +100,12 @@ int64_t last_seconds(const std::filesystem::path& folder) {
 // TensorBoard reads the files of a folder in the order of their names, which is that of their
 // seconds. A new file comes after the others, also where the clock was set back.
 std::filesystem::path new_event_file(const std::filesystem::path& folder) {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t seconds = std::max<int64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(now).count(), last_seconds(folder) + 1);
   std::string digits = std::to_string(seconds);
   if (digits.size() < 10) digits.insert(0, 10 - digits.size(), '0');
-  return folder / str(kEventFilePrefix, digits, ".", host.data(), ".", ::getpid(), ".0");
+  return folder / str(kEventFilePrefix, digits, ".", host_name(), ".", ::getpid(), ".0");
 }
 
 }  // namespace
