@@ -11,7 +11,6 @@
 
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "device/device_memory.h"
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
@@ -242,7 +241,7 @@ std::unique_ptr<ProductAlgorithms> library_algorithms(const at::Device& device) 
   return std::make_unique<LibraryAlgorithms>(loaded_library(device), device);
 }
 
-void choose_products(const at::Device& device, const AlgorithmByProduct& algorithms) {
+void use_products(const at::Device& device, const AlgorithmByProduct& algorithms) {
   const c10::DeviceGuard guard(device);
   const cuda::MatmulLibrary& library = loaded_library(device);
   std::map<MatrixProduct, ChosenProduct> chosen;

@@ -51,7 +51,7 @@ std::unique_ptr<ProductAlgorithms> library_algorithms(const at::Device& device);
 using AlgorithmByProduct = std::map<cuda::MatrixProduct, cuda::ProductAlgorithm>;
 // Makes products of the device's tensors take these algorithms from now on, which must serve them,
 // in the place of those before.
-void choose_products(const at::Device& device, const AlgorithmByProduct& algorithms);
+void use_products(const at::Device& device, const AlgorithmByProduct& algorithms);
 // Makes every product as if there were no choices.
 void drop_chosen_products();
 

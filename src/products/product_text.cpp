@@ -29,8 +29,8 @@ std::string kind_of(const cuda::MatrixProduct& product) {
 
 }  // namespace
 
-ProductChoice choice_text(const cuda::MatrixProduct& product,
-                          const cuda::ProductAlgorithm& algorithm) {
+ProductChoice choice_of(const cuda::MatrixProduct& product,
+                        const cuda::ProductAlgorithm& algorithm) {
   return {product.m, product.n, product.k, kind_of(product),
           to_hex({reinterpret_cast<const char*>(algorithm.data()), algorithm.size()})};
 }

@@ -56,7 +56,7 @@ TEST(GpuProducts, EveryAlgorithmOfTheHeuristicIsRight) {
         EXPECT_FALSE(all.empty());
         for (size_t i = 0; i < all.size(); ++i) {
           SCOPED_TRACE(::testing::Message() << dtype << " way " << way << " algorithm " << i);
-          choose_products(*device, {{of, all[i]}});
+          use_products(*device, {{of, all[i]}});
           if (!in_fp32) {
             EXPECT_LE(testing::largest_difference(product(left, right).cpu(), exact), 1e-2);
             continue;
@@ -65,7 +65,7 @@ TEST(GpuProducts, EveryAlgorithmOfTheHeuristicIsRight) {
           add_product(left, right, sum, /*first=*/true);
           EXPECT_LE(testing::largest_difference(sum.cpu(), exact), 1e-5);
           if (!serves_product(*device, adds, all[i])) continue;
-          choose_products(*device, {{adds, all[i]}});
+          use_products(*device, {{adds, all[i]}});
           add_product(left, right, sum, /*first=*/false);
           EXPECT_LE(testing::largest_difference(sum.cpu(), 2 * exact), 1e-5);
         }
@@ -83,7 +83,7 @@ TEST(GpuProducts, AChoiceGivesTheSameBitsEachTimeAndInAGraph) {
   const auto algorithms = library_algorithms(*device);
   const auto best = choose_algorithm(*algorithms, of);
   ASSERT_TRUE(best);
-  choose_products(*device, {{of, best->algorithm}});
+  use_products(*device, {{of, best->algorithm}});
   const at::Tensor a = random_tensor({kM, kK}, 1, at::kBFloat16).to(*device);
   const at::Tensor b = random_tensor({kK, kN}, 2, at::kBFloat16).to(*device);
   const at::Tensor expected = product(a, b).cpu();

@@ -51,7 +51,7 @@ TEST(ChosenProducts, MultiplyOperandsHoweverTheyLie) {
     // What cuBLAS calls A is our right operand.
     const MatrixProduct expected{kN, kM, kK, (way & 2) != 0, (way & 1) != 0};
     EXPECT_EQ(noted([&] { product(a, b); }), std::vector{expected});
-    choose_products(kCpu, {{expected, algorithm(way + 2)}});
+    use_products(kCpu, {{expected, algorithm(way + 2)}});
     EXPECT_EQ(library->products_by[way + 2], 0);
     const at::Tensor c = product(a, b);
     EXPECT_EQ(library->products_by[way + 2], 1);
@@ -79,7 +79,7 @@ TEST(ChosenProducts, AddToSumsInFp32) {
   const std::vector<MatrixProduct> all = noted(add_twice);
   EXPECT_NE(std::find(all.begin(), all.end(), put), all.end());
   EXPECT_NE(std::find(all.begin(), all.end(), add), all.end());
-  choose_products(kCpu, {{put, algorithm(1)}, {add, algorithm(6)}});
+  use_products(kCpu, {{put, algorithm(1)}, {add, algorithm(6)}});
   add_twice();
   EXPECT_EQ(library->products_by[1], 1);
   EXPECT_EQ(library->products_by[6], 1);
@@ -92,9 +92,9 @@ TEST(ChosenProducts, AProductWithoutAChoiceIsAsIfThereWereNone) {
   const at::Tensor expected = product(left(), right());
   const LibraryInUse library;
   EXPECT_TRUE(same_bits(product(left(), right()), expected));
-  choose_products(kCpu, {{MatrixProduct{kN, kM, kK + 8}, algorithm(0)}});
+  use_products(kCpu, {{MatrixProduct{kN, kM, kK + 8}, algorithm(0)}});
   EXPECT_TRUE(same_bits(product(left(), right()), expected));
-  choose_products(kCpu, {{MatrixProduct{kN, kM, kK}, algorithm(0)}});
+  use_products(kCpu, {{MatrixProduct{kN, kM, kK}, algorithm(0)}});
   EXPECT_EQ(library->products, 0);
   product(left(), right());
   EXPECT_EQ(library->products, 1);
@@ -164,7 +164,7 @@ TEST(ChosenProducts, AnAlgorithmServesOneVersionOfTheLibrary) {
   EXPECT_TRUE(serves_product(kCpu, {8, 8, 8}, of_now));
   library->version = 130200;
   EXPECT_FALSE(serves_product(kCpu, {8, 8, 8}, of_now));
-  EXPECT_THROW(choose_products(kCpu, {{MatrixProduct{8, 8, 8}, of_now}}), Error);
+  EXPECT_THROW(use_products(kCpu, {{MatrixProduct{8, 8, 8}, of_now}}), Error);
   library->version = 130100;
   library->workspace = (size_t{32} << 20) + 1;  // more than was asked for
   EXPECT_FALSE(serves_product(kCpu, {8, 8, 8}, of_now));
@@ -172,7 +172,7 @@ TEST(ChosenProducts, AnAlgorithmServesOneVersionOfTheLibrary) {
 
 TEST(ChosenProducts, ARefusalAfterTheChoiceIsAnError) {
   const LibraryInUse library;
-  choose_products(kCpu, {{MatrixProduct{kN, kM, kK}, algorithm(4)}});
+  use_products(kCpu, {{MatrixProduct{kN, kM, kK}, algorithm(4)}});
   library->refused = 4;
   EXPECT_EQ(testing::error_of(ErrorKind::kInternal, [] { product(left(), right()); }),
             "cuBLASLt: a product: CUBLAS_STATUS_EXECUTION_FAILED");

@@ -18,7 +18,7 @@ TEST(ProductText, ReadsWhatItWrites) {
         cuda::ProductAlgorithm algorithm{};
         for (size_t i = 0; i < algorithm.size(); ++i)
           algorithm[i] = static_cast<uint8_t>(37 * i + static_cast<size_t>(bits));
-        const ProductChoice text = choice_text(product, algorithm);
+        const ProductChoice text = choice_of(product, algorithm);
         EXPECT_EQ(product_of(text), product) << text.kind;
         EXPECT_EQ(algorithm_of(text), algorithm) << text.algorithm;
       }
@@ -30,7 +30,7 @@ TEST(ProductText, IsTheOneOfTheFormat) {
   cuda::ProductAlgorithm algorithm{};
   algorithm.front() = 0x1A;
   algorithm.back() = 0xF0;
-  const ProductChoice text = choice_text(
+  const ProductChoice text = choice_of(
       {768, 32768, 2048, true, false, ElementType::kBf16, ElementType::kFloat, true}, algorithm);
   EXPECT_EQ(text.m, 768);
   EXPECT_EQ(text.n, 32768);
@@ -40,7 +40,7 @@ TEST(ProductText, IsTheOneOfTheFormat) {
 }
 
 TEST(ProductText, DamageIsNamedByItsKey) {
-  const ProductChoice good = choice_text({64, 32, 16}, {});
+  const ProductChoice good = choice_of({64, 32, 16}, {});
   const auto problem = [&](const auto& damage) {
     ProductChoices choices{130100, "a GPU", 1024, {good, good, good}};
     damage(choices);

@@ -119,8 +119,7 @@ std::vector<ProductChoice> products_of_steps(const Config& config, Llama& model,
     }
   }
   std::vector<ProductChoice> products;
-  for (const cuda::MatrixProduct& product : noted.all())
-    products.push_back(choice_text(product, {}));
+  for (const cuda::MatrixProduct& product : noted.all()) products.push_back(choice_of(product, {}));
   return products;
 }
 
@@ -147,7 +146,7 @@ std::vector<ProductChoice> measure(const at::Device& device,
   for (const cuda::MatrixProduct& product : products) {
     const std::optional<ChosenAlgorithm> best = choose_algorithm(*algorithms, product);
     if (!best) continue;
-    chosen.push_back(choice_text(product, best->algorithm));
+    chosen.push_back(choice_of(product, best->algorithm));
     others += best->seconds != best->seconds_of_first ? 1 : 0;
     seconds += best->seconds;
     seconds_of_first += best->seconds_of_first;
@@ -171,7 +170,7 @@ std::string take_up_products(const Config& config, std::optional<ProductChoices>
   if (!choices) return "";
   const std::string reason = first_of(processes.gather_texts(reason_against(config, *choices)));
   if (reason.empty()) {
-    choose_products(device_of(config), table_of(choices->chosen));
+    use_products(device_of(config), table_of(choices->chosen));
   } else {
     choices.reset();
   }
@@ -204,7 +203,7 @@ void choose_products_once(const Config& config, Llama& model, const std::vector<
     for (const ProductChoice& choice : from_text(text)) std::erase(choices->chosen, choice);
   }
   measured_products() = choices;
-  choose_products(device, table_of(choices->chosen));
+  use_products(device, table_of(choices->chosen));
 }
 
 }  // namespace lmtrain

@@ -94,7 +94,7 @@ TEST(ChooseProducts, EveryProductOfAStepIsChosenFor) {
   ASSERT_TRUE(of_steps);
   EXPECT_GE(of_steps->size(), 6U);
   for (const cuda::MatrixProduct& product : *of_steps)
-    EXPECT_TRUE(chosen.contains(product)) << choice_text(product, {}).kind << " of " << product.n;
+    EXPECT_TRUE(chosen.contains(product)) << choice_of(product, {}).kind << " of " << product.n;
 }
 
 TEST(ChooseProducts, AnotherLibraryOrMicroBatchIsChosenForAnewAndTheResumeSaysSo) {
