@@ -22,9 +22,9 @@ enum class RandomStream : uint64_t {
   kOrder = 3,       // order of rows, and of documents in a stream
   kCurriculum = 4,  // order of the lengths of batches
   kSample = 5,      // tokens of generated text
-  kSplit = 6,       // not in use
-  kBench = 7,       // input of benchmarks
-  kMixture = 8      // order of the sources among the rows
+  // 6 is taken: no other use may have it.
+  kBench = 7,   // input of benchmarks
+  kMixture = 8  // order of the sources among the rows
 };
 
 // Returns 64 random bits.

@@ -27,20 +27,20 @@ ModelLocation locate_model(const fs::path& path) {
     const std::optional<int64_t> step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
     if (!step)
       throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
-    return {run.checkpoint(*step), path, true};
+    return {run.checkpoint(*step), path};
   }
   if (is_checkpoint_folder(path)) {
     verify_checkpoint_files(path, /*skip_training_state=*/true);
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
     const fs::path parent = fs::canonical(path).parent_path().parent_path();
     const bool in_run = RunFolder(parent).holds_run() && is_folder(RunFolder(parent).checkpoints());
-    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, true};
+    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt};
   }
   if (!is_there(path / "config.json")) {
     throw Error(ErrorKind::kUsage,
                 str(path.string(), " holds no model: there is no config.json in it"));
   }
-  return {path, std::nullopt, false};
+  return {path, std::nullopt};
 }
 
 bool was_removed(const ModelLocation& location) {

@@ -18,7 +18,6 @@ inline constexpr int64_t kLlamaDefaultVocabSize = 32000;
 struct ModelLocation {
   std::filesystem::path folder;              // the model: config.json, model.safetensors
   std::optional<std::filesystem::path> run;  // the run it belongs to
-  bool is_checkpoint = false;                // lmtrain wrote the folder, and it was verified
 };
 
 // Finds the model at `path`. A run folder gives its newest valid checkpoint. A checkpoint is

@@ -59,7 +59,6 @@ TEST_F(ModelLocationTest, ARunGivesItsNewestValidCheckpoint) {
   const ModelLocation newest = locate_model(run.path());
   EXPECT_EQ(newest.folder, run.checkpoint(10));
   EXPECT_EQ(newest.run, run.path());
-  EXPECT_TRUE(newest.is_checkpoint);
   damage(run.checkpoint(10) / "model.safetensors");
   EXPECT_EQ(locate_model(run.path()).folder, run.checkpoint(5));
   damage(run.checkpoint(5) / "model.safetensors");
@@ -82,7 +81,6 @@ TEST_F(ModelLocationTest, ACheckpointKnowsItsRunUnlessItWasCopied) {
   fs::create_directories(copy.parent_path());
   fs::copy(run.checkpoint(5), copy);
   const ModelLocation outside = locate_model(copy);
-  EXPECT_TRUE(outside.is_checkpoint);
   EXPECT_FALSE(outside.run);
   damage(copy / "model.safetensors");
   error_of(ErrorKind::kCheckpoint, [&] { locate_model(copy); });
@@ -124,7 +122,6 @@ TEST_F(ModelLocationTest, TheArchitectureIsThatOfItsConfig) {
   const ModelLocation location =
       locate_model(hf_folder(R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
                     "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 100})"));
-  EXPECT_FALSE(location.is_checkpoint);
   EXPECT_FALSE(location.run);
   EXPECT_EQ(located_model_config(location).num_hidden_layers, 3);
   const ModelLocation other = locate_model(hf_folder(R"({"model_type": "gpt2"})"));

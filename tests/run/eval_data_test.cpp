@@ -14,12 +14,12 @@ using testing::TemporaryFolder;
 ModelLocation location_in(const TemporaryFolder& folder, const std::string& data) {
   const RunFolder run(folder.path());
   write_run_config(run, parse_config(R"({"name": "x", "data": )" + data + "}", "x.json", {}), 0);
-  return {run.checkpoint(5), run.path(), true};
+  return {run.checkpoint(5), run.path()};
 }
 
 TEST(EvalData, IsARunsAlone) {
   const std::string message = error_of(ErrorKind::kUsage, [] {
-    eval_data_of({"/models/llama", std::nullopt, false}, 1);
+    eval_data_of({"/models/llama", std::nullopt}, 1);
   });
   EXPECT_EQ(message,
             "/models/llama has no held-out text of its own; give documents with --data PATH");
@@ -36,7 +36,7 @@ TEST(EvalData, OtherTextIsReadAsTheRunsOwn) {
 }
 
 TEST(EvalData, WithoutARunTheDefaultsSayHowTextIsRead) {
-  EXPECT_EQ(text_reading_of({"/models/llama", std::nullopt, false}), DataConfig());
+  EXPECT_EQ(text_reading_of({"/models/llama", std::nullopt}), DataConfig());
 }
 
 // Token ids say nothing about text.

@@ -152,15 +152,6 @@ bool FileLock::try_acquire(const fs::path& path) {
   return true;
 }
 
-void FileLock::acquire(const fs::path& path) {
-  release();
-  Descriptor fd(open_file(path, O_RDWR | O_CREAT, "open the lock"));
-  while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) fail_on_file("lock", path, errno);
-  }
-  fd_ = fd.release();
-}
-
 void FileLock::release() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }

@@ -92,8 +92,6 @@ class FileLock {
   // Releases the lock that this object holds, then tries to take the one of `path`. Returns false
   // when another process, or another FileLock of this process, holds it.
   bool try_acquire(const std::filesystem::path& path);
-  // Does the same, but waits until it is free; a signal does not end the waiting.
-  void acquire(const std::filesystem::path& path);
 
  private:
   void release() noexcept;

@@ -49,7 +49,6 @@ CurveColumn bucket_column(std::span<const double> values, size_t count) {
 
 RunCurves curves_of(const UpdateColumns& updates, size_t most_buckets) {
   RunCurves curves;
-  curves.num_updates = updates.size();
   if (updates.size() == 0) return curves;
   const size_t count = std::min(updates.size(), std::max<size_t>(1, most_buckets));
   curves.step = bucket_ends(updates.step, count);

@@ -21,7 +21,6 @@ struct CurveColumn {
 };
 
 struct RunCurves {
-  size_t num_updates = 0;                    // of the run
   std::vector<float> step, tokens, elapsed;  // of the last update in each bucket
   // The figures of updates by their keys in metrics.jsonl; those without a finite value are not
   // here.

@@ -34,7 +34,6 @@ std::string in_quotes(const std::string& text) {
 
 SampleWriter::SampleWriter(const Config& config, Tokenizer tokenizer)
     : tokenizer_(std::move(tokenizer)) {
-  if (!config.log.samples) return;
   prompts_ = config.log.samples->prompts;
   options_.max_tokens = config.log.samples->max_tokens;
   options_.temperature = 0;

@@ -25,8 +25,8 @@ struct SampledText {
 
 class SampleWriter {
  public:
-  // `config` is resolved; without log.samples there is nothing to write. Throws Error(kConfig) that
-  // names the prompt when one has more tokens than the model has positions.
+  // `config` is resolved and has log.samples. Throws Error(kConfig) that names the prompt when one
+  // has more tokens than the model has positions.
   SampleWriter(const Config& config, Tokenizer tokenizer);
 
   // Returns a sample of each prompt. `keep_going` is called after each token. When it returns

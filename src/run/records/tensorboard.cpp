@@ -146,11 +146,6 @@ void TensorboardWriter::scalars(std::span<const Scalar> values, int64_t step) {
   append(record);
 }
 
-void TensorboardWriter::scalar(std::string_view tag, double value, int64_t step) {
-  const Scalar one{tag, value};
-  scalars({&one, 1}, step);
-}
-
 void TensorboardWriter::append(const std::string& records) {
   append_file(path_, records, /*sync=*/false);
 }

@@ -33,7 +33,6 @@ class TensorboardWriter {
 
   // Appends the values as one event of optimizer step `step`, with the time of the call.
   void scalars(std::span<const Scalar> values, int64_t step);
-  void scalar(std::string_view tag, double value, int64_t step);
 
   const std::filesystem::path& path() const { return path_; }
 

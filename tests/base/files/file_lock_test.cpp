@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <utility>
 
@@ -44,7 +43,7 @@ TEST(FileLock, EndsWithTheProcess) {
   const auto path = folder / "lock";
   const int status = in_child([&] {
     FileLock lock;
-    lock.acquire(path);
+    if (!lock.try_acquire(path)) return 1;
     ::kill(::getpid(), SIGKILL);
     return 0;
   });
@@ -52,37 +51,9 @@ TEST(FileLock, EndsWithTheProcess) {
   EXPECT_TRUE(FileLock().try_acquire(path));
 }
 
-TEST(FileLock, AcquireWaits) {
-  const TemporaryFolder folder;
-  const auto path = folder / "lock";
-  std::array<int, 2> ready{};
-  ASSERT_EQ(::pipe(ready.data()), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    FileLock lock;
-    lock.acquire(path);
-    const bool told = ::write(ready[1], "x", 1) == 1;
-    ::usleep(200'000);
-    append_file(path, "child", false);
-    ::_exit(told ? 0 : 1);
-  }
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  FileLock lock;
-  EXPECT_FALSE(lock.try_acquire(path));
-  lock.acquire(path);
-  EXPECT_EQ(read_file(path), "child");
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  ::close(ready[0]);
-  ::close(ready[1]);
-}
-
 TEST(FileLock, MissingFolderIsAnError) {
   const TemporaryFolder folder;
   error_of(ErrorKind::kIo, [&] { FileLock().try_acquire(folder / "missing/lock"); });
-  error_of(ErrorKind::kIo, [&] { FileLock().acquire(folder / "missing/lock"); });
 }
 
 }  // namespace

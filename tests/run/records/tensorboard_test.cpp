@@ -121,10 +121,14 @@ TEST(Tensorboard, WritesWhatItsReaderParses) {
   const TemporaryFolder folder;
   TensorboardWriter writer(folder / "tensorboard");
   EXPECT_NE(writer.path().filename().string().find("events.out.tfevents."), std::string::npos);
-  writer.scalar("train/loss", 2.5, 1);
+  const auto write_one = [&](const std::string& tag, double value, int64_t step) {
+    const Scalar scalar{tag, value};
+    writer.scalars({&scalar, 1}, step);
+  };
+  write_one("train/loss", 2.5, 1);
   const std::vector<Scalar> pair = {{"train/lr", 1e-3}, {std::string_view("eval/loss"), -3.0}};
   writer.scalars(pair, int64_t{1} << 40);
-  writer.scalar(std::string(300, 't'), std::numeric_limits<double>::infinity(), 0);
+  write_one(std::string(300, 't'), std::numeric_limits<double>::infinity(), 0);
 
   const std::vector<Message> events = read_events(writer.path());
   ASSERT_EQ(events.size(), 4U);
