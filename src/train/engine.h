@@ -86,8 +86,10 @@ class Engine {
   // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
   // it is model(), and then it has the masters only after show_masters().
   Llama& evaluation_model();
-  // Makes the model's weights the masters, where the optimizer trains at others
-  // (trains_at_masters() of optim/optimizer.h), and those of its tensors what it trains at again.
+  // Where the optimizer trains at other weights than the masters, show_masters() sets all working
+  // weights to the masters, rounded, for an evaluation; show_training_weights() then sets those of
+  // the tensors that this process updates back to what it trains at (Optimizer::refresh_working).
+  // Elsewhere both do nothing.
   void show_masters();
   void show_training_weights();
   Optimizer& optimizer() { return *optimizer_; }

@@ -14,7 +14,9 @@ namespace lmtrain {
 // A MemoryPlan counts bytes of one process. With several, `snapshot` is of one that writes its own
 // share of a checkpoint; where the optimizer is not divided, of the first alone, which writes all.
 struct MemoryPlan {
-  int64_t weights = 0;          // fp32 masters
+  // fp32 masters; where weights are divided, those of one process, in fp32 with the two pieces
+  // gathered at a time.
+  int64_t weights = 0;
   int64_t working_weights = 0;  // a second copy in bf16 or fp16; 0 in fp32
   int64_t gradient = 0;         // fp32, summed over the step; several where parallel.sum is exact
   int64_t optimizer = 0;        // state of the update rule
@@ -52,9 +54,10 @@ int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
 // masters, and in bf16 the rounded weights beside them.
 int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype);
 
-// Returns the plan of a run. `config` is resolved. `micro_positions` is rows x length of the
-// largest micro-batch. Where `num_processes` divide the optimizer, `optimizer` is the most that one
-// of them keeps.
+// Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
+// length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
+// are the most that one has; with "parameters" so are weights, working_weights and gradient, and
+// micro_gradient and activations are those of a pass by pieces.
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes = 1);
 

@@ -48,9 +48,10 @@ class Agreement {
   std::vector<double> exchange(const std::vector<double>& values, News news = News::kNone);
   // Returns what the processes were told in the last exchange.
   News news() const { return news_; }
-  // Says that the gradients are summed: this process waits no more in this step.
+  // Notes that the gradient is summed. The time since begin_step(), less the mean time that the
+  // processes computed, counts as waiting.
   void end_communication();
-  // Does work after that, in which this process waits for the others too.
+  // Does `work`, an exchange after end_communication(), and adds its time to the waiting.
   void communicate(const std::function<void()>& work);
   // Ends a step and returns the seconds that the run has trained with it. With several processes
   // the time from the exchange on counts towards the next step.

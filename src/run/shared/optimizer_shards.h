@@ -50,20 +50,20 @@ class OptimizerShards {
   // Returns the L2 norm of the whole gradient, of which each process has its own tensors; the same
   // in each, and on CPUs to the bit that of lmtrain::gradient_norm().
   double gradient_norm(const at::Tensor& grad) const;
-  // Returns that of the processes' names which is first in the layout: of the first tensor of each
-  // that is not finite, say. Empty names do not count; empty: there is none.
+  // Each process gives the name of a tensor, or an empty text. Returns, in each, the name that
+  // comes first in the layout; empty where all are. Where nothing is divided, returns `name`.
   std::string first_of_all(const std::string& name) const;
   // Returns the text of the first process in every process; where nothing is divided, `text`.
   std::string as_the_first_says(const std::string& text) const;
 
-  // Where weights are divided, the following three copy the norms alone.
+  // Where weights are divided, gather_working() and gather_masters() copy the norms alone.
   //
   // Copies the working weights of each tensor to all processes, after the update.
   void gather_working(Parameters& parameters);
   // Copies the masters of each tensor to all processes, where they have changed since they were
   // gathered. In fp32 they are the working weights, and gathered already.
   void gather_masters(Parameters& parameters);
-  // Says that every process has all masters.
+  // Says that gather_masters() has nothing to do until the next gather_working().
   void note_masters_alike() { masters_are_stale_ = false; }
   // Rounds the masters of this process's tensors into its working weights, and copies the norms to
   // all processes, after the masters were set; only where weights are divided.
