@@ -1,7 +1,5 @@
 #include "run/eval_data.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -41,15 +39,6 @@ DataConfig text_reading_of(const ModelLocation& location) {
   DataConfig reading = read_run_config(RunFolder(*location.run)).config.data;
   if (reading.format == DataFormat::kTokens) reading.format = DataConfig().format;
   return reading;
-}
-
-EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro) {
-  const int64_t length = config.sequence.max_length;
-  EvalOptions options{length, length * micro_rows(config, micro, length), *config.eval.tokens,
-                      config.sequence.min_length};
-  if (device_of(config).is_cpu())
-    options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
-  return options;
 }
 
 }  // namespace lmtrain

@@ -9,7 +9,6 @@
 #include "checkpoint/checkpoint.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
-#include "run/eval_data.h"
 #include "run/restore.h"
 #include "run/shared/choose_products.h"
 #include "run/shared/share_state.h"

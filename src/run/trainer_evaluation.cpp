@@ -5,10 +5,8 @@
 #include "base/activities.h"
 #include "base/signal.h"
 #include "checkpoint/retention.h"
-#include "run/eval_data.h"
 #include "run/trainer.h"
 #include "train/evaluate.h"
-#include "train/failure.h"
 
 namespace lmtrain {
 

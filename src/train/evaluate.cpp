@@ -11,6 +11,8 @@
 #include "config/set_name.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
+#include "train/micro_batch_limits.h"
+#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -149,6 +151,15 @@ double EvalResult::loss() const { return tokens > 0 ? nats / static_cast<double>
 double EvalResult::perplexity() const { return std::exp(loss()); }
 double EvalResult::bits_per_byte() const {
   return bytes > 0 ? nats / (std::log(2.0) * static_cast<double>(bytes)) : NAN;
+}
+
+EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro) {
+  const int64_t length = config.sequence.max_length;
+  EvalOptions options{length, length * micro_rows(config, micro, length), *config.eval.tokens,
+                      config.sequence.min_length};
+  if (device_of(config).is_cpu())
+    options.batch_tokens = std::min(options.batch_tokens, EvalOptions().batch_tokens);
+  return options;
 }
 
 Precision evaluation_precision(const Precision& training, const at::Device& device) {

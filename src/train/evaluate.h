@@ -17,11 +17,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/config.h"
 #include "corpus/eval_sets.h"
 #include "device/device.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
 #include "processes/processes.h"
+#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
@@ -62,14 +64,19 @@ struct EvalOptions {
   int64_t min_length = 64;   // the least bucket of document lengths
 };
 
+// Returns how a run evaluates: windows of sequence.max_length, in batches of as many tokens as a
+// micro-batch of that length has. On a CPU they have at most the default of EvalOptions, since
+// evaluations there are in fp32, and micro-batches are fitted to the precision of the run. `config`
+// is resolved.
+EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro);
+
 // Returns the precision of evaluations of a run that trains in `training`: fp32 on a CPU. On a GPU,
 // where fp32 has no fast units, it is that of the working weights (bf16 for fp8), and sums are in
 // fp32.
 Precision evaluation_precision(const Precision& training, const at::Device& device);
 
 // Returns how many targets evaluate() counts with this token_budget and these sets.
-int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget,
-                           const EvalSets& sets = {});
+int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget, const EvalSets& sets);
 
 // Is thrown by evaluate() in all processes, when one of them could not read its rows or the data
 // changed meanwhile. Where that happened it has the kind and the message of the error there.

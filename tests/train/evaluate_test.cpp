@@ -82,7 +82,7 @@ TEST(Evaluate, BudgetTakesWholeDocumentsFromTheFirst) {
   for (const auto& [budget, targets] : budgets) {
     const auto result = evaluate(model.llama, *corpus.shard, {}, {16, 64, budget}, always);
     EXPECT_EQ(result->all.tokens, targets) << budget;
-    EXPECT_EQ(evaluation_targets(*corpus.shard, budget), targets) << budget;
+    EXPECT_EQ(evaluation_targets(*corpus.shard, budget, {}), targets) << budget;
   }
 }
 
