@@ -12,8 +12,8 @@
 #pragma once
 
 #include "config/config.h"
-#include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
+#include "schedule/run_clock.h"
 
 namespace lmtrain {
 

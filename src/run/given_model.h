@@ -46,6 +46,6 @@ std::string weights_digest(const std::filesystem::path& folder);
 // errors of verify_checkpoint_files (formats/manifest.h), TensorFiles (formats/tensor_files.h) and
 // load_weights (model/hf_folder.h).
 void load_initial_weights(const std::string& folder, Parameters& parameters,
-                          const std::string& digest = {});
+                          const std::string& digest);
 
 }  // namespace lmtrain

@@ -39,7 +39,7 @@ void make_room_for_checkpoint(const Config& config, const RunFolder& run,
 // require_memory and, on a CPU, require_longest_row (train/micro_batch_limits.h) throw for a run of
 // `num_processes`. Empty: it can begin.
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
-                                         const RunFolder& run, int num_processes = 1);
+                                         const RunFolder& run, int num_processes);
 
 // Estimates the room that the checkpoints of a run take from shapes and settings. `at_once` is
 // missing where it depends on a duration of time.

@@ -46,7 +46,7 @@ MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fi
 // refusing an allocation. Throws Error(kMemory) where one row does not fit even without the
 // allowance.
 void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
-                 MicroBatchLimits& fit, const ReportReduction& report, int num_processes = 1);
+                 MicroBatchLimits& fit, const ReportReduction& report, int num_processes);
 
 // Selects the micro-batches that are tried.
 enum class TrialShapes {
@@ -88,12 +88,12 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
 
 // Throws Error(kMemory) when weights, gradient and optimizer alone need more than `available` bytes
 // in a run of `num_processes`. An unknown amount is no error, here and below.
-void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes = 1);
+void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes);
 // Throws Error(kMemory) when the whole memory plan with one row of sequence.max_length at once, the
 // snapshot included, needs more than `available` bytes. It serves a CPU before anything of the run
 // is allocated; afterwards fit_to_plan finds the same.
 void require_longest_row(const Config& config, std::optional<uint64_t> available,
-                         int num_processes = 1);
+                         int num_processes);
 // Calls require_memory with the memory that the device has available, and then expect_memory
 // (device/device_memory.h) with the plan of the run.
 void prepare_memory(const Config& config, int num_processes = 1);

@@ -39,7 +39,7 @@ struct RunPlan {
 
 // Returns the plan of a run. `config` is resolved. `memory` is that of one of `num_processes`.
 RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order,
-                 int num_processes = 1);
+                 int num_processes);
 
 // Divides the batches of the run into `columns` equal parts (at least 1), or into as many as there
 // are batches where those are fewer. Entry [column][i] is the share of the part's batches that have

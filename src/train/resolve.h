@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "corpus/tokenizer/tokenizer.h"
 #include "device/device.h"
-#include "model/parameters.h"
 #include "processes/processes.h"
 #include "schedule/run_clock.h"
 
@@ -51,7 +50,7 @@ inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // is not known, kUsualGpuMicroTokens decide. batch.micro_tokens is not read; all else of `config`
 // is resolved.
 int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
-                         int num_processes = 1);
+                         int num_processes);
 // Makes batch.micro_tokens concrete where resolve_runtime has left it open, which is on a GPU,
 // whose memory must hold nothing of the run yet: as gpu_micro_tokens says, for this process's part
 // of the memory. Call it after resolve_vocab_size. What is given stays, so a resumed run has the

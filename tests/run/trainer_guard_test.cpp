@@ -75,7 +75,7 @@ size_t weights_without(const TinyRun& tiny, const std::vector<int64_t>& left_out
 size_t weights_of(const TinyRun& tiny, int64_t step) {
   Parameters parameters(ParameterLayout(tiny.config.model, *tiny.config.model.vocab_size),
                         at::kFloat, at::kCPU);
-  load_initial_weights(tiny.run.checkpoint(step).string(), parameters);
+  load_initial_weights(tiny.run.checkpoint(step).string(), parameters, "");
   return fingerprint_of(parameters);
 }
 

@@ -38,7 +38,7 @@ TEST(Fp16, AnOverflowingModelRecovers) {
   for (const int64_t step : {5, 20, 40}) {
     Parameters parameters(ParameterLayout(tiny.config.model, *tiny.config.model.vocab_size),
                           at::kHalf, at::kCPU);
-    load_initial_weights(tiny.run.checkpoint(step).string(), parameters);
+    load_initial_weights(tiny.run.checkpoint(step).string(), parameters, "");
     EXPECT_TRUE(parameters.master().isfinite().all().item<bool>());
     EXPECT_TRUE(parameters.working().isfinite().all().item<bool>());
   }

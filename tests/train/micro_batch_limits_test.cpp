@@ -97,21 +97,24 @@ TEST(MicroBatchLimits, ByThePlan) {
                                  positions * static_cast<double>(activations(config, 1)));
   };
   MicroBatchLimits fit;
-  fit_to_plan(config, {16, 32, 64}, room(256 * 1.5) + 1, fit, expect_none);
+  fit_to_plan(config, {16, 32, 64}, room(256 * 1.5) + 1, fit, expect_none, 1);
   EXPECT_EQ(fit, MicroBatchLimits{});
   // For 100 positions: 4 of 16 rows, 2 of 8, 1 of 4.
   std::vector<int64_t> lengths;
-  fit_to_plan(config, {16, 32, 64}, room(100 * 1.5), fit, [&](const MicroBatchReduction& lowered) {
-    lengths.push_back(lowered.length);
-    EXPECT_EQ(lowered.rows * lowered.length, 64);
-    EXPECT_EQ(lowered.rows_before * lowered.length, 256);
-    EXPECT_NE(lowered.reason.find("of memory available"), std::string::npos);
-  });
+  fit_to_plan(
+      config, {16, 32, 64}, room(100 * 1.5), fit,
+      [&](const MicroBatchReduction& lowered) {
+        lengths.push_back(lowered.length);
+        EXPECT_EQ(lowered.rows * lowered.length, 64);
+        EXPECT_EQ(lowered.rows_before * lowered.length, 256);
+        EXPECT_NE(lowered.reason.find("of memory available"), std::string::npos);
+      },
+      1);
   EXPECT_EQ(lengths, (std::vector<int64_t>{16, 32, 64}));
   EXPECT_EQ(fit, (MicroBatchLimits{256, {{16, 4}, {32, 2}, {64, 1}}}));
   // Nothing is raised again, and a row that may just fit is tried.
-  fit_to_plan(config, {16, 32, 64}, room(1e6), fit, expect_none);
-  fit_to_plan(config, {64}, room(65), fit, expect_none);
+  fit_to_plan(config, {16, 32, 64}, room(1e6), fit, expect_none, 1);
+  fit_to_plan(config, {64}, room(65), fit, expect_none, 1);
   EXPECT_EQ(fit.rows.at(64), 1);
 }
 
@@ -121,7 +124,7 @@ TEST(MicroBatchLimits, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
   MicroBatchLimits fit;
   const auto message = [&] {
     return error_of(ErrorKind::kMemory,
-                    [&] { fit_to_plan(config, {1 << 20}, 100 << 20, fit, expect_none); });
+                    [&] { fit_to_plan(config, {1 << 20}, 100 << 20, fit, expect_none, 1); });
   };
   const std::string plain = message();
   for (const char* part : {"one row of length 1048576", "100.0 MiB of memory available", "weights ",
@@ -136,19 +139,19 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   Config config = tiny_config(1024, 256);
   const MemoryPlan plan = plan_memory(config, {at::kFloat}, 0);
   const auto fixed = static_cast<uint64_t>(plan.weights + plan.gradient + plan.optimizer);
-  require_memory(config, std::nullopt);
-  require_memory(config, fixed);
+  require_memory(config, std::nullopt, 1);
+  require_memory(config, fixed, 1);
   // A row takes more than what is fixed, and that is said too before anything is made.
   config.checkpoint.async = false;
   const MemoryPlan row = plan_memory(config, {at::kFloat}, config.sequence.max_length);
   const auto with_a_row = static_cast<uint64_t>(row.device_total());
-  require_longest_row(config, std::nullopt);
-  require_longest_row(config, with_a_row);
-  EXPECT_NE(error_of(ErrorKind::kMemory, [&] { require_longest_row(config, with_a_row - 1); })
+  require_longest_row(config, std::nullopt, 1);
+  require_longest_row(config, with_a_row, 1);
+  EXPECT_NE(error_of(ErrorKind::kMemory, [&] { require_longest_row(config, with_a_row - 1, 1); })
                 .find(at::str("one row of length ", config.sequence.max_length)),
             std::string::npos);
   const std::string message =
-      error_of(ErrorKind::kMemory, [&] { require_memory(config, fixed - 1); });
+      error_of(ErrorKind::kMemory, [&] { require_memory(config, fixed - 1, 1); });
   EXPECT_NE(message.find("lower model.hidden_size (now 16)"), std::string::npos) << message;
   config.checkpoint.async = true;
   config.optimizer.type = OptimizerType::kSoap;
@@ -160,7 +163,7 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
   EXPECT_NE(explain_memory(config, 16, 1).find("copy for checkpoints"), std::string::npos);
   EXPECT_EQ(explain_memory(config, 16, 1).find("checkpoint.async"), std::string::npos);
   // The copy comes after the beginning.
-  EXPECT_EQ(error_of(ErrorKind::kMemory, [&] { require_memory(config, 1); }).find("copy for"),
+  EXPECT_EQ(error_of(ErrorKind::kMemory, [&] { require_memory(config, 1, 1); }).find("copy for"),
             std::string::npos);
 }
 

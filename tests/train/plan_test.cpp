@@ -81,7 +81,7 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
   for (const Case& test : cases) {
     config.checkpoint.every = test.every;
     config.eval.every = test.every;
-    const RunPlan plan = plan_run(config, data, batches);
+    const RunPlan plan = plan_run(config, data, batches, 1);
     EXPECT_EQ(plan.checkpoints, test.checkpoints) << test.every.value;
     // And one before the first step.
     EXPECT_EQ(plan.evaluations.has_value(), test.checkpoints.has_value());
@@ -89,23 +89,23 @@ TEST_F(PlanTest, CountsEventsInEveryUnit) {
       EXPECT_EQ(*plan.evaluations, *test.checkpoints + 1);
     }
   }
-  EXPECT_EQ(plan_run(config, PreparedData{}, batches).evaluations, 0);
+  EXPECT_EQ(plan_run(config, PreparedData{}, batches, 1).evaluations, 0);
 }
 
 TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
   Config config = planned_config();
   config.checkpoint.every = {60, TrainingDuration::Unit::kSteps};
   const BatchOrder batches = order(config);
-  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 0);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, 0);
   config.checkpoint.keep_every = {{50, TrainingDuration::Unit::kSteps}};
-  const RunPlan plan = plan_run(config, {}, batches);
+  const RunPlan plan = plan_run(config, {}, batches, 1);
   EXPECT_EQ(plan.checkpoints, 7);  // 50, 60, 100, 120, 150, 180, the end
   EXPECT_EQ(plan.kept_checkpoints, 3);
   config.lr_schedule.type = LrScheduleType::kWsd;  // the decay begins at 160
-  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, 4);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, 4);
   config.checkpoint.keep_every = {{90, TrainingDuration::Unit::kSeconds}};
-  EXPECT_EQ(plan_run(config, {}, batches).kept_checkpoints, std::nullopt);
-  EXPECT_EQ(plan_run(config, {}, batches).checkpoints, std::nullopt);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, std::nullopt);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).checkpoints, std::nullopt);
 }
 
 TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
@@ -115,13 +115,13 @@ TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
   const BatchOrder batches = order(config);
   PreparedData data;
   data.eval_shard = "held_out.bin";
-  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, 0);
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 0);
   config.checkpoint.keep_best = 2;
-  EXPECT_EQ(plan_run(config, data, batches).checkpoints, 4);       // 60, 120, 180, the end
-  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, 4);  // 0, 40, 80, 160
-  EXPECT_EQ(plan_run(config, {}, batches).best_checkpoints, 0) << "no held-out text";
+  EXPECT_EQ(plan_run(config, data, batches, 1).checkpoints, 4);       // 60, 120, 180, the end
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 4);  // 0, 40, 80, 160
+  EXPECT_EQ(plan_run(config, {}, batches, 1).best_checkpoints, 0) << "no held-out text";
   config.eval.every = {90, TrainingDuration::Unit::kSeconds};
-  EXPECT_EQ(plan_run(config, data, batches).best_checkpoints, std::nullopt);
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, std::nullopt);
 }
 
 TEST_F(PlanTest, MemoryIsThatOfTheShapes) {

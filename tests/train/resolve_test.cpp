@@ -119,18 +119,19 @@ TEST(Resolve, AGpuTakesTheMicroBatchThatItsMemoryHolds) {
                            0.5 * static_cast<double>(plan.activations + plan.logits);
     return static_cast<uint64_t>(planned / 0.9) + 1;
   };
-  EXPECT_EQ(gpu_micro_tokens(config, std::nullopt), 32768);
-  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40), 65536);
+  EXPECT_EQ(gpu_micro_tokens(config, std::nullopt, 1), 32768);
+  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40, 1), 65536);
   for (const int64_t positions : {65536, 32768, 16384, 8192, 2048})
-    EXPECT_EQ(gpu_micro_tokens(config, available_for(positions)), positions);
-  EXPECT_EQ(gpu_micro_tokens(config, available_for(32768) - 2), 16384);
+    EXPECT_EQ(gpu_micro_tokens(config, available_for(positions), 1), positions);
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(32768) - 2, 1), 16384);
   // Without the value there is room for more than 8192, which is tried before fewer with it.
-  EXPECT_EQ(gpu_micro_tokens(config, available_for(16384) - 2), 16384);
-  EXPECT_EQ(gpu_micro_tokens(config, 0), 1024) << "a row, of which the trial tells whether it fits";
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(16384) - 2, 1), 16384);
+  EXPECT_EQ(gpu_micro_tokens(config, 0, 1), 1024)
+      << "a row, of which the trial tells whether it fits";
   // 12 rows: 8 and 7 do not divide them.
   config.batch.tokens = 12 * 1024;
-  EXPECT_EQ(gpu_micro_tokens(config, available_for(8 * 1024)), 6 * 1024);
-  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40), 12 * 1024);
+  EXPECT_EQ(gpu_micro_tokens(config, available_for(8 * 1024), 1), 6 * 1024);
+  EXPECT_EQ(gpu_micro_tokens(config, uint64_t{1} << 40, 1), 12 * 1024);
   // What is given stays, as on a resume.
   config.batch.micro_tokens = 3 * 1024;
   resolve_micro_tokens(config, /*num_processes=*/1);

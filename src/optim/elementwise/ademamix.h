@@ -29,8 +29,7 @@ struct AdEMAMixKernel {
 class AdEMAMix : public ElementwiseRule<AdEMAMixKernel> {
  public:
   // Updates only the tensors for which `takes` returns true.
-  AdEMAMix(const OptimizerConfig& config, Parameters& parameters,
-           const ParameterFilter& takes = every_parameter);
+  AdEMAMix(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
 
  private:
   double alpha_at(const RunClock& run) const;

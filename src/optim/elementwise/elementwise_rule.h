@@ -36,8 +36,7 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
  protected:
   // Makes one moment for each name, for the tensors for which `takes` returns true.
   ElementwiseRule(const OptimizerConfig& config, Parameters& parameters,
-                  const std::vector<std::string>& names,
-                  const ParameterFilter& takes = every_parameter)
+                  const std::vector<std::string>& names, const ParameterFilter& takes)
       : hyperparameters_(config),
         parameters_(parameters),
         moments_(config, parameters, names, takes),

@@ -28,8 +28,7 @@ struct LionKernel {
 class Lion : public ElementwiseRule<LionKernel> {
  public:
   // Updates only the tensors for which `takes` returns true.
-  Lion(const OptimizerConfig& config, Parameters& parameters,
-       const ParameterFilter& takes = every_parameter);
+  Lion(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
 
  private:
   Constants numbers(const UpdateStep& step) const override;

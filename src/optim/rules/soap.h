@@ -23,8 +23,7 @@ namespace lmtrain {
 class Soap : public Optimizer {
  public:
   // Updates only the tensors for which `takes` returns true.
-  Soap(const OptimizerConfig& config, Parameters& parameters,
-       const ParameterFilter& takes = every_parameter);
+  Soap(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
   const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
 

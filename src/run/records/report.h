@@ -73,6 +73,6 @@ std::string early_stop_reason(const Config& config, const TrainingState& state);
 // `ended_early`. With a constant learning rate it makes this run longer; with any other schedule
 // the rate would jump, so it begins a new run from these weights.
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
-                          bool has_held_out, bool ended_early = false);
+                          bool has_held_out, bool ended_early);
 
 }  // namespace lmtrain

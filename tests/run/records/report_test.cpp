@@ -79,22 +79,24 @@ TEST(Report, NextCommandsAreWhatAShellTakes) {
   Config config;
   config.lr_schedule.type = LrScheduleType::kConstant;
   config.train.tokens = 5'000'000;
-  EXPECT_EQ(next_commands("/runs/a", config, /*has_held_out=*/true),
+  EXPECT_EQ(next_commands("/runs/a", config, /*has_held_out=*/true, /*ended_early=*/false),
             "next       lmtrain eval /runs/a\n"
             "           lmtrain generate /runs/a --prompt \"Once upon a time\"\n"
             "           lmtrain resume /runs/a --set train.tokens=10000000");
   config.train.tokens.reset();
   config.train.epochs = 1.5;
-  EXPECT_NE(next_commands("/my runs/it's", config, /*has_held_out=*/true)
+  EXPECT_NE(next_commands("/my runs/it's", config, /*has_held_out=*/true, /*ended_early=*/false)
                 .find("lmtrain resume '/my runs/it'\\''s' --set train.epochs=3"),
             std::string::npos);
   config.train.steps = 40;
-  EXPECT_NE(next_commands("a", config, /*has_held_out=*/true).find("train.steps=80"),
+  EXPECT_NE(next_commands("a", config, /*has_held_out=*/true, /*ended_early=*/false)
+                .find("train.steps=80"),
             std::string::npos);
 }
 
 TEST(Report, WithoutHeldOutTextEvalIsNotAdvised) {
-  const std::string advice = next_commands("a", Config(), /*has_held_out=*/false);
+  const std::string advice =
+      next_commands("a", Config(), /*has_held_out=*/false, /*ended_early=*/false);
   EXPECT_EQ(advice.find("eval"), std::string::npos) << advice;
   EXPECT_TRUE(advice.starts_with("next       lmtrain generate a ")) << advice;
 }
@@ -104,7 +106,8 @@ TEST(Report, ADecayedRunIsNotAdvisedToResume) {
   for (const char* type : {"cosine", "linear", "sqrt", "wsd"}) {
     Config config;
     config.lr_schedule.type = value_named<LrScheduleType>(type).value();
-    const std::string advice = next_commands("/my runs/a", config, /*has_held_out=*/true);
+    const std::string advice =
+        next_commands("/my runs/a", config, /*has_held_out=*/true, /*ended_early=*/false);
     EXPECT_EQ(advice.find("resume"), std::string::npos) << type;
     EXPECT_NE(advice.find("lmtrain train CONFIG.json --run-dir NEW --set init_from='/my runs/a'"),
               std::string::npos)
