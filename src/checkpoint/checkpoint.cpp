@@ -10,7 +10,6 @@
 #include "base/files/replace_folder.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
-#include "checkpoint/remove_checkpoint.h"
 #include "checkpoint/retention.h"
 #include "config/parse.h"
 #include "device/torch_headers.h"

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "formats/json_fields.h"
-#include "products/product_text.h"
 
 namespace lmtrain {
 namespace {

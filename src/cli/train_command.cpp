@@ -1,7 +1,6 @@
 #include <iostream>
 #include <memory>
 
-#include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"

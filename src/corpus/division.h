@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/files/file.h"
-#include "base/hash.h"
 #include "base/peers.h"
 #include "corpus/cache.h"
 #include "corpus/journal.h"

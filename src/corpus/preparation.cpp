@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/content_blocks.h"
 #include "corpus/sources/sources.h"
 

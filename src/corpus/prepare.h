@@ -16,7 +16,6 @@
 #include "corpus/shards/overlap.h"
 #include "corpus/sources/format.h"
 #include "formats/source_run.h"
-#include "formats/token_shard.h"
 
 namespace lmtrain {
 

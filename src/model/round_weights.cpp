@@ -27,8 +27,7 @@ int64_t round_to(const at::Tensor& from, const at::Tensor& to) {
   return too_large;
 }
 
-}  // namespace
-
+// Throws Error(kInternal) for any other dtype than these.
 at::ScalarType weight_type(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -41,6 +40,8 @@ at::ScalarType weight_type(DType dtype) {
       throw Error(ErrorKind::kInternal, str("weights in ", dtype_name(dtype)));
   }
 }
+
+}  // namespace
 
 at::Tensor rounded_weights(const at::Tensor& values, DType dtype, const std::string& tensor) {
   const at::ScalarType type = weight_type(dtype);

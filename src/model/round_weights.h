@@ -10,9 +10,6 @@
 
 namespace lmtrain {
 
-// Returns libtorch's type for kF32, kBF16 or kF16; throws Error(kInternal) for any other dtype.
-at::ScalarType weight_type(DType dtype);
-
 // Returns `values`, contiguous fp32 in host memory, in `dtype`, kF32, kBF16 or kF16; in kF32 the
 // same tensor. Throws Error(kNumeric) that names `tensor` for a number that is finite and beyond
 // the largest of `dtype`.

@@ -5,7 +5,6 @@
 
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"

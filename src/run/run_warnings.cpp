@@ -14,6 +14,9 @@ namespace {
 
 using Warnings = std::vector<std::string>;
 
+// Passes over the text of a source above which a run learns it by heart rather than from it.
+constexpr double kMostPasses = 20;
+
 std::string count(int64_t number) { return format_count(static_cast<double>(number)); }
 
 int64_t targets_per_epoch(const BatchOrder& order) {

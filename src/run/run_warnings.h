@@ -12,9 +12,6 @@
 
 namespace lmtrain {
 
-// Passes over the text of a source above which a run learns it by heart rather than from it.
-inline constexpr double kMostPasses = 20;
-
 // Returns the warnings in a fixed order; each names the settings to change. `config` is resolved,
 // `order` is the run's order of data, `eval_targets` the targets of an evaluation; none: there is
 // no held-out text.

@@ -4,6 +4,7 @@
 
 #include "base/files/examine.h"
 #include "corpus/folder.h"
+#include "formats/token_shard.h"
 
 namespace lmtrain {
 namespace {

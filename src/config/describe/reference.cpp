@@ -1,5 +1,4 @@
 // docs/config.md, generated from the table of settings.
-#include "base/text.h"
 #include "config/describe/catalog.h"
 #include "config/describe/describe.h"
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "corpus/readers/arrow_column.h"
 #include "corpus/readers/arrow_file.h"

@@ -9,7 +9,6 @@
 
 #include <array>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "corpus/readers/arrow_column.h"
 #include "corpus/readers/arrow_file.h"

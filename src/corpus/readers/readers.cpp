@@ -130,23 +130,12 @@ class BoundedTable : public DocumentReader {
 
 }  // namespace
 
-std::unique_ptr<DocumentReader> open_text(const fs::path& path, uint64_t max_document) {
-  return std::make_unique<TextReader>(path, max_document);
-}
-std::unique_ptr<DocumentReader> open_lines(const fs::path& path, uint64_t max_document) {
-  return std::make_unique<LinesReader>(path, max_document);
-}
-std::unique_ptr<DocumentReader> open_json_lines(const fs::path& path, const std::string& field,
-                                                uint64_t max_document) {
-  return std::make_unique<JsonLinesReader>(path, field, max_document);
-}
-
 std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::string& format,
                                                const std::string& text_field, int64_t first,
                                                uint64_t max_document) {
-  if (format == "lines") return open_lines(path, max_document);
-  if (format == "jsonl") return open_json_lines(path, text_field, max_document);
-  if (format == "text") return open_text(path, max_document);
+  if (format == "lines") return std::make_unique<LinesReader>(path, max_document);
+  if (format == "jsonl") return std::make_unique<JsonLinesReader>(path, text_field, max_document);
+  if (format == "text") return std::make_unique<TextReader>(path, max_document);
   std::unique_ptr<DocumentReader> table;
   if (format == "parquet") table = open_parquet(path, text_field, first, max_document);
   if (format == "arrow") table = open_arrow(path, text_field, first, max_document);

@@ -47,13 +47,8 @@ std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path
                                                const std::string& text_field, int64_t first,
                                                uint64_t max_document);
 
-// These return the readers of one format each. Those of the two tables bound what they hold in
-// memory by `max_document`; it is open_documents() that refuses a larger document of theirs.
-std::unique_ptr<DocumentReader> open_text(const std::filesystem::path& path, uint64_t max_document);
-std::unique_ptr<DocumentReader> open_lines(const std::filesystem::path& path,
-                                           uint64_t max_document);
-std::unique_ptr<DocumentReader> open_json_lines(const std::filesystem::path& path,
-                                                const std::string& field, uint64_t max_document);
+// These return the readers of tables. They bound what they hold in memory by `max_document`; it is
+// open_documents() that refuses a larger document of theirs.
 std::unique_ptr<DocumentReader> open_parquet(const std::filesystem::path& path,
                                              const std::string& column, int64_t first,
                                              uint64_t max_document);

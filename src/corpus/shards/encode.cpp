@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/block_exchange.h"
 #include "corpus/shards/ordered_pool.h"
 

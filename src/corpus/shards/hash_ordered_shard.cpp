@@ -6,6 +6,8 @@
 #include <system_error>
 #include <vector>
 
+#include "corpus/readers/text_hash.h"
+
 namespace lmtrain {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/content_blocks.h"
 
 namespace lmtrain {

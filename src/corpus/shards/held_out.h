@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "corpus/readers/text_hash.h"
 
 namespace lmtrain {
 

@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/content_blocks.h"
+#include "corpus/shards/held_out.h"
 
 namespace lmtrain {
 namespace {

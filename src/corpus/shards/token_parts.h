@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "corpus/shards/held_out.h"
+#include "base/hash.h"
 #include "corpus/shards/token_scan.h"
 
 namespace lmtrain {

@@ -7,6 +7,7 @@
 #include "base/terminal/log.h"
 #include "base/terminal/progress_bar.h"
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/held_out.h"
 #include "formats/token_file.h"
 

@@ -8,7 +8,9 @@
 #include "device/torch_headers.h"
 
 namespace lmtrain {
+namespace {
 
+// Releases the pages of `elements` of a flat buffer that are not in `kept`.
 void release_outside(const at::Tensor& flat, const ElementRange& elements,
                      const ElementRange& kept) {
   const int64_t before = std::min(elements.end(), kept.first);
@@ -17,6 +19,8 @@ void release_outside(const at::Tensor& flat, const ElementRange& elements,
   const int64_t after = std::max(elements.first, kept.end());
   if (elements.end() > after) release_pages(flat.narrow(0, after, elements.end() - after));
 }
+
+}  // namespace
 
 ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shards,
                                const ParameterLayout& layout, at::Tensor weights,

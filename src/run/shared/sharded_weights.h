@@ -49,8 +49,4 @@ class ShardedWeights : public WeightPieces {
   WorkLine line_;
 };
 
-// Releases the pages of `elements` of a flat buffer that are not in `kept`.
-void release_outside(const at::Tensor& flat, const ElementRange& elements,
-                     const ElementRange& kept);
-
 }  // namespace lmtrain

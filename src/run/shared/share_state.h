@@ -10,7 +10,7 @@
 #include "model/parameters.h"
 #include "processes/processes.h"
 #include "run/shared/optimizer_shards.h"
-#include "train/micro_batch_limits.h"
+#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 

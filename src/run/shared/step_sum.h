@@ -16,7 +16,6 @@
 #include "batching/batch.h"
 #include "config/config.h"
 #include "processes/processes.h"
-#include "run/shared/agreement.h"
 #include "run/shared/optimizer_shards.h"
 #include "run/shared/overlapped_sum.h"
 #include "train/engine.h"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "corpus/readers/text_hash.h"
 #include "corpus/shards/content_blocks.h"
 
 namespace lmtrain {
