@@ -180,7 +180,7 @@ void check_tokenizer(const Config& config, std::vector<std::string>& warnings) {
 }
 
 void check_length(const Config& config, std::vector<std::string>& warnings) {
-  const int64_t theirs = located_max_length({*config.init_from, std::nullopt, false});
+  const int64_t theirs = located_max_length({*config.init_from, std::nullopt});
   const int64_t ours = config.sequence.max_length;
   if (ours == theirs) return;
   const std::string what =
