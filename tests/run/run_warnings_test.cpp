@@ -96,7 +96,7 @@ TEST_F(RunWarningsTest, ASourceWithoutADocument) {
 TEST_F(RunWarningsTest, AScheduleFreeRuleWithARateThatFalls) {
   config.optimizer.type = OptimizerType::kScheduleFree;
   config.lr_schedule.type = LrScheduleType::kCosine;
-  expect("lr_schedule.type cosine lets it fall as well");
+  expect("lr_schedule.type cosine lowers it as well");
   config.lr_schedule.type = LrScheduleType::kConstant;
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
