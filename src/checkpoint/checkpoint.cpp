@@ -201,11 +201,7 @@ void write_checkpoint(const RunFolder& run, const fs::path& unfinished,
   // A checkpoint can be there already: a damaged one, one of a future that a resume from an older
   // one has left, or one of this step that is published again (must_save_again).
   replace_folder(unfinished, run.checkpoint(state.step));
-  try {
-    remove_old_checkpoints(run, state, config);
-  } catch (const Error& error) {  // the new one is there, and the next save tries again
-    log_warning(str("an older checkpoint is not removed: ", error.what()));
-  }
+  remove_old_checkpoints(run, state, config);
 }
 
 TrainingState load_checkpoint(const fs::path& folder, Parameters& parameters) {

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/terminal/log.h"
+#include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/remove_checkpoint.h"
 #include "formats/manifest.h"
@@ -63,12 +65,16 @@ std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_
 
 void remove_old_checkpoints(const RunFolder& run, const TrainingState& newest,
                             const CheckpointConfig& config) {
-  std::vector<SavedCheckpoint> saved;
-  for (const int64_t step : run.checkpoint_steps()) {
-    if (step > newest.step) continue;
-    saved.push_back(describe_checkpoint(run, step, newest.evaluations));
+  try {
+    std::vector<SavedCheckpoint> saved;
+    for (const int64_t step : run.checkpoint_steps()) {
+      if (step > newest.step) continue;
+      saved.push_back(describe_checkpoint(run, step, newest.evaluations));
+    }
+    for (const int64_t step : old_checkpoints(saved, config)) remove_checkpoint(run, step);
+  } catch (const Error& error) {
+    log_warning(str("older checkpoints are not removed yet: ", error.what()));
   }
-  for (const int64_t step : old_checkpoints(saved, config)) remove_checkpoint(run, step);
 }
 
 }  // namespace lmtrain

@@ -32,7 +32,7 @@ std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_
 // Removes the old ones of the checkpoints up to the step of `newest`, the state of the newest one.
 // Later checkpoints, which are damaged or of a future that a resume has left, are neither counted
 // nor removed. A checkpoint whose state.json cannot be read is kept as one of the newest alone.
-// Throws Error(kIo).
+// Where the file system refuses, it warns: the newest one is there, and the next call tries again.
 void remove_old_checkpoints(const RunFolder& run, const TrainingState& newest,
                             const CheckpointConfig& config);
 

@@ -3,7 +3,8 @@
 //
 // By Parquet's own column reader rather than by Arrow tables: its values point into the page, so
 // that memory holds one page whatever the size of row groups, and how a writer stored the text
-// (string, large string, view, dictionary) makes no difference.
+// (string, large string, view, dictionary) makes no difference. The column of a small row group is
+// read as a whole: then a damaged page cannot ask for more memory than the column has bytes.
 #include <parquet/api/reader.h>
 #include <parquet/exception.h>
 
@@ -27,13 +28,14 @@ class ParquetReader : public DocumentReader {
     std::shared_ptr<arrow::io::RandomAccessFile> file = open_arrow_file(path);
     guarded([&] {
       parquet::ReaderProperties properties(&memory_);
-      properties.enable_buffered_stream();
-      properties.set_buffer_size(kBufferBytes);
       properties.set_page_checksum_verification(true);
       auto size = file->GetSize();
       file_size_ = size.ok() ? static_cast<uint64_t>(*size) : 0;
-      file_ = parquet::ParquetFileReader::Open(file, properties);
-      metadata_ = file_->metadata();
+      by_columns_ = parquet::ParquetFileReader::Open(file, properties);
+      metadata_ = by_columns_->metadata();
+      properties.enable_buffered_stream();
+      properties.set_buffer_size(kBufferBytes);
+      by_pages_ = parquet::ParquetFileReader::Open(file, properties, metadata_);
       find_column(column);
       while (group_ < metadata_->num_row_groups() && group_rows(group_) <= first - row_)
         row_ += group_rows(group_++);
@@ -70,6 +72,7 @@ class ParquetReader : public DocumentReader {
 
  private:
   static constexpr int64_t kBufferBytes = int64_t{1} << 20;
+  static constexpr int64_t kWholeColumn = int64_t{1} << 24;  // at most so many bytes of a row group
   static constexpr size_t kBatchValues = 1024;
 
   template <class Action>
@@ -118,7 +121,9 @@ class ParquetReader : public DocumentReader {
   bool read_batch() {
     if (reader_ == nullptr) {
       if (group_ == metadata_->num_row_groups()) return false;
-      group_reader_ = file_->RowGroup(group_);
+      const int64_t size =
+          metadata_->RowGroup(group_)->ColumnChunk(column_)->total_compressed_size();
+      group_reader_ = (size <= kWholeColumn ? by_columns_ : by_pages_)->RowGroup(group_);
       reader_ = std::dynamic_pointer_cast<parquet::ByteArrayReader>(group_reader_->Column(column_));
       rows_left_ = group_rows(group_);
     }
@@ -143,7 +148,7 @@ class ParquetReader : public DocumentReader {
   fs::path path_;
   TableMemory memory_;
   uint64_t file_size_ = 0;
-  std::unique_ptr<parquet::ParquetFileReader> file_;
+  std::unique_ptr<parquet::ParquetFileReader> by_columns_, by_pages_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
   int column_ = -1;
   int16_t defined_ = 0;  // the definition level of a value that is there

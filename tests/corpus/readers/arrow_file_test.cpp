@@ -234,6 +234,32 @@ TEST(TableReaders, ARowGroupOfNegativeLengthIsNamed) {
   expect_contains(problem(folder / "a.parquet"), "a.parquet: row group 0 says that it has -");
 }
 
+// Its header asks for 1.98 GB.
+TEST(TableReaders, APageLargerThanItsColumnTakesNoMemory) {
+  const Folder folder;
+  const std::filesystem::path found =
+      str(LMTRAIN_SOURCE_DIR, "/tests/fuzz/corpus/parquet/finding_page_larger_than_its_column");
+  folder.write("a.parquet", read_file(found));
+  const int64_t before = arrow::default_memory_pool()->total_bytes_allocated();
+  expect_contains(problem(folder / "a.parquet"), "Page was smaller (47) than expected");
+  EXPECT_LT(arrow::default_memory_pool()->total_bytes_allocated() - before, int64_t{1} << 20);
+}
+
+// A column of a row group that is not read as a whole.
+TEST(TableReaders, ALongColumnIsReadPageByPage) {
+  Rows rows;
+  for (int i = 0; i < 4000; ++i) rows.emplace_back(str("row ", i, std::string(5000, 'x')));
+  testing::ParquetOptions plain;
+  plain.rows_per_group = 4000;
+  plain.page_bytes = 1 << 20;
+  plain.dictionary = false;
+  plain.compression = arrow::Compression::UNCOMPRESSED;
+  const Folder folder;
+  const std::string bytes = testing::parquet_bytes(*testing::table_of(rows), plain);
+  ASSERT_GT(bytes.size(), 17U << 20);
+  EXPECT_EQ(read(folder.write("a.parquet", bytes)).texts, texts_of(rows));
+}
+
 TEST(TableReaders, AnEntryThatADictionaryLacksIsNamedByItsRow) {
   const Folder folder;
   arrow::Int32Builder entries;
