@@ -81,8 +81,10 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   std::string best;
   size_t best_distance = SIZE_MAX;
   for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    const size_t limit = std::max<size_t>(1, longer / 3);
+    if (longer - shorter > limit) continue;  // the distance is at least that
     const size_t distance = edit_distance(word, candidate);
-    const size_t limit = std::max<size_t>(1, std::max(word.size(), candidate.size()) / 3);
     if (distance <= limit && distance < best_distance) {
       best = candidate;
       best_distance = distance;

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/files/open_file.h"
@@ -86,16 +86,17 @@ std::string read_file_or_pipe(const fs::path& path, uint64_t most) {
 void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,
                  uint64_t most) {
   FileReader file(path);
-  std::vector<char> buffer(size_t{1} << 20);
+  constexpr size_t kPiece = size_t{1} << 20;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kPiece);
   while (most > 0) {
-    const size_t size = std::min<uint64_t>(buffer.size(), most);
+    const size_t size = std::min<uint64_t>(kPiece, most);
     size_t filled = 0;
     while (filled < size) {  // a network file system may give less than it is asked for
-      const size_t got = file.read(buffer.data() + filled, size - filled);
+      const size_t got = file.read(buffer.get() + filled, size - filled);
       if (got == 0) break;
       filled += got;
     }
-    if (filled > 0) visit({buffer.data(), filled});
+    if (filled > 0) visit({buffer.get(), filled});
     if (filled < size) return;
     most -= filled;
   }

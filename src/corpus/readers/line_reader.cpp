@@ -22,10 +22,10 @@ bool LineReader::next(std::string_view& line) {
 bool LineReader::find_line(std::string_view& line) {
   size_t scanned = begin_;
   for (;;) {
-    const void* newline = std::memchr(buffer_.data() + scanned, '\n', end_ - scanned);
-    if (newline != nullptr) {
-      const auto end = static_cast<size_t>(static_cast<const char*>(newline) - buffer_.data());
-      line = std::string_view(buffer_).substr(begin_, end - begin_);
+    const std::string_view read(buffer_.get(), end_);
+    const size_t end = read.find('\n', scanned);
+    if (end != std::string_view::npos) {
+      line = read.substr(begin_, end - begin_);
       begin_ = end + 1;
       return true;
     }
@@ -33,7 +33,7 @@ bool LineReader::find_line(std::string_view& line) {
     // Its last byte may be a '\r', which is no part of the line.
     if (pending > 0) require_size(pending - 1);
     if (!fill()) {
-      line = std::string_view(buffer_).substr(begin_, pending);
+      line = {buffer_.get() + begin_, pending};
       begin_ = end_;
       return pending > 0;
     }
@@ -49,12 +49,18 @@ void LineReader::require_size(size_t size) const {
 // Moves what is pending to the front and reads on; false at the end of the file.
 bool LineReader::fill() {
   constexpr size_t kChunk = size_t{1} << 20;
-  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  const char* const pending = buffer_.get() + begin_;
   end_ -= begin_;
   begin_ = 0;
-  // Doubling keeps one enormous line linear.
-  if (buffer_.size() - end_ < kChunk) buffer_.resize(std::max(2 * buffer_.size(), kChunk));
-  const size_t got = bytes_->read(buffer_.data() + end_, buffer_.size() - end_);
+  if (size_ - end_ < kChunk) {
+    size_ = std::max(2 * size_, kChunk);  // doubling keeps one enormous line linear
+    auto larger = std::make_unique_for_overwrite<char[]>(size_);
+    std::copy_n(pending, end_, larger.get());
+    buffer_ = std::move(larger);
+  } else {
+    std::memmove(buffer_.get(), pending, end_);
+  }
+  const size_t got = bytes_->read(buffer_.get() + end_, size_ - end_);
   end_ += got;
   return got > 0;
 }

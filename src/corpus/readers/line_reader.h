@@ -33,7 +33,8 @@ class LineReader {
   std::filesystem::path path_;
   uint64_t max_line_;
   std::unique_ptr<ByteStream> bytes_;
-  std::string buffer_;
+  std::unique_ptr<char[]> buffer_;  // not set to zero, so that a short file touches few pages
+  size_t size_ = 0;
   size_t begin_ = 0;
   size_t end_ = 0;
   int64_t line_number_ = 0;
