@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <string>
@@ -20,9 +21,9 @@ namespace {
 constexpr std::string_view kEraseLine = "\r\033[K";
 
 struct Log {
-  std::mutex mutex;  // guards what follows, and stderr
+  std::atomic<int> rank = 0;  // above 0: warnings and errors alone
+  std::mutex mutex;           // guards what follows, and stderr
   bool progress_open = false;
-  int rank = 0;                 // above 0: warnings and errors alone
   bool warnings_muted = false;  // errors alone
   // It has a mutex of its own, which is taken after `mutex` is given back or before it: where the
   // disk of the file hangs, the first line of each thread is still printed.
@@ -91,13 +92,18 @@ void keep(Log& log, std::string_view text) {
 
 constexpr std::string_view kErrorPrefix = "lmtrain: ";
 
+// Names the process in each of its lines, where it is not the first of several.
+std::string rank_prefix() {
+  const int rank = the_log().rank;
+  return rank > 0 ? str("rank ", rank, ": ") : "";
+}
+
 void say(std::string_view prefix, std::string_view line) {
   Log& log = the_log();
   std::unique_lock lock(log.mutex);
   if (log.rank > 0 && prefix.empty()) return;
   if (log.warnings_muted && prefix != kErrorPrefix) return;
-  const std::string rank = log.rank > 0 ? str("rank ", log.rank, ": ") : "";
-  const std::string text = str(prefix, rank, line);
+  const std::string text = str(prefix, rank_prefix(), line);
   print_line(log, text);
   lock.unlock();
   keep(log, text);
@@ -110,7 +116,7 @@ void log_warning(std::string_view line) { say("warning: ", line); }
 void log_error(std::string_view line) { say(kErrorPrefix, line); }
 
 void print_last_error(std::string_view line) {
-  const std::string text = str("\n", kErrorPrefix, line, "\n");
+  const std::string text = str("\n", kErrorPrefix, rank_prefix(), line, "\n");
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -142,11 +148,7 @@ void log_progress_done() {
   log.progress_open = false;
 }
 
-void log_as_rank(int rank) {
-  Log& log = the_log();
-  const std::lock_guard lock(log.mutex);
-  log.rank = rank;
-}
+void log_as_rank(int rank) { the_log().rank = rank; }
 
 WarningsMuted::WarningsMuted() {
   Log& log = the_log();
