@@ -119,15 +119,21 @@ std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Wind
   return nats;
 }
 
-// Reads in every process. Where that fails in one of them, all throw UnreadRows.
+// Calls read(); returns its error, where it has one.
 template <class Read>
-void read_in_all(Processes& processes, const Read& read) {
-  std::optional<UnreadRows> own;
+std::optional<UnreadRows> error_of_reading(const Read& read) {
   try {
     read();
   } catch (const Error& error) {
-    own.emplace(error);
+    return UnreadRows(error);
   }
+  return std::nullopt;
+}
+
+// Reads in every process. Where that fails in one of them, all throw UnreadRows.
+template <class Read>
+void read_in_all(Processes& processes, const Read& read) {
+  const std::optional<UnreadRows> own = error_of_reading(read);
   const std::vector<double> all = processes.all_gather({own ? 0.0 : 1.0});
   if (own) throw *own;
   if (std::find(all.begin(), all.end(), 0.0) != all.end()) throw UnreadRows();
@@ -196,12 +202,8 @@ std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const 
           std::min(count - first, std::max<int64_t>(1, options.batch_tokens / batch->targets));
       if (rank == processes.rank()) {
         MicroBatch read;
-        try {
-          read = read_batch(shard, batch, rows);
-          has_batch = true;
-        } catch (const Error& error) {
-          own.emplace(error);
-        }
+        own = error_of_reading([&] { read = read_batch(shard, batch, rows); });
+        has_batch = !own;
         if (has_batch) nats = batch_nats(model, read, batch, rows, work.parts.size());
       }
       for (int64_t row = 0; row < rows; ++row) done += batch[row].targets;
