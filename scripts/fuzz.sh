@@ -70,9 +70,10 @@ unfinished() {
 }
 export -f fail fuzz_one num_findings
 export build seconds
-printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz_one {}'
-while waiting=$(unfinished) && [ -n "$waiting" ]; do
-  printf '%s\n' "$waiting" | xargs -P "$jobs" -I{} bash -c 'fuzz_one {}'
+waiting=$(printf '%s\n' "${targets[@]}")
+while [ -n "$waiting" ]; do
+  xargs -P "$jobs" -I{} bash -c 'fuzz_one {}' <<<"$waiting"
+  waiting=$(unfinished)
 done
 
 printf '%-16s %10s %12s %10s %8s %9s\n' target seconds executions coverage inputs findings

@@ -131,8 +131,7 @@ class Trainer {
   // Returns the held-out loss, of the masters; nothing when a signal has come to any process. Does
   // not return where some process cannot read its rows.
   std::optional<Evaluation> evaluate_held_out();
-  // The next two are in trainer_evaluation.cpp. This one returns the samples of log.samples, which
-  // the first process alone writes.
+  // Returns the samples of log.samples, which the first process alone writes.
   std::vector<SampledText> write_samples();
   // Returns the results of eval.tasks, which every process computes alike, so that none waits for
   // another; none without tasks. Returns nothing when a signal has come to any process.

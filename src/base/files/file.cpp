@@ -174,9 +174,7 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
   const Activity writing("writing", path.native());
   fs::path temporary = path;
   temporary += ".tmp";
-  FileWriter writer(temporary);
-  writer.write(bytes);
-  writer.finish();
+  write_file_synced(temporary, bytes);
   publish_rename(temporary, path);
 }
 

@@ -53,6 +53,21 @@ class ChangedData : public ::testing::Test {
     expect_saved(exit_code);
   }
 
+  // The same under three processes, of which one finds it: all save together, although each has a
+  // part of the optimizer's state alone.
+  void expect_end_of_three(const std::function<void()>& change, int exit_code,
+                           const std::string& name) {
+    Ranks ranks(3, {"train", config_, "--run-dir", run_.path()});
+    ASSERT_TRUE(ranks[0].wait_until([&] { return run_.has_metrics_line("{\"step\":20,"); }));
+    change();
+    for (const ProcessResult& result : ranks.wait()) {
+      EXPECT_EQ(result.exit_code, exit_code) << result;
+      EXPECT_NE(result.err.find(name), std::string::npos) << result;
+      EXPECT_EQ(result.err.find("are lost"), std::string::npos) << result;
+    }
+    expect_saved(exit_code);
+  }
+
   // The last good state is there.
   void expect_saved(int exit_code) {
     const Json status = run_.status();
@@ -112,18 +127,9 @@ TEST_F(ChangedData, ATokenFileCutShort) {
   expect_to_go_on();
 }
 
-// One of them finds it; all save together, although each has a part of the optimizer's state alone.
 TEST_F(ChangedData, ATokenFileCutShortUnderThreeProcesses) {
   const auto time = fs::last_write_time(file_);
-  Ranks ranks(3, {"train", config_, "--run-dir", run_.path()});
-  ASSERT_TRUE(ranks[0].wait_until([&] { return run_.has_metrics_line("{\"step\":20,"); }));
-  truncate_file(file_, 4096);
-  for (const ProcessResult& result : ranks.wait()) {
-    EXPECT_EQ(result.exit_code, 3) << result;
-    EXPECT_NE(result.err.find(file_), std::string::npos) << result;
-    EXPECT_EQ(result.err.find("are lost"), std::string::npos) << result;
-  }
-  expect_saved(3);
+  expect_end_of_three([&] { truncate_file(file_, 4096); }, 3, file_);
   overwrite_file(file_, 0, ids_);
   fs::last_write_time(file_, time);
   expect_to_go_on();
@@ -165,15 +171,7 @@ TEST_F(ChangedHeldOut, CutShort) {
 }
 
 TEST_F(ChangedHeldOut, CutShortUnderThreeProcesses) {
-  Ranks ranks(3, {"train", config_, "--run-dir", run_.path()});
-  ASSERT_TRUE(ranks[0].wait_until([&] { return run_.has_metrics_line("{\"step\":20,"); }));
-  truncate_file(held_out_file_, 4096);
-  for (const ProcessResult& result : ranks.wait()) {
-    EXPECT_EQ(result.exit_code, 3) << result;
-    EXPECT_NE(result.err.find(held_out_file_), std::string::npos) << result;
-    EXPECT_EQ(result.err.find("are lost"), std::string::npos) << result;
-  }
-  expect_saved(3);
+  expect_end_of_three([&] { truncate_file(held_out_file_, 4096); }, 3, held_out_file_);
   expect_to_evaluate();
 }
 
