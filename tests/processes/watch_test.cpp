@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -13,6 +14,12 @@ namespace lmtrain {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Its server can be stopped: while somebody holds the lock, every call waits.
+class StoppableStore : public c10d::HashStore {
+ public:
+  std::unique_lock<std::mutex> stopped() { return std::unique_lock(m_); }
+};
 
 class WatchTest : public testing::Test {
  protected:
@@ -28,7 +35,7 @@ class WatchTest : public testing::Test {
   }
   int64_t num_readers() const { return store_->add("read", 0); }
 
-  c10::intrusive_ptr<c10d::Store> store_ = c10::make_intrusive<c10d::HashStore>();
+  c10::intrusive_ptr<StoppableStore> store_ = c10::make_intrusive<StoppableStore>();
 };
 
 // The process that ends does not count as one that has read why, though its thread goes on: else
@@ -77,6 +84,22 @@ TEST_F(WatchTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
   saving.note_saving(false);
   for (int i = 0; i < 100 && !is_ended; ++i) std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(is_ended);
+}
+
+// Without its limits any of these calls would wait for ever.
+TEST_F(WatchTest, AStoreThatDoesNotAnswerIsTheCauseAndHoldsUpNoCall) {
+  const std::string cause = "rank 0, where the processes meet, has ended or cannot be reached";
+  const auto waiting = watch(1), searching = watch(2), ending = watch(2), leaving = watch(2);
+  const auto stopped = store_->stopped();
+  const std::optional<Loss> loss = waiting->wait(
+      {0}, [store = store_] { return store->check({"key"}); }, 500ms);
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->cause, cause);
+  EXPECT_EQ(loss->exit_code, 5);
+  EXPECT_EQ(searching->find_cause("timed out").cause, cause + ": timed out");
+  EXPECT_FALSE(Watch::ask([store = store_] { return store->check({"key"}); }));
+  ending->give_up({5, "rank 2: the disk is full"});
+  leaving->leave();
 }
 
 }  // namespace

@@ -1,8 +1,15 @@
 #include "base/terminal/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
 
+#include <functional>
 #include <regex>
+#include <thread>
 
 #include "base/files/file.h"
 #include "base/support.h"
@@ -92,6 +99,68 @@ TEST(Log, AFileThatCannotBeWrittenIsOneWarning) {
             "one\nW\ntwo\nthree\n")
       << said;
   EXPECT_EQ(without_times(read_file(file)), "three\n");
+}
+
+// A terminal of the test whose output is stopped takes the place of a disk that hangs: a write to
+// it waits until the end of the object, which lets it go on.
+class HangingFile {
+ public:
+  HangingFile() {
+    int terminal = -1;
+    if (::openpty(&outer_, &terminal, name_, nullptr, nullptr) != 0) return;
+    hung_ = terminal;
+    is_ready_ = ::tcflow(hung_, TCOOFF) == 0;
+  }
+  ~HangingFile() {
+    ::tcflow(hung_, TCOON);
+    for (std::thread& thread : waiting_) thread.join();
+    ::close(hung_);
+    ::close(outer_);
+  }
+  HangingFile(const HangingFile&) = delete;
+  HangingFile& operator=(const HangingFile&) = delete;
+
+  bool is_ready() const { return is_ready_; }
+  std::filesystem::path path() const { return name_; }
+  void wait_in(std::function<void()> work) { waiting_.emplace_back(std::move(work)); }
+
+ private:
+  int outer_ = -1, hung_ = -1;
+  char name_[64] = {};
+  bool is_ready_ = false;
+  std::vector<std::thread> waiting_;
+};
+
+// The watch over a run that hangs prints its warning from a thread of its own, and ends the process
+// by its last error: both must come through while the disk of the log does not answer.
+TEST(Log, AFileThatHangsHoldsUpNeitherTheFirstLineOfAThreadNorTheLastError) {
+  ::testing::internal::CaptureStderr();
+  const auto wait_for_bytes = [](size_t size) {
+    struct stat captured {};
+    for (int i = 0; i < 1000; ++i) {
+      ::fstat(STDERR_FILENO, &captured);
+      if (static_cast<size_t>(captured.st_size) >= size) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  };
+  std::string said;
+  {
+    HangingFile file;
+    if (!file.is_ready()) {
+      ::testing::internal::GetCapturedStderr();
+      GTEST_SKIP() << "no pseudo-terminal can be had";
+    }
+    { const FileOfTest takes_what_was_said_before("/dev/null"); }
+    log_to_file(file.path());
+    file.wait_in([] { log_note("a step"); });
+    wait_for_bytes(7);
+    file.wait_in([] { log_warning("the run hangs"); });
+    wait_for_bytes(30);
+    print_last_error("the process ends");
+    said = ::testing::internal::GetCapturedStderr();
+  }
+  log_to_file({});
+  EXPECT_EQ(said, "a step\nwarning: the run hangs\n\nlmtrain: the process ends\n");
 }
 
 }  // namespace
