@@ -131,67 +131,96 @@ Overlap overlap_of(const ScannedTokens& train, const ScannedTokens& eval) {
   return finder.result();
 }
 
-// Stores the files of the train shard in `files`.
-PreparedData make(const Request& request, const Cache& cache, std::vector<DocumentFile>& files) {
-  const ScannedTokens train = scan_token_files(request.train, *request.tokenizer, "reading tokens");
-  ScannedTokens eval;
-  if (request.has_eval)
-    eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
-  if (train.documents.empty()) {
+struct ScannedRequest {
+  ScannedTokens train;
+  ScannedTokens eval;  // empty where there is no `data.eval`
+};
+
+ScannedRequest scan(const Request& request) {
+  ScannedRequest scanned;
+  scanned.train = scan_token_files(request.train, *request.tokenizer, "reading tokens");
+  if (request.has_eval) {
+    scanned.eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
+  }
+  if (scanned.train.documents.empty()) {
     throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request.train.size(),
                                       " token file(s) hold no document; check the paths"));
   }
-  if (request.has_eval && eval.documents.empty())
+  if (request.has_eval && scanned.eval.documents.empty())
     throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
-  if (const int64_t empty = train.empty_documents + eval.empty_documents; empty > 0)
-    log_note(str("token files: ", counted(empty, "document"), " without text"));
+  const int64_t empty = scanned.train.empty_documents + scanned.eval.empty_documents;
+  if (empty > 0) log_note(str("token files: ", counted(empty, "document"), " without text"));
+  return scanned;
+}
 
+// The documents to train on and those to evaluate on.
+struct TokenSides {
+  std::vector<ReferencedDocument> train;
+  FileTally train_files;
+  EvalSide eval;
+  std::string fingerprint;  // of the shards that they give
+};
+
+TokenSides divide(const Request& request, const ScannedRequest& scanned) {
+  TokenSides sides;
+  const auto& [train, eval] = scanned;
   Hasher hasher;
   add_settings(hasher, request);
   hasher.add(train.content.low).add(train.content.high);
   hasher.add(uint64_t{request.has_eval}).add(eval.content.low).add(eval.content.high);
-  std::vector<ReferencedDocument> kept;
-  FileTally tally;
-  EvalSide held_out;
   hold_out_tokens(train, request.train, *request.tokenizer, request.eval_fraction, hasher,
                   [&](const TokenPart& part) {
                     if (part.held_out) {
-                      held_out.add(part.range, part.hash, request.train);
+                      sides.eval.add(part.range, part.hash, request.train);
                     } else {
-                      tally.begin_document(part.range.file, static_cast<int64_t>(kept.size()));
-                      kept.push_back(part.range);
+                      sides.train_files.begin_document(part.range.file, std::ssize(sides.train));
+                      sides.train.push_back(part.range);
                     }
                   });
   for (size_t i = 0; i < eval.documents.size(); ++i)
-    held_out.add(eval.documents[i], eval.hashes[i], request.eval);
+    sides.eval.add(eval.documents[i], eval.hashes[i], request.eval);
+  sides.fingerprint = hasher.digest().hex();
+  return sides;
+}
 
-  PreparedData data;
-  data.fingerprint = hasher.digest().hex();
-  data.tokenizer_model = request.tokenizer_path;
-  data.sources = tally.runs(request.train, static_cast<int64_t>(kept.size()));
-  data.eval_in_train = overlap_of(train, eval);
-  data.train_formats["tokens"] = {std::ssize(request.train), std::ssize(train.documents)};
-  if (request.has_eval)
-    data.eval_formats["tokens"] = {std::ssize(request.eval), std::ssize(eval.documents)};
-  files = tally.files(request.train, static_cast<int64_t>(kept.size()));
-
-  const FileLock lock = cache.lock("shards", data.fingerprint);
-  const fs::path folder = cache.shards_folder(data.fingerprint);
+// Writes the shards and says in `data` where they are and what they hold.
+void write_shards(const fs::path& folder, const Request& request, const ScannedRequest& scanned,
+                  const TokenSides& sides, PreparedData& data) {
   lmtrain::create_directories(folder);
   data.train_shard = folder / "train.bin";
-  const Side train_side = write_side(data.train_shard, *request.tokenizer, train, kept);
-  data.train_documents = train_side.documents;
-  data.train_tokens = train_side.tokens;
-  data.train_bytes = train_side.bytes;
-  if (!held_out.documents.empty()) {
-    data.eval_shard = folder / "eval.bin";
-    const Side eval_side = write_side(*data.eval_shard, *request.tokenizer,
-                                      request.has_eval ? eval : train, held_out.in_hash_order());
-    data.eval_documents = eval_side.documents;
-    data.eval_tokens = eval_side.tokens;
-    data.eval_bytes = eval_side.bytes;
-    if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(held_out.hashes);
-  }
+  const Side train = write_side(data.train_shard, *request.tokenizer, scanned.train, sides.train);
+  data.train_documents = train.documents;
+  data.train_tokens = train.tokens;
+  data.train_bytes = train.bytes;
+  if (sides.eval.documents.empty()) return;
+  data.eval_shard = folder / "eval.bin";
+  const Side eval =
+      write_side(*data.eval_shard, *request.tokenizer,
+                 request.has_eval ? scanned.eval : scanned.train, sides.eval.in_hash_order());
+  data.eval_documents = eval.documents;
+  data.eval_tokens = eval.tokens;
+  data.eval_bytes = eval.bytes;
+  if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(sides.eval.hashes);
+}
+
+// Stores the files of the train shard in `files`.
+PreparedData make(const Request& request, const Cache& cache, std::vector<DocumentFile>& files) {
+  const ScannedRequest scanned = scan(request);
+  const TokenSides sides = divide(request, scanned);
+  const int64_t num_train = std::ssize(sides.train);
+  files = sides.train_files.files(request.train, num_train);
+
+  PreparedData data;
+  data.fingerprint = sides.fingerprint;
+  data.tokenizer_model = request.tokenizer_path;
+  data.sources = sides.train_files.runs(request.train, num_train);
+  data.eval_in_train = overlap_of(scanned.train, scanned.eval);
+  data.train_formats["tokens"] = {std::ssize(request.train), std::ssize(scanned.train.documents)};
+  if (request.has_eval)
+    data.eval_formats["tokens"] = {std::ssize(request.eval), std::ssize(scanned.eval.documents)};
+
+  const FileLock lock = cache.lock("shards", data.fingerprint);
+  write_shards(cache.shards_folder(data.fingerprint), request, scanned, sides, data);
   cache.store_shards_info(data);
   return data;
 }

@@ -79,6 +79,116 @@ EncodedBatch encode_share(const DocumentEncoder& encoder, const Corpus& corpus,
   return encoded;
 }
 
+// One pass over the documents of a corpus: they are collected into batches, which threads encode
+// and which come back in order.
+class EncodingPass {
+ public:
+  using Sink = std::function<void(const EncodedDocument&)>;
+
+  EncodingPass(const DocumentEncoder& encoder, const Corpus& corpus, const HoldOut& held_out,
+               const Sink& sink)
+      : encoder_(encoder),
+        exchange_(encoder.exchange),
+        corpus_(corpus),
+        held_out_(held_out),
+        sink_(sink),
+        pool_(num_threads(encoder), most_batches(encoder)) {}
+
+  // Adds a document, or the parts into which it is cut.
+  void add(std::string_view text, const DocumentLocation& location) {
+    const int32_t source = corpus_.files[location.file].source;
+    if (held_out_.rule_of(source).block == 0) {
+      add(text, Item{0, location, {}, {}});
+      return;
+    }
+    const Hash128 hash = hash128(text);
+    const std::vector<TextPart> parts = cut_document(held_out_, source, text, hash);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool is_last = i + 1 == parts.size();
+      add(parts[i].text,
+          Item{0, location, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
+    }
+  }
+
+  // Encodes what has been added and not been encoded yet.
+  void finish() {
+    submit();
+    while (!pool_.empty()) drain();
+    if (exchange_ != nullptr) exchange_->end_pass();
+  }
+
+  int64_t documents() const { return documents_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  static int num_threads(const DocumentEncoder& encoder) {
+    return std::max(encoder.num_threads, 1);
+  }
+  // Enough for a round of all that encode, but of a thousand threads elsewhere no more than memory
+  // here may hold.
+  static size_t most_batches(const DocumentEncoder& encoder) {
+    const auto here = static_cast<size_t>(num_threads(encoder));
+    const size_t all =
+        encoder.exchange == nullptr ? here : static_cast<size_t>(encoder.exchange->all_threads());
+    return std::min(kBatchesPerThread * all, std::max(kBatchesPerThread * here, kMostBatches));
+  }
+
+  void add(std::string_view text, Item item) {
+    batch_->text += text;
+    item.end = batch_->text.size();
+    batch_->items.push_back(item);
+    if (batch_->text.size() + batch_->items.size() >= kBatchBytes) submit();
+  }
+
+  // Hands the batch to a thread.
+  void submit() {
+    if (pool_.full()) drain();
+    const int64_t number = exchange_ == nullptr ? 0 : exchange_->begin_block();
+    pool_.push([this, number, full = std::move(batch_)]() -> EncodedBatch {
+      try {
+        if (exchange_ != nullptr) return encode_share(encoder_, corpus_, held_out_, *full, number);
+        return {encode_batch(encoder_, corpus_, held_out_, *full, /*with_ids=*/true), 0, {}, true};
+      } catch (const std::bad_alloc&) {
+        fail_out_of_memory(corpus_.files[full->items.front().location.file].path);
+      }
+    });
+    batch_ = std::make_shared<DocumentBatch>();
+  }
+
+  // Gives the documents of the oldest batch to the sink.
+  void drain() {
+    EncodedBatch batch = pool_.pop();
+    if (!batch.is_mine) await_ids(batch);
+    const uint64_t before = bytes_;
+    for (const EncodedDocument& document : batch.documents) {
+      sink_(document);
+      if (document.whole) ++documents_;
+      bytes_ += document.bytes;
+    }
+    if (exchange_ != nullptr) exchange_->count_text(batch.number, bytes_ - before);
+  }
+
+  // Takes the ids that another process has found; encodes other batches while they have not come.
+  void await_ids(EncodedBatch& batch) {
+    while (!exchange_->has(batch.number)) {
+      if (!pool_.work_once()) break;
+    }
+    const size_t file =
+        batch.documents.empty() ? corpus_.files.size() - 1 : batch.documents.front().location.file;
+    exchange_->take(batch.number, batch.text, batch.documents, corpus_.files[file].path);
+  }
+
+  const DocumentEncoder& encoder_;
+  BlockExchange* exchange_;
+  const Corpus& corpus_;
+  const HoldOut& held_out_;
+  const Sink& sink_;
+  std::shared_ptr<DocumentBatch> batch_ = std::make_shared<DocumentBatch>();
+  int64_t documents_ = 0;
+  uint64_t bytes_ = 0;
+  OrderedPool<EncodedBatch> pool_;  // its threads end first
+};
+
 }  // namespace
 
 void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
@@ -86,77 +196,14 @@ void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
                              const std::function<void(const EncodedDocument&)>& sink,
                              const DocumentLocation& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
-  const int threads = std::max(num_threads, 1);
   ProgressBar progress(action, corpus.total_bytes());
-  const int all_threads = exchange == nullptr ? threads : exchange->all_threads();
-  // Enough for a round of all that encode, but of a thousand threads elsewhere no more than memory
-  // here may hold.
-  const size_t batches = kBatchesPerThread * static_cast<size_t>(all_threads);
-  OrderedPool<EncodedBatch> pool(
-      threads,
-      std::min(batches, std::max(kBatchesPerThread * static_cast<size_t>(threads), kMostBatches)));
-  int64_t documents = 0;
-  uint64_t bytes = 0;
-  const auto await_ids = [&](EncodedBatch& batch) {
-    while (!exchange->has(batch.number)) {
-      if (!pool.work_once()) break;
-    }
-    const size_t file =
-        batch.documents.empty() ? corpus.files.size() - 1 : batch.documents.front().location.file;
-    exchange->take(batch.number, batch.text, batch.documents, corpus.files[file].path);
-  };
-  const auto drain = [&] {
-    EncodedBatch batch = pool.pop();
-    if (!batch.is_mine) await_ids(batch);
-    const uint64_t before = bytes;
-    for (const EncodedDocument& document : batch.documents) {
-      sink(document);
-      if (document.whole) ++documents;
-      bytes += document.bytes;
-    }
-    if (exchange != nullptr) exchange->count_text(batch.number, bytes - before);
-  };
-  auto batch = std::make_shared<DocumentBatch>();
-  const auto submit = [&] {
-    if (pool.full()) drain();
-    const int64_t number = exchange == nullptr ? 0 : exchange->begin_block();
-    pool.push([this, &corpus, &held_out, number, full = std::move(batch)]() -> EncodedBatch {
-      try {
-        if (exchange != nullptr) return encode_share(*this, corpus, held_out, *full, number);
-        return {encode_batch(*this, corpus, held_out, *full, /*with_ids=*/true), 0, {}, true};
-      } catch (const std::bad_alloc&) {
-        fail_out_of_memory(corpus.files[full->items.front().location.file].path);
-      }
-    });
-    batch = std::make_shared<DocumentBatch>();
-  };
-  const auto add = [&](std::string_view text, Item item) {
-    batch->text += text;
-    item.end = batch->text.size();
-    batch->items.push_back(item);
-    if (batch->text.size() + batch->items.size() >= kBatchBytes) submit();
-  };
+  EncodingPass pass(*this, corpus, held_out, sink);
   corpus.for_each(
       progress,
-      [&](std::string_view text, const DocumentLocation& location) {
-        const int32_t source = corpus.files[location.file].source;
-        if (held_out.rule_of(source).block == 0) {
-          add(text, {0, location, {}, {}});
-          return;
-        }
-        const Hash128 hash = hash128(text);
-        const std::vector<TextPart> parts = cut_document(held_out, source, text, hash);
-        for (size_t i = 0; i < parts.size(); ++i) {
-          const bool is_last = i + 1 == parts.size();
-          add(parts[i].text,
-              {0, location, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
-        }
-      },
+      [&](std::string_view text, const DocumentLocation& location) { pass.add(text, location); },
       from);
-  submit();
-  while (!pool.empty()) drain();
-  if (exchange != nullptr) exchange->end_pass();
-  progress.finish(str(counted(documents, "document"), ", ", format_bytes(bytes)));
+  pass.finish();
+  progress.finish(str(counted(pass.documents(), "document"), ", ", format_bytes(pass.bytes())));
 }
 
 }  // namespace lmtrain
