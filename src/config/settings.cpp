@@ -13,6 +13,7 @@ constexpr TrainingDuration::Unit kPercent = TrainingDuration::Unit::kPercent;
 constexpr TrainingDuration::Unit kEpochs = TrainingDuration::Unit::kEpochs;
 constexpr double kMaxLength = 1 << 24;
 constexpr double kMaxTokens = 0x1p53;
+constexpr double kMaxBatchTokens = 0x1p31 - 1;  // a position in a batch is an int32
 
 void add_run(SettingTable& t, Config& c) {
   t.add("$schema", {}, "Names the JSON Schema, for editors. No effect.").as(Kind::kAccepted);
@@ -162,13 +163,13 @@ void add_batch(SettingTable& t, BatchConfig& c) {
         "of "
         "sequence.max_length.")
       .as(Kind::kTokens)
-      .range(1, kMaxTokens);
+      .range(1, kMaxBatchTokens);
   t.add("batch.micro_tokens", &c.micro_tokens,
         "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens. "
         "Fewer "
         "are taken where memory does not hold them.")
       .as(Kind::kTokens)
-      .range(1, kMaxTokens)
+      .range(1, kMaxBatchTokens)
       .null_is("about 8192 on a CPU, on a GPU what its memory holds, up to 65536", "auto");
 }
 

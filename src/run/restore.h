@@ -36,7 +36,9 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
                           OptimizerShards& shards);
 
 // Adapts a state to a config that may have changed since. Another length of the run becomes a
-// replan; another batch.micro_tokens is tried anew; a loss scale is there exactly under fp16.
+// replan, and which of the batches to come are left out is forgotten, since these numbers are those
+// of other batches then; another batch.micro_tokens is tried anew; a loss scale is there exactly
+// under fp16.
 void adapt_state(TrainingState& state, const Config& config);
 
 // Returns what determines the order of data of a run in this state. `shard` is that of

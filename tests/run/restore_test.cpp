@@ -59,6 +59,17 @@ TEST(AdaptState, AnotherLengthIsAReplanOfWhatIsLeft) {
   EXPECT_EQ(past.replans.at(0).left.steps, 1);
 }
 
+// The numbers of batches to come are those of others then; the guard meets a bad one again.
+TEST(AdaptState, AnotherLengthForgetsWhichBatchesToComeAreLeftOut) {
+  TrainingState state = state_after(40, 5000);
+  state.guard.excluded_batches = {12, 41, 42, 53};
+  TrainingState same = state;
+  adapt_state(same, config_of_steps(100));
+  EXPECT_EQ(same.guard.excluded_batches, (std::vector<int64_t>{12, 41, 42, 53}));
+  adapt_state(state, config_of_steps(150));
+  EXPECT_EQ(state.guard.excluded_batches, (std::vector<int64_t>{12, 41}));
+}
+
 TEST(AdaptState, MicroBatchesAskedForAnewAreTriedAnew) {
   TrainingState state = state_after(40, 5000);
   state.micro.rows = {{64, 2}};

@@ -44,7 +44,10 @@ void ScheduleFree::update_range(const UpdateStep& step, const RangeView& view) {
   if (amount != 0) z.sub_(y(view.range), amount);
   z.addcdiv_(view.g, root, -view.lr);
   const at::Tensor way = z - view.w;
-  const at::Tensor c = weight_sums_.reciprocal().mul_(step.lr * step.lr);
+  // Until a rate counts the average stays where it is: a warm-up may begin at 0, or so near to it
+  // that the square of the rate is 0 in fp32, or its reciprocal infinite.
+  const at::Tensor c =
+      weight_sums_.reciprocal().mul_(step.lr * step.lr).nan_to_num_(0, /*posinf=*/0);
   for (size_t i = 0; i < specs_.size(); ++i) {
     const int64_t first = specs_[i].offset - view.range.first;
     if (first < 0 || first >= view.range.size) continue;

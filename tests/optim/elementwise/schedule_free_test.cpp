@@ -50,6 +50,21 @@ TEST_P(ScheduleFreeTest, TheMastersAreTheAverageOfZByTheSquaresOfItsRates) {
   }
 }
 
+// A warm-up that begins at 0, and rates whose squares fp32 cannot hold.
+TEST_P(ScheduleFreeTest, ARateOfAboutZeroMovesNothing) {
+  const at::Tensor before = parameters_.master().clone();
+  int64_t step = 0;
+  for (const double rate : {0.0, 1e-30, 1e-20}) {
+    update(++step, rate);
+    EXPECT_LE(largest_difference(parameters_.master(), before), 1e-15) << rate;
+    optimizer_->refresh_working();
+    EXPECT_LE(largest_difference(parameters_.working(), before.to(GetParam())), 1e-15) << rate;
+  }
+  update(++step, 0.02);
+  EXPECT_GT(largest_difference(parameters_.master(), before), 1e-3);
+  EXPECT_LE(largest_difference(parameters_.master(), z()), 1e-8);
+}
+
 TEST_P(ScheduleFreeTest, TheWorkingWeightsLieBetweenAverageAndZ) {
   for (int64_t step = 1; step <= 3; ++step) update(step, 0.02);
   const at::Tensor x = parameters_.master(), working = parameters_.working();
