@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files/absolute_path.h"
 #include "base/terminal/log.h"
 #include "base/terminal/table.h"
 #include "base/text.h"
@@ -267,7 +268,7 @@ int show_plan(const PlanArguments& options) {
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
-  const RunFolder run(std::filesystem::absolute(config.resolved_run_dir()).lexically_normal());
+  const RunFolder run(absolute_path(config.resolved_run_dir()));
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles = start_obstacles(config, data, run, options.processes);
   const Shown shown = {config,  data, order, plan, room, obstacles, eval_targets.value_or(0),

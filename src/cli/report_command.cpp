@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/files/read_file.h"
@@ -108,7 +109,7 @@ int write_report(const ReportArguments& options) {
     for (const std::string& note : runs[i].notes) log_warning(str(paths[i].string(), ": ", note));
   }
   const std::string page = report_page(runs);
-  const fs::path to = fs::absolute(options.to).lexically_normal();
+  const fs::path to = absolute_path(options.to);
   write_file_atomic(to, page);
   log_note(str("report of ", counted(static_cast<int64_t>(runs.size()), "run"), ", ",
                format_bytes(page.size())));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
@@ -68,9 +69,8 @@ int resume(const ResumeArguments& options) {
   const RunFolder run = run_of_argument(options.run_dir, "resume");
   if (options.verify) return verify(run, options);
   if (!options.branch_dir.empty()) {
-    return branch_run(
-        run, {options.from, std::filesystem::absolute(options.branch_dir).lexically_normal()},
-        options.overrides, options.json);
+    return branch_run(run, {options.from, absolute_path(options.branch_dir)}, options.overrides,
+                      options.json);
   }
   if (options.from) {
     throw Error(ErrorKind::kUsage,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -73,7 +74,7 @@ std::string what_it_is(const fs::path& path) {
 }  // namespace
 
 RunFolder run_of_argument(const std::string& typed, const std::string& command) {
-  fs::path path = fs::absolute(typed).lexically_normal();
+  fs::path path = absolute_path(typed);
   if (!path.has_filename()) path = path.parent_path();  // "runs/a/"
   if (is_run_folder(path)) return RunFolder(path);
   if (is_folder(path)) require_config_of_run(RunFolder(path));

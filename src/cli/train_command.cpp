@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/files/absolute_path.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
@@ -41,7 +42,7 @@ void warn_of_overlooked(const Config& given, const RunFolder& run,
 int train(const TrainArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
-  config.run_dir = std::filesystem::absolute(config.resolved_run_dir()).lexically_normal().string();
+  config.run_dir = absolute_path(config.resolved_run_dir()).string();
   make_paths_absolute(config);
   RunFolder run(*config.run_dir);
   if (run.holds_run() && options.go_on) {

@@ -1,6 +1,7 @@
 #include "corpus/given_tokenizer.h"
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/text.h"
 
@@ -9,7 +10,7 @@ namespace lmtrain {
 namespace fs = std::filesystem;
 
 fs::path given_tokenizer_path(const Config& config) {
-  fs::path path = fs::absolute(*config.tokenizer.model).lexically_normal();
+  fs::path path = absolute_path(*config.tokenizer.model);
   if (is_there(path)) return path;
   throw Error(ErrorKind::kUsage,
               str("/tokenizer/model: ", path.string(),

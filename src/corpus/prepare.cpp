@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/file.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -156,7 +157,7 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
 }  // namespace
 
 PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
-  const Cache cache(fs::absolute(config.data.cache_dir).lexically_normal());
+  const Cache cache(absolute_path(config.data.cache_dir));
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache)
                           : prepare_text(config, cache, num_threads, options);

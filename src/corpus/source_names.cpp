@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/files/absolute_path.h"
 #include "base/text.h"
 #include "config/set_name.h"
 #include "corpus/sources/glob.h"
@@ -51,7 +52,7 @@ struct NameParts {
 
 NameParts parts_of(const std::string& path) {
   NameParts result;
-  for (const fs::path& part : fs::absolute(path).lexically_normal()) {
+  for (const fs::path& part : absolute_path(path)) {
     const std::string name = readable(part.string());
     if (name.empty()) continue;
     if (!has_wildcard(part.string())) result.last_plain = result.parts.size();

@@ -10,6 +10,7 @@
 
 #include "base/elapsed.h"
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/files/scratch_folder.h"
@@ -115,7 +116,7 @@ class ComparedTraining {
 
 // The same for each check of a run, so that the next one removes what a killed one has left.
 std::string scratch_name(const RunFolder& run) {
-  const fs::path path = fs::absolute(run.path()).lexically_normal();
+  const fs::path path = absolute_path(run.path());
   return str(".", run.path().filename().string(), ".verify-",
              hash128(str(path.string(), "\n", ::getuid())).hex().substr(0, 12));
 }
@@ -138,9 +139,8 @@ ResumeCheck verify_resume(const Config& config, const PreparedData& data, const 
                           int64_t steps, Processes& processes,
                           const std::function<void(const fs::path&)>& after_interruption) {
   const auto begun = std::chrono::steady_clock::now();
-  const ScratchFolder scratch(
-      {fs::absolute(run.path()).lexically_normal().parent_path(), temporary_parent()},
-      scratch_name(run), kCheckpointsAtOnce * checkpoint_bytes(config));
+  const ScratchFolder scratch({absolute_path(run.path()).parent_path(), temporary_parent()},
+                              scratch_name(run), kCheckpointsAtOnce * checkpoint_bytes(config));
   const RunFolder straight(scratch.path() / "straight", run.identity());
   const RunFolder interrupted(scratch.path() / "interrupted", run.identity());
   for (const RunFolder& folder : {straight, interrupted})

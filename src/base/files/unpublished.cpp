@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/text.h"
@@ -28,7 +29,7 @@ void require_free(const fs::path& target) {
 
 // The path without a slash at its end, which names the same.
 fs::path without_slash(const fs::path& path) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
+  const fs::path whole = absolute_path(path);
   return whole.has_filename() ? whole : whole.parent_path();
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/text.h"
 #include "corpus/sources/dataset_folder.h"
@@ -68,7 +69,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     if (found.empty())
       throw Error(ErrorKind::kUsage, str(prefix, "\"", path, "\": ", explain_missing(path)));
     for (const fs::path& file : found) {
-      const auto [first, is_new] = taken.emplace(fs::absolute(file).lexically_normal().native(), i);
+      const auto [first, is_new] = taken.emplace(absolute_path(file).native(), i);
       ++claims[i].files;
       if (!is_new && first->second != i) ++claims[i].claimed[first->second];
     }
