@@ -70,7 +70,15 @@ class CompressedStream : public ByteStream {
   }
 
   void require(const arrow::Status& status) const {
-    if (!status.ok()) fail(status.message());
+    if (status.ok()) return;
+    if (status.message().find("too much memory") != std::string::npos) fail_on_window();
+    fail(status.message());
+  }
+  [[noreturn]] void fail_on_window() const {
+    throw Error(ErrorKind::kData,
+                str(path_.string(),
+                    ": was compressed with a window of more than 128 MiB (zstd --long); compress "
+                    "it again: zstd -d --long=31 -c FILE | zstd -o NEW_FILE"));
   }
   [[noreturn]] void fail(const std::string& problem) const {
     throw Error(ErrorKind::kData,

@@ -60,6 +60,16 @@ TEST(CompressedFiles, CutOrChangedAnywhereIsAnError) {
   }
 }
 
+// A file made by "zstd --long=28" is not damaged.
+TEST(CompressedFiles, AZstdWindowThatIsTooLargeIsSaid) {
+  const Folder folder;
+  // Magic, a header of one byte, the window of 2^28 bytes, and one last block "hi\n" as it is.
+  const std::string frame("\x28\xB5\x2F\xFD\x00\x90\x19\x00\x00hi\n", 12);
+  const std::string message = problem(folder.write("a.txt.zst", frame));
+  expect_contains(message, "a window of more than 128 MiB");
+  expect_contains(message, "zstd -d --long=31");
+}
+
 TEST(CompressedFiles, FilesOfAnotherKindAreRefused) {
   const Folder folder;
   for (const char* extension : kExtensions)
