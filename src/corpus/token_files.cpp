@@ -3,6 +3,7 @@
 #include <ios>
 
 #include "base/error.h"
+#include "base/files/absolute_path.h"
 #include "base/files/examine.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
@@ -11,6 +12,8 @@
 #include "corpus/shards/hash_ordered_shard.h"
 #include "corpus/shards/source_runs.h"
 #include "corpus/shards/token_parts.h"
+#include "corpus/sources/content.h"
+#include "corpus/sources/format.h"
 #include "corpus/sources/sources.h"
 #include "formats/token_file.h"
 
@@ -20,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever the same files and settings would give other shards.
-constexpr uint64_t kTokenDataVersion = 1;
+constexpr uint64_t kTokenDataVersion = 2;
 
 struct Request {
   fs::path tokenizer_path;
@@ -32,10 +35,30 @@ struct Request {
   bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
 };
 
+fs::path index_beside(const SourceFile& file) {
+  return fs::path(file.path).replace_extension(".idx");
+}
+
+// Any two bytes are an id, so that a README in a folder of token files would be read as one.
+void require_no_text(const std::vector<SourceFile>& files,
+                     const std::vector<DataSourceConfig>& sources, const std::string& pointer) {
+  for (const SourceFile& file : files) {
+    const std::string& entry = sources[static_cast<size_t>(file.source)].path;
+    if (absolute_path(entry) == file.path || file.size == 0 || is_there(index_beside(file)))
+      continue;
+    if (look_at(file.path, "text").kind == Content::Kind::kBinary) continue;
+    throw Error(ErrorKind::kData,
+                str(pointer, ": ", file.path.string(), " is found by \"", entry,
+                    "\" and holds no token ids, but text or a table; name the token files by a "
+                    "pattern, such as DIR/*.bin, or this file by itself if it is one after all"));
+  }
+}
+
 std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
                                          const std::string& pointer, Role role) {
   std::vector<SourceFile> files = list_source_files(sources, pointer, DataFormat::kTokens, role);
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
+  require_no_text(files, sources, pointer);
   return files;
 }
 
@@ -79,7 +102,7 @@ std::string index_key(const Request& request) {
     hasher.add(files->size());
     for (const SourceFile& file : *files) {
       add_file(file);
-      const fs::path index = fs::path(file.path).replace_extension(".idx");
+      const fs::path index = index_beside(file);
       if (is_there(index)) add_file(source_file(index, 1.0, 0));
     }
   }
@@ -216,8 +239,12 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   data.sources = sides.train_files.runs(request.train, num_train);
   data.eval_in_train = overlap_of(scanned.train, scanned.eval);
   data.train_formats["tokens"] = {std::ssize(request.train), std::ssize(scanned.train.documents)};
-  if (request.has_eval)
+  std::string line = "token files: data.train " + describe_formats(data.train_formats);
+  if (request.has_eval) {
     data.eval_formats["tokens"] = {std::ssize(request.eval), std::ssize(scanned.eval.documents)};
+    line += "; data.eval " + describe_formats(data.eval_formats);
+  }
+  log_note(line);
 
   const FileLock lock = cache.lock("shards", data.fingerprint);
   write_shards(cache.shards_folder(data.fingerprint), request, scanned, sides, data);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "corpus/bpe/tokenizer_json_files.h"
 #include "corpus/folder.h"
 #include "corpus/shards/token_scan.h"
 #include "corpus/tokenizer/tokenizer.h"
@@ -78,6 +79,35 @@ TEST_F(TokenFiles, DocumentsByEosByBosByBoth) {
     folder_.write(name, testing::ids_as<uint16_t>(stream(bos, eos)));
     expect_documents(prepare(name), bos, eos);
   }
+}
+
+// Tokenizers of GPT-2's kind have one id for both, which GPT-2's own files put behind each
+// document, and llm.c before it.
+TEST_F(TokenFiles, OneIdForBosAndEosStaysWithItsDocument) {
+  folder_.write("t/tokenizer.json", reference_tokenizer_json("llama3"));
+  folder_.write("t/special_tokens_map.json",
+                R"({"bos_token": "<|end_of_text|>", "eos_token": "<|end_of_text|>"})");
+  config_.tokenizer.model = folder_.str("t/tokenizer.json");
+  const int32_t both = Tokenizer::load(folder_ / "t/tokenizer.json").eos_id();
+  ASSERT_EQ(Tokenizer::load(folder_ / "t/tokenizer.json").bos_id(), both);
+  folder_.write("behind.bin", testing::ids_as<uint16_t>({5, 6, both, 7, both, 8}));
+  EXPECT_EQ(documents_of(prepare("behind.bin").train_shard),
+            std::vector<Ids>({{5, 6, both}, {7, both}, {8}}));
+  folder_.write("before.bin", testing::ids_as<uint16_t>({both, 5, 6, both, 7}));
+  EXPECT_EQ(documents_of(prepare("before.bin").train_shard),
+            std::vector<Ids>({{both, 5, 6}, {both, 7}}));
+}
+
+// Any two bytes are an id.
+TEST_F(TokenFiles, TextInAFolderIsNotReadAsIds) {
+  folder_.write("f/a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  folder_.write("f/readme.md", "# Tokens of a data set\n");
+  for (const char* pattern : {"f", "f/*"}) {
+    const std::string message = error_of(ErrorKind::kData, [&] { prepare(pattern); });
+    expect_contains(message, folder_.str("f/readme.md"));
+    expect_contains(message, "such as DIR/*.bin");
+  }
+  expect_documents(prepare("f/*.bin"), false, true);
 }
 
 TEST_F(TokenFiles, EveryPlainLayoutGivesTheSameDocuments) {

@@ -106,9 +106,12 @@ class TokenScan {
 
   void scan_delimited(const MappedFile& file, const TokenFileLayout& layout) {
     const bool is_given = layout.document_begins_with.has_value();
-    const int32_t begins_with = is_given ? *layout.document_begins_with : tokenizer_.bos_id();
-    const int32_t ends_with = is_given ? -1 : tokenizer_.eos_id();
+    int32_t begins_with = is_given ? *layout.document_begins_with : tokenizer_.bos_id();
+    int32_t ends_with = is_given ? -1 : tokenizer_.eos_id();
+    const bool is_one_id = begins_with == ends_with;
     for_each_id(file, layout, [&](int32_t id, uint64_t index) {
+      // One id for both ends documents, unless the first one begins with it.
+      if (index == 0 && is_one_id) (id == begins_with ? ends_with : begins_with) = -1;
       if (id == begins_with && document_.num_tokens > 0) {
         end_document();
         start_document(index);
