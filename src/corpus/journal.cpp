@@ -19,11 +19,12 @@ using Json = nlohmann::json;
 
 // Raised when the fields change, or what they mean; a journal of another version is as good as
 // none.
-constexpr int kVersion = 4;
+constexpr int kVersion = 5;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
 using Fields = JsonFields<Json>;
+using SourceOfDocument = std::pair<uint64_t, int32_t>;
 using OverlapEntry = std::pair<uint64_t, OverlapFinder::Entry>;
 
 }  // namespace
@@ -93,6 +94,20 @@ static void list_fields(Fields& json, SourceShapes& sources) {
   sources.restore(std::move(shapes), order, last);
 }
 
+static void list_fields(Fields& json, SourceOfDocument& document) {
+  json.element(document.first);
+  json.element(document.second);
+}
+
+static void list_fields(Fields& json, CommonDocuments& common) {
+  std::vector<SourceOfDocument> documents(common.sources_of_documents().begin(),
+                                          common.sources_of_documents().end());
+  std::vector<int32_t> lower = common.lower();
+  json.field("documents", documents);
+  json.field("lower", lower);
+  common.restore({documents.begin(), documents.end()}, std::move(lower));
+}
+
 static void list_fields(Fields& json, OverlapEntry& entry) {
   json.element(entry.first);
   json.element(entry.second.documents);
@@ -156,6 +171,7 @@ static void list_fields(Fields& json, PreparationState& state) {
   json.field("eval", state.eval);
   json.field("sample", state.sample);
   json.field("sources", state.sources);
+  json.field("common", state.common);
   json.field("overlap", state.overlap);
   json.optional_field("held_out", state.held_out);
   json.optional_field("tokens", state.tokens);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "corpus/prepare.h"
+#include "corpus/shards/common_documents.h"
 #include "corpus/shards/hash_ordered_shard.h"
 #include "corpus/shards/held_out.h"
 #include "corpus/shards/overlap.h"
@@ -41,6 +42,7 @@ struct PreparationState {
   CorpusScan eval;  // data.eval is scanned first
   CorpusScan train;
   SourceShapes sources;
+  CommonDocuments common;
   Sample sample;
   OverlapFinder overlap;
   std::optional<HoldOut> held_out;  // set once the split is decided

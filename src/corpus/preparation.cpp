@@ -159,10 +159,16 @@ void Preparation::scan() {
   const auto save_when_due = [this] {
     if (is_save_due()) journal_.save(state_);
   };
+  const std::vector<SourceFile>& files = request_.train.files;
+  const bool are_entries_compared =
+      request_.eval_fraction > 0 &&
+      std::any_of(files.begin(), files.end(),
+                  [](const SourceFile& file) { return file.source > 0; });
   scan_corpus(
       request_.train, "reading", state_.train,
-      [this](uint64_t hash, uint64_t bytes, const SourceFile& file) {
+      [this, are_entries_compared](uint64_t hash, uint64_t bytes, const SourceFile& file) {
         state_.sources.add(file.source, hash, bytes);
+        if (are_entries_compared) state_.common.add(file.source, hash, bytes);
         state_.overlap.add_train(hash);
         if (!is_below(hash, request_.eval_fraction)) state_.sample.observe(hash, bytes);
       },
@@ -178,7 +184,9 @@ void Preparation::scan() {
 
 void Preparation::choose_held_out() {
   if (state_.held_out) return;
-  HoldOut held_out(request_.eval_fraction, state_.sources.shapes(), kHoldOutBytes);
+  const std::vector<SourceShape>& shapes = state_.sources.shapes();
+  HoldOut held_out(request_.eval_fraction, shapes, state_.common.groups(shapes.size()),
+                   kHoldOutBytes);
   held_out.choose([&](const auto& wanted, const auto& add) {
     Corpus some = request_.train;
     std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
@@ -193,6 +201,7 @@ void Preparation::choose_held_out() {
       }
     });
   });
+  note_joined_sources(held_out);
   report_held_out(held_out, request_.eval_fraction);
   state_.held_out = std::move(held_out);
 }

@@ -37,6 +37,7 @@ PreparationState full_state() {
   shape.smallest_hash = 1;
   shape.largest_hash = UINT64_MAX;
   state.sources.restore({shape}, {15, 16}, 0);
+  state.common.restore({{23, 0}, {24, 1}}, {0, 0});
   state.overlap.restore({{21, {2, 50, true}}, {22, {1, 60, false}}});
   state.held_out.emplace().restore({0, 1}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
   TokensProgress& tokens = state.tokens.emplace();
@@ -63,7 +64,7 @@ class JournalTest : public ::testing::Test {
 };
 
 TEST_F(JournalTest, IsWrittenFieldByField) {
-  const Json expected = Json::parse(R"({"version":4,
+  const Json expected = Json::parse(R"({"version":5,
     "train":{"next_file":3,"content":[11,12],"documents":40,"bytes":4000,"empty_documents":1,
              "invalid_documents":2,"nul_documents":3,"blank_lines":4,"nulls":5,
              "formats":{"jsonl":[2,30],"text":[1,10]}},
@@ -71,6 +72,7 @@ TEST_F(JournalTest, IsWrittenFieldByField) {
             "invalid_documents":0,"nul_documents":0,"blank_lines":0,"nulls":0,"formats":{}},
     "sample":[0,7,65535,9],
     "sources":{"shapes":[[40,4000,500,1,18446744073709551615]],"order":[15,16],"last":0},
+    "common":{"documents":[[23,0],[24,1]],"lower":[0,0]},
     "overlap":[[21,2,50,true],[22,1,60,false]],
     "held_out":{"rules_of_sources":[0,1],
                 "rules":[[0,4598175219545276416,[]],[256,0,[31,32]]]},
@@ -122,6 +124,24 @@ TEST_F(JournalTest, ARuleThatIsNotThereIsNotTrusted) {
   PreparationState loaded;
   EXPECT_FALSE(journal.load(loaded));
   EXPECT_FALSE(loaded.held_out.has_value());
+}
+
+// Each entry leads to a lower one or to itself: another one would never end.
+TEST_F(JournalTest, EntriesThatDoNotFitAreNotTrusted) {
+  const Json whole = saved(full_state());
+  const auto loads = [&](const char* key, const Json& value) {
+    Json fields = whole;
+    fields["common"][key] = value;
+    write_file_atomic(folder.path() / "journal", checked_json_text(fields));
+    PreparationState state;
+    return journal.load(state);
+  };
+  EXPECT_TRUE(loads("lower", {0, 1}));
+  EXPECT_FALSE(loads("lower", {1, 0}));
+  EXPECT_FALSE(loads("lower", {0, -1}));
+  EXPECT_FALSE(loads("lower", {0}));
+  EXPECT_FALSE(loads("documents", {{23, 2}}));
+  EXPECT_FALSE(loads("documents", {{23, -1}}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "corpus/readers/text_hash.h"
 #include "corpus/shards/content_blocks.h"
@@ -80,7 +81,7 @@ BlockChoice::BlockChoice(uint64_t target, uint64_t block)
     : target_(target), heaviest_(std::max(target, block + block / 2)) {}
 
 void BlockChoice::add(uint64_t hash, uint64_t size) {
-  if (size == 0 || heavy_.count(hash) > 0) return;
+  if (size == 0 || (dropped_ && hash >= *dropped_) || heavy_.count(hash) > 0) return;
   uint64_t& sum = blocks_[hash];
   if (!is_heavy(sum)) size_ -= sum;
   sum += size;
@@ -90,13 +91,13 @@ void BlockChoice::add(uint64_t hash, uint64_t size) {
 
 // Drops the largest hashes that are not needed.
 void BlockChoice::trim() {
-  while (!blocks_.empty()) {
+  while (blocks_.size() > kMostKept) {
     const auto last = std::prev(blocks_.end());
     const uint64_t counted = is_heavy(last->second) ? 0 : last->second;
     if (size_ - counted < target_) return;
     size_ -= counted;
+    dropped_ = last->first;
     blocks_.erase(last);
-    dropped_ = true;
   }
 }
 
@@ -106,7 +107,7 @@ bool BlockChoice::end_pass() {
     if (is_heavy(size)) heavy_.emplace(hash, size);
   blocks_.clear();
   size_ = 0;
-  dropped_ = false;
+  dropped_.reset();
   return false;
 }
 
@@ -134,29 +135,48 @@ std::vector<uint64_t> BlockChoice::chosen() const {
 }
 
 HoldOut::HoldOut(double fraction, const std::vector<SourceShape>& sources,
-                 const HoldOutScale& scale) {
+                 const std::vector<int32_t>& groups, const HoldOutScale& scale) {
   if (fraction <= 0) return;
   SourceShape all;
   for (const SourceShape& source : sources) all += source;
   const double size = std::max(1.0, static_cast<double>(all.size));
   share_ = std::max(fraction, std::min(kMostForFloor, static_cast<double>(scale.floor) / size));
+  std::vector<SourceShape> together(sources.size());  // shape of each group, by its lowest source
+  std::vector<std::vector<int32_t>> members(sources.size());
+  for (size_t source = 0; source < sources.size(); ++source) {
+    const auto group = static_cast<size_t>(groups.at(source));
+    together.at(group) += sources[source];
+    members.at(group).push_back(static_cast<int32_t>(source));
+  }
   std::vector<SourceShape> shapes;
   std::optional<size_t> small;  // the rule of all small sources
-  for (const SourceShape& source : sources) {
-    if (source.documents == 0) {
+  for (size_t source = 0; source < sources.size(); ++source) {
+    if (sources[source].documents == 0) {
       rule_of_source_.push_back(0);
       continue;
     }
-    const bool is_small = share_ * static_cast<double>(source.size) <
+    const auto group = static_cast<size_t>(groups[source]);
+    if (group < source) {
+      rule_of_source_.push_back(rule_of_source_[group]);
+      continue;
+    }
+    const SourceShape& shape = together[source];
+    const bool is_small = share_ * static_cast<double>(shape.size) <
                           static_cast<double>(kFewBlocks * scale.smallest_block);
     if (is_small && small) {
       rule_of_source_.push_back(*small);
-      shapes[*small] += source;
+      shapes[*small] += shape;
       continue;
     }
     rule_of_source_.push_back(shapes.size());
     if (is_small) small = shapes.size();
-    shapes.push_back(source);
+    shapes.push_back(shape);
+  }
+  for (const std::vector<int32_t>& group : members) {
+    const bool differs = std::any_of(group.begin(), group.end(), [&](int32_t source) {
+      return rule_for(sources[static_cast<size_t>(source)], share_, scale).block > 0;
+    });
+    if (group.size() > 1 && differs) joined_.push_back(group);
   }
   for (const SourceShape& shape : shapes) {
     rules_.push_back(rule_for(shape, share_, scale));
@@ -205,6 +225,15 @@ void HoldOut::add_to(Hasher& hasher, double fraction, const Hash128& sources) co
   }
   hasher.add(sources.low).add(sources.high).add(rule_of_source_.size());
   for (const size_t rule : rule_of_source_) add_rule(rules_[rule]);
+}
+
+void note_joined_sources(const HoldOut& held_out) {
+  for (const std::vector<int32_t>& group : held_out.joined()) {
+    std::vector<std::string> entries;
+    for (const int32_t source : group) entries.push_back(str("/data/train/", source));
+    log_note(str("held-out text: ", join(entries, ", "),
+                 " have documents in common, so text is held out of them as of one entry"));
+  }
 }
 
 std::vector<TextPart> cut_document(const HoldOut& held_out, int32_t source, std::string_view text,

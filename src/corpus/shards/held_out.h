@@ -1,8 +1,9 @@
 // Decides which text of data.train is held out: whole documents, or blocks of documents where a
 // source has too few documents or one that is too large (content_blocks.h). A source is one entry
-// of data.train. The decision takes what one pass found in each source and, for blocks, a second
-// pass over these sources. Everything is a function of the text, the fraction and which documents
-// are of one source; no seed enters. docs/data.md states the rules.
+// of data.train; entries that have documents in common (common_documents.h) are one source. The
+// decision takes what one pass found in each entry and, for blocks, a second pass over these.
+// Everything is a function of the text, the fraction and which documents are of one source; no seed
+// enters. docs/data.md states the rules.
 //
 // All sizes are bytes of text, or tokens of token files. All hashes of documents and blocks are
 // text_hash().
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -68,7 +70,8 @@ struct HoldOutRule {
 
 // Chooses the blocks of one rule: those with the smallest hashes, until their total size reaches
 // `target`. Blocks of equal text are chosen together. They are heavy, and passed over, where their
-// total size is above both the target and the largest size of a block. Memory holds what is chosen.
+// total size is above both the target and the largest size of a block. Memory holds as many
+// different blocks as are chosen, or 65536.
 class BlockChoice {
  public:
   BlockChoice(uint64_t target, uint64_t block);
@@ -81,6 +84,8 @@ class BlockChoice {
   std::vector<uint64_t> chosen() const;
 
  private:
+  static constexpr size_t kMostKept = size_t{1} << 16;
+
   bool is_heavy(uint64_t size) const { return size > heaviest_; }
   void trim();
 
@@ -89,7 +94,9 @@ class BlockChoice {
   std::map<uint64_t, uint64_t> blocks_;  // hash, size of all equal ones; the smallest hashes
   std::map<uint64_t, uint64_t> heavy_;   // likewise, passed over
   uint64_t size_ = 0;                    // total size of the blocks_ that are not heavy
-  bool dropped_ = false;                 // there are larger hashes
+  // The smallest hash that was dropped in this pass. The total size of a block that comes again
+  // after it was dropped is not known any more.
+  std::optional<uint64_t> dropped_;
 };
 
 class HoldOut {
@@ -97,12 +104,16 @@ class HoldOut {
   // Makes a split in which nothing is held out.
   HoldOut() = default;
   // Makes the rules for a fraction of the text; with 0 nothing is held out, whatever the floor.
-  // `sources` holds the shape of each source by number. Where a rule has blocks, choose() must
-  // follow.
-  HoldOut(double fraction, const std::vector<SourceShape>& sources, const HoldOutScale& scale);
+  // `sources` holds the shape of each entry by number, and `groups` what
+  // CommonDocuments::groups() returns for them. Where a rule has blocks, choose() must follow.
+  HoldOut(double fraction, const std::vector<SourceShape>& sources,
+          const std::vector<int32_t>& groups, const HoldOutScale& scale);
   // Returns the part of the text to be held out: `fraction`, or more where the floor needs it; 0
   // after restore().
   double share() const { return share_; }
+  // Returns the groups of entries that are one source because they have documents in common, where
+  // one of them alone would be held out in blocks; none after restore().
+  const std::vector<std::vector<int32_t>>& joined() const { return joined_; }
 
   // Chooses the blocks of all rules that have blocks. `for_each_block(wanted, add)` must call
   // add(source, hash, size) for all blocks of the sources for which wanted(source) is true; it may
@@ -132,7 +143,11 @@ class HoldOut {
   std::vector<HoldOutRule> rules_;
   std::vector<uint64_t> targets_;  // target of each rule, for choose()
   double share_ = 0;
+  std::vector<std::vector<int32_t>> joined_;
 };
+
+// Prints which entries of data.train are one source, where HoldOut::joined() has some.
+void note_joined_sources(const HoldOut& held_out);
 
 // A TextPart is one or more neighbouring blocks of a document, all held out or none.
 struct TextPart {

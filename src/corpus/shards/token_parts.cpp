@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "corpus/readers/text_hash.h"
+#include "corpus/shards/common_documents.h"
 #include "corpus/shards/content_blocks.h"
 #include "corpus/shards/held_out.h"
 
@@ -130,9 +131,13 @@ void hold_out_tokens(const ScannedTokens& scan, const std::vector<SourceFile>& f
     return files[scan.documents[document].file].source;
   };
   SourceShapes shapes;
-  for (size_t i = 0; i < scan.documents.size(); ++i)
+  CommonDocuments common;
+  for (size_t i = 0; i < scan.documents.size(); ++i) {
     shapes.add(source_of(i), scan.hashes[i], scan.documents[i].num_tokens);
-  HoldOut held_out(fraction, shapes.shapes(), kHoldOutTokens);
+    common.add(source_of(i), scan.hashes[i], scan.documents[i].num_tokens);
+  }
+  HoldOut held_out(fraction, shapes.shapes(), common.groups(shapes.shapes().size()),
+                   kHoldOutTokens);
   BlockReader reader(scan, tokenizer);
   std::vector<std::vector<TokenBlock>> blocks;  // of documents whose rule is by blocks
   held_out.choose([&](const auto& wanted, const auto& add) {
@@ -143,6 +148,7 @@ void hold_out_tokens(const ScannedTokens& scan, const std::vector<SourceFile>& f
       for (const TokenBlock& block : blocks[i]) add(source_of(i), block.hash, block.tokens);
     }
   });
+  note_joined_sources(held_out);
   held_out.add_to(hasher, fraction, shapes.order());
   for (size_t i = 0; i < scan.documents.size(); ++i) {
     const ReferencedDocument& document = scan.documents[i];

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "base/text.h"
 #include "corpus/readers/text_hash.h"
+#include "corpus/shards/common_documents.h"
 #include "corpus/shards/content_blocks.h"
 
 namespace lmtrain {
@@ -32,9 +34,13 @@ struct Texts {
 
 HoldOut decide(const Texts& texts, double fraction) {
   SourceShapes shapes;
-  for (size_t i = 0; i < texts.documents.size(); ++i)
-    shapes.add(texts.sources[i], text_hash(hash128(texts.documents[i])), texts.documents[i].size());
-  HoldOut held_out(fraction, shapes.shapes(), kHoldOutBytes);
+  CommonDocuments common;
+  for (size_t i = 0; i < texts.documents.size(); ++i) {
+    const uint64_t hash = text_hash(hash128(texts.documents[i]));
+    shapes.add(texts.sources[i], hash, texts.documents[i].size());
+    common.add(texts.sources[i], hash, texts.documents[i].size());
+  }
+  HoldOut held_out(fraction, shapes.shapes(), common.groups(shapes.shapes().size()), kHoldOutBytes);
   held_out.choose([&](const auto& wanted, const auto& add) {
     for (size_t i = 0; i < texts.documents.size(); ++i) {
       if (!wanted(texts.sources[i])) continue;
@@ -228,6 +234,79 @@ TEST(HoldOut, TextRepeatedOftenDoesNotFillTheHeldOutSet) {
     EXPECT_GE(bytes, texts.size() / 11) << round;
     EXPECT_LT(bytes, texts.size() / 6) << round;
   }
+}
+
+// Each of a hundred lines is repeated, in a changing order, so often that its copies are about the
+// share: a line that was seen to be too large at first must not come back as a small one.
+TEST(HoldOut, FewDifferentTextsGiveTheirShare) {
+  std::mt19937_64 random(6);
+  std::vector<std::string> table;
+  for (int i = 0; i < 100; ++i) {
+    table.push_back(str(i / 10, " times ", i % 10, " is ", random(), std::string(100, '.')));
+  }
+  for (const double fraction : {0.01, 0.0101, 0.0102}) {
+    Texts texts;
+    for (int i = 0; i < 60'000; ++i) texts.add(table[random() % table.size()]);
+    for (int i = 0; i < 20'000; ++i) texts.add(table[static_cast<size_t>(i) % table.size()]);
+    const double share = static_cast<double>(bytes_held_out(decide(texts, fraction), texts)) /
+                         static_cast<double>(texts.size());
+    EXPECT_GE(share, 0.9 * fraction) << fraction;
+    EXPECT_LT(share, 3 * fraction) << fraction;
+  }
+}
+
+// More different blocks than BlockChoice keeps, and some of them too heavy.
+TEST(BlockChoice, GivesTheSmallestHashesThatAreNotHeavy) {
+  std::mt19937_64 random(9);
+  std::vector<std::pair<uint64_t, uint64_t>> blocks;  // hash, size
+  for (int i = 0; i < 200'000; ++i) blocks.emplace_back(random(), 100);
+  for (int i = 0; i < 100; ++i) {
+    for (int copy = 0; copy < 300; ++copy) blocks.emplace_back(uint64_t{1} << (i % 50), 50'000 + i);
+  }
+  const uint64_t target = 7'000'000;
+  std::map<uint64_t, uint64_t> sums;
+  for (const auto& [hash, size] : blocks) sums[hash] += size;
+  std::vector<uint64_t> expected;
+  uint64_t sum = 0;
+  for (const auto& [hash, size] : sums) {
+    if (size > target || sum >= target) continue;
+    expected.push_back(hash);
+    sum += size;
+  }
+  ASSERT_GT(expected.size(), size_t{1} << 16);
+  for (int order = 0; order < 3; ++order) {
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    BlockChoice choice(target, 4096);
+    do {
+      for (const auto& [hash, size] : blocks) choice.add(hash, size);
+    } while (!choice.end_pass());
+    EXPECT_EQ(choice.chosen(), expected) << order;
+  }
+}
+
+// Entries of different sizes would have blocks of different sizes, or none.
+TEST(HoldOut, EqualDocumentsOfTwoEntriesAreCutAlike) {
+  size_t num_cut = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Texts texts = random_texts(seed);
+    std::mt19937_64 random(seed);
+    for (int32_t source = 7; source < 9; ++source) {  // entries of parts of the others
+      const size_t size = texts.documents.size();
+      for (size_t i = 0; i < size; ++i)
+        if (random() % 4 == 0) texts.add(texts.documents[i], source);
+    }
+    const HoldOut held_out = decide(texts, 0.02);
+    std::map<std::string, std::vector<std::pair<size_t, bool>>> sides;
+    for (size_t i = 0; i < texts.documents.size(); ++i) {
+      std::vector<std::pair<size_t, bool>> cut;
+      for (const TextPart& part : parts_of(held_out, texts, i))
+        cut.emplace_back(part.text.size(), part.held_out);
+      const auto [first, is_new] = sides.emplace(texts.documents[i], cut);
+      EXPECT_EQ(first->second, cut) << seed;
+      if (!is_new && cut.size() > 1) ++num_cut;
+    }
+  }
+  EXPECT_GT(num_cut, 100U);
 }
 
 TEST(HoldOut, AtLeastOnePieceWhereThereAreTwo) {
