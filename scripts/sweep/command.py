@@ -70,6 +70,29 @@ def read_command_line(words):
     return options
 
 
+def other_keys(wanted, theirs, free, prefix=""):
+    """The settings of `wanted` that a run's config has otherwise, but those in `free`. What is not decided before a run is not compared."""
+    keys = []
+    for key, value in wanted.items():
+        name = prefix + key
+        if name in free or value in (None, "auto") or key not in theirs:
+            continue
+        if isinstance(value, dict) and isinstance(theirs[key], dict):
+            keys += other_keys(value, theirs[key], free, name + ".")
+        elif not is_same(value, theirs[key]):
+            keys.append(name)
+    return keys
+
+
+def is_same(value, theirs):
+    """Whether a run has this value. A run has absolute paths."""
+    if isinstance(value, list) and isinstance(theirs, list):
+        return len(value) == len(theirs) and all(map(is_same, value, theirs))
+    if isinstance(value, dict) and isinstance(theirs, dict):
+        return not other_keys(value, theirs, set())
+    return value == theirs or (isinstance(value, str) and isinstance(theirs, str) and os.path.abspath(value) == theirs)
+
+
 def whole(text):
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
@@ -92,6 +115,7 @@ class Sweep:
         self.runs = [(point, seed, run_of(options.out, point, seed)) for seed in options.seeds for point in self.points]
         self.failed = []  # exit codes of runs that neither finished nor diverged
         self.halving = None
+        self.warnings = []
         known = set(self.by_name) | {run.point for run in runs_in(options.out)}
         if options.base is not None and options.base not in known:
             near = difflib.get_close_matches(options.base, known, 1)
@@ -111,6 +135,21 @@ class Sweep:
                 raise SweepError(f"point {point.name}: {shown.stderr.strip()}", shown.returncode)
             configs.append(json.loads(shown.stdout))
         return configs
+
+    def other_settings(self, configs):
+        """A warning for each run in DIR that was begun with other settings than this command's, which a finished one does not take."""
+        free = {"name", "run_dir", "seed"}
+        if self.halving:
+            free |= {"train"} | {setting.partition("=")[0] for setting in self.halving.trunk_settings}
+        wanted = {point.name: config for point, config in zip(self.points, configs)}
+        warnings = []
+        for point, _, run in self.runs:
+            theirs = run.config()
+            keys = other_keys(wanted[point.name], theirs, free) if theirs else []
+            if keys:
+                warnings.append(f"{run.folder} was begun with other settings than this command has ({', '.join(keys)}) and keeps its own; "
+                                "remove it to train it anew, or give another --out")
+        return warnings
 
     def make_halving(self, configs):
         if self.options.halve:
@@ -151,6 +190,7 @@ class Sweep:
         with lock_of(self.options.out):
             configs = self.configs()
             self.make_halving(configs)
+            self.warnings = self.other_settings(configs)
             pool = self.make_pool([config["device"] for config in configs])
             tasks = self.tasks()
             if self.halving:
@@ -172,7 +212,7 @@ class Sweep:
         options, runs = self.options, runs_in(self.options.out)
         rows = rows_of(runs, options.base, options.target)
         best = self.by_name.get(next((row["point"] for row in rows if row["done"] and row["point"] in self.by_name), None))
-        warnings = [text for one in self.ranges if best and (text := edge_warning(one, best))]
+        warnings = self.warnings + [text for one in self.ranges if best and (text := edge_warning(one, best))]
         if options.json:
             print(json.dumps({"points": rows, "warnings": warnings}, indent=1))
         else:
@@ -224,11 +264,14 @@ def main(words):
         if sweep.options.dry_run:
             sweep.dry_run()
             return 0
+        if sweep.options.table and not os.path.isdir(sweep.options.out):
+            raise SweepError(f"--out {sweep.options.out}: there is no such folder")
         if not sweep.options.table:
             sweep.train()
         elif sweep.options.config:
             sweep.make_halving(sweep.configs() if sweep.options.halve else [])
         sweep.show()
+        sys.stdout.flush()
         return 0 if sweep.options.table else sweep.exit_code()
     except SweepError as error:
         say(f"sweep: {error}")
@@ -238,3 +281,7 @@ def main(words):
     except BrokenPipeError:
         sys.stdout = None
         return 141
+    except OSError as error:
+        sys.stdout = None
+        say(f"sweep: {error}")
+        return 5

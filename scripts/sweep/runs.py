@@ -24,6 +24,9 @@ class Run:
     def status(self):
         return read_object(os.path.join(self.folder, "status.json"))
 
+    def config(self):
+        return read_object(os.path.join(self.folder, "config.json"))
+
     def state(self):
         """The state in status.json; "killed" where it says running and nobody trains; "refused" where no run began."""
         state = self.status().get("state", "refused")

@@ -30,6 +30,8 @@ extern "C" void on_stop_signal(int number) {
   if (g_stop_signal == 0) {
     g_first_at = now;
     g_stop_signal = number;
+  } else if (number == SIGHUP) {
+    // A terminal that closes sends it more than once: its shell does, and the system.
   } else if (number != g_stop_signal || now - g_first_at > kSameRequestNanoseconds) {
     _exit(128 + number);
   }
@@ -43,6 +45,9 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(number, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup(1) ignores it
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
 }

@@ -15,6 +15,8 @@ size_t decode_utf8(std::string_view text, char32_t& code_point);
 
 // Returns how many bytes at the beginning of `text` are valid characters.
 size_t valid_utf8_prefix(std::string_view text);
+// The byte order mark, with which some programs begin a text.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 inline bool is_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
 // Returns whether `byte` is a continuation byte: any byte of a character except its first.

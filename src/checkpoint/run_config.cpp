@@ -164,6 +164,13 @@ Config read_run_config(const RunFolder& run, const std::vector<std::string>& ove
   return parse_config(read_own_text(run, kept), run.config().string(), overrides, InitFrom::kSkip);
 }
 
+bool is_model_folder(const fs::path& folder) {
+  const fs::path file = RunFolder(folder).config();
+  if (!is_file(file)) return false;
+  const Json json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
+}
+
 void require_config_of_run(const RunFolder& run) {
   if (!is_there(run.events())) return;
   const std::optional<Kept> kept = kept_of(run, "");

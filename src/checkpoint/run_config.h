@@ -7,6 +7,7 @@
 // never have come into force.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ RunConfig read_run_config(const RunFolder& run);
 // Returns the same config with `overrides` applied, each KEY=VALUE as typed after --set. Throws as
 // above, and Error(kConfig) when an override, or the text, is wrong.
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
+
+// Returns whether config.json in the folder is that of a model of transformers, which names its
+// type there.
+bool is_model_folder(const std::filesystem::path& folder);
 
 // Requires that config.json is gone or that of a model. Throws Error(kCheckpoint) with the command
 // that puts it back, where a run has begun in the folder: where it has events, and a whole config

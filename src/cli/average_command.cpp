@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/words/validators.h"
 #include "tools/average_models.h"
 
 namespace lmtrain {
@@ -34,10 +35,12 @@ void add_average_command(CLI::App& app, Action& action) {
   command
       ->add_option("targets", options->targets,
                    "Checkpoints, run folders or HF Llama folders, two or more")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--to", options->to, "The folder to write; nothing may be there")
       ->type_name("PATH")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->callback([options, &action] { action = [options] { return average(*options); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/files/read_file.h"
 #include "base/terminal/log.h"
 #include "base/terminal/table.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "cli/words/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
+#include "device/trace.h"
 #include "formats/json_number.h"
 #include "tools/bench.h"
 #include "train/resolve.h"
@@ -111,6 +113,23 @@ std::string to_text(const Config& config, const BenchResult& result) {
          block("step", steps) + block("ms in", phases) + block("memory", memory);
 }
 
+// A profile takes the place of an earlier one, and of nothing else. A path where none can be
+// written is found before the measuring; a profile that is there stays until there is another.
+void require_place_of_profile(const std::filesystem::path& path) {
+  if (!is_there(path)) {
+    write_file_atomic(path, "");
+    return;
+  }
+  if (!is_file(path)) {
+    throw Error(ErrorKind::kUsage, str("--profile ", path.string(), ": is ", file_kind_name(path),
+                                       "; give the path of a file"));
+  }
+  if (examine(path).size == 0 || file_begins_with(path, kTraceBeginning)) return;
+  throw Error(ErrorKind::kUsage,
+              str("--profile ", path.string(),
+                  ": is there already and is no trace; give another path, or remove it"));
+}
+
 int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   resolve_runtime(config);
@@ -120,10 +139,7 @@ int bench(const BenchArguments& options) {
   config.checkpoint.async = false;
   config.checkpoint.dtype = CheckpointDType::kFp32;
   const BenchOptions bench_options{options.steps};
-  // A path where no profile can be written is found before the measuring; a profile that is there
-  // stays until there is another.
-  if (!options.profile.empty() && !is_there(options.profile))
-    write_file_atomic(options.profile, "");
+  if (!options.profile.empty()) require_place_of_profile(options.profile);
   std::string trace;
   const BenchResult result = run_bench(
       config, bench_options,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/words/validators.h"
 #include "config/parse.h"
 #include "run/given_model.h"
 
@@ -14,7 +15,9 @@ namespace lmtrain {
 // Both must live until the command line is parsed.
 inline void add_config_options(CLI::App& command, std::string& config,
                                std::vector<std::string>& overrides) {
-  command.add_option("config", config, "The run configuration, a JSON file")->required();
+  command.add_option("config", config, "The run configuration, a JSON file")
+      ->required()
+      ->check(not_empty());
   command.add_option("--set", overrides, "Override a setting: --set optimizer.lr=3e-4")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -56,8 +56,7 @@ DataConfig format_of(const EvalArguments& options, const ModelLocation& target) 
   DataConfig format = text_reading_of(target);
   if (!options.format.empty()) format.format = value_named<DataFormat>(options.format).value();
   if (!options.text_field.empty()) format.text_field = options.text_field;
-  if (!options.max_document.empty())
-    format.max_document = parse_bytes(options.max_document).value();
+  if (!options.max_document.empty()) format.max_document = bytes_of(options.max_document).value();
   return format;
 }
 
@@ -279,12 +278,14 @@ void add_eval_command(CLI::App& app, Action& action) {
       "eval",
       "Loss of a model over documents, its results on tasks, or log-likelihoods of given text");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command
       ->add_option("--data", options->data,
                    "Documents: files, folders, globs (default: the run's held-out text)")
       ->type_name("PATH")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(not_empty());
   command
       ->add_option(
           "--format", options->format,
@@ -316,8 +317,10 @@ void add_eval_command(CLI::App& app, Action& action) {
                    "Positions of a batch; changes no result")
       ->check(positive_integer())
       ->capture_default_str();
-  command->add_option("--tokenizer", options->tokenizer,
-                      "A sentencepiece .model or a tokenizer.json (default: the folder's)");
+  command
+      ->add_option("--tokenizer", options->tokenizer,
+                   "A sentencepiece .model or a tokenizer.json (default: the folder's)")
+      ->check(not_empty());
   command
       ->add_option(
           "--score", options->score,

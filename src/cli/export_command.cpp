@@ -31,7 +31,7 @@ int export_model(const ExportArguments& options) {
   }
   const DType dtype = dtype_named(options.dtype);
   const uint64_t shard_bytes = options.shard_size
-                                   ? static_cast<uint64_t>(parse_bytes(*options.shard_size).value())
+                                   ? static_cast<uint64_t>(bytes_of(*options.shard_size).value())
                                    : kDefaultShardBytes;
   with_located_model(options.target, [&](const ModelLocation& location) {
     const ModelExport done = is_torchscript ? export_torchscript(location, options.to, dtype)
@@ -52,7 +52,8 @@ void add_export_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "export", "Write a model for Hugging Face transformers, or as a TorchScript file");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--format", options->format, "hf or torchscript")
       ->required()
       ->check(allowed("hf or torchscript", [](const std::string& text) {
@@ -60,7 +61,8 @@ void add_export_command(CLI::App& app, Action& action) {
       }));
   command->add_option("--to", options->to, "The folder or file to write; nothing may be there")
       ->type_name("PATH")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16")
       ->check(allowed("fp32, bf16 or fp16",
                       [](const std::string& text) {

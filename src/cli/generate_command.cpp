@@ -110,13 +110,15 @@ void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateArguments>();
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt, or the prompts of a file");
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--prompt", options->prompt, "The text to continue")->type_name("TEXT");
   command
       ->add_option("--prompts", options->prompts,
                    "A file of prompts, one a line or JSON lines with \"prompt\"; the answers are "
                    "JSON lines in their order")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command
       ->add_option("--batch-size", options->batch_size,
                    "Prompts of the file that are continued at once")
@@ -153,8 +155,10 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(device_name())
       ->capture_default_str();
-  command->add_option("--tokenizer", options->tokenizer,
-                      "A sentencepiece model or a tokenizer.json (default: the folder's)");
+  command
+      ->add_option("--tokenizer", options->tokenizer,
+                   "A sentencepiece model or a tokenizer.json (default: the folder's)")
+      ->check(not_empty());
   command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
 }
 

@@ -5,6 +5,7 @@
 #include "base/files/file.h"
 #include "cli/commands.h"
 #include "cli/words/manual.h"
+#include "cli/words/validators.h"
 
 namespace lmtrain {
 namespace {
@@ -31,9 +32,13 @@ void add_manual_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ManualArguments>();
   CLI::App* command = app.add_subcommand("manual", "Write the manual pages of all commands");
   command->group("");  // for the build and for packages: --help does not show it
-  command->add_option("folder", options->folder, "The folder to write them to")->required();
-  command->add_option("--prose", options->prose,
-                      "A page in Markdown that describes the commands: docs/cli.md");
+  command->add_option("folder", options->folder, "The folder to write them to")
+      ->required()
+      ->check(not_empty());
+  command
+      ->add_option("--prose", options->prose,
+                   "A page in Markdown that describes the commands: docs/cli.md")
+      ->check(not_empty());
   command->callback([&app, options, &action] {
     action = [&app, options] { return write_manual(app, *options); };
   });

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/length_picture.h"
+#include "cli/words/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "run/run_warnings.h"
@@ -288,8 +289,10 @@ void add_plan_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "plan", "What a run would do: lengths, steps, rates, memory; trains nothing");
   add_config_options(*command, options->config, options->overrides);
-  command->add_option("--run-dir", options->run_dir,
-                      "The folder that the run would have (default: runs/NAME)");
+  command
+      ->add_option("--run-dir", options->run_dir,
+                   "The folder that the run would have (default: runs/NAME)")
+      ->check(not_empty());
   command
       ->add_option("--processes", options->processes,
                    "Show the memory of one process of a run of this many (default: 1)")

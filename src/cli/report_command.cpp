@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_argument.h"
+#include "cli/words/validators.h"
 #include "config/parse.h"
 #include "model/parameters.h"
 #include "report/page.h"
@@ -47,21 +48,8 @@ std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
   return runs;
 }
 
-bool is_report(const fs::path& file) {
-  std::string beginning(kPageBeginning.size(), '\0');
-  FileReader reader(file);
-  size_t size = 0;
-  while (size < beginning.size()) {
-    const size_t count = reader.read(beginning.data() + size, beginning.size() - size);
-    if (count == 0) return false;
-    size += count;
-  }
-  return beginning == kPageBeginning;
-}
-
 // A page takes the place of an earlier page, and of nothing else.
 void require_target(const fs::path& to) {
-  if (to.empty()) throw Error(ErrorKind::kUsage, "--to \"\": give the path of a file");
   const FileInfo info = examine(to);
   const auto refuse = [&](const std::string& problem) {
     throw Error(ErrorKind::kUsage, str("--to ", to.string(), ": ", problem));
@@ -70,7 +58,7 @@ void require_target(const fs::path& to) {
     refuse("is a folder; give a file in it: " + shell_quoted((to / "report.html").string()));
   if (info.kind == FileKind::kOther)
     refuse("is " + file_kind_name(to) + "; give the path of a file");
-  if (info.kind == FileKind::kFile && !is_report(to))
+  if (info.kind == FileKind::kFile && !file_begins_with(to, kPageBeginning))
     refuse("is there already and is no report of lmtrain; give another path, or remove it");
   const fs::path folder = fs::absolute(to).parent_path();
   if (!is_folder(folder)) {
@@ -125,11 +113,13 @@ void add_report_command(CLI::App& app, Action& action) {
       app.add_subcommand("report", "Write one HTML page that shows runs side by side");
   command->add_option("run_dir", options->run_dirs, "Folders of the runs")
       ->required()
-      ->type_name("RUN_DIR");
+      ->type_name("RUN_DIR")
+      ->check(not_empty());
   command
       ->add_option("--to", options->to,
                    "The page; it needs no other file and no network. A page there is replaced")
       ->type_name("FILE")
+      ->check(not_empty())
       ->capture_default_str();
   command->callback([options, &action] { action = [options] { return write_report(*options); }; });
 }

@@ -86,7 +86,7 @@ void add_resume_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ResumeArguments>();
   CLI::App* command =
       app.add_subcommand("resume", "Go on with a run from its newest valid checkpoint");
-  command->add_option("run", options->run_dir, "The run folder")->required();
+  command->add_option("run", options->run_dir, "The run folder")->required()->check(not_empty());
   command
       ->add_option("--set", options->overrides,
                    "Change a setting for the rest of the run: --set train.tokens=1B")
@@ -96,8 +96,10 @@ void add_resume_command(CLI::App& app, Action& action) {
       ->add_option("--from", options->from,
                    "Begin a new run, in --run-dir, from the checkpoint of this step")
       ->check(integer_from_zero());
-  command->add_option("--run-dir", options->branch_dir,
-                      "A folder for a new run that begins from a checkpoint of this one");
+  command
+      ->add_option("--run-dir", options->branch_dir,
+                   "A folder for a new run that begins from a checkpoint of this one")
+      ->check(not_empty());
   command
       ->add_option("--verify", options->verify,
                    "Leave the run as it is, and show that a resume is exact: train so many steps "

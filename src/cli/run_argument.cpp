@@ -1,7 +1,6 @@
 #include "cli/run_argument.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,14 +16,6 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Both a run and a model of transformers have a config.json; only a model's names its type there.
-bool is_model_folder(const fs::path& folder) {
-  const fs::path file = RunFolder(folder).config();
-  if (!is_file(file)) return false;
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
-}
 
 bool is_run_folder(const fs::path& folder) {
   return RunFolder(folder).holds_run() && !is_checkpoint_folder(folder) && !is_model_folder(folder);

@@ -126,9 +126,9 @@ int train(RestartableRun& training, bool json) {
 void warn_of_threads(const Processes& processes, int64_t threads) {
   const int sharers = processes.processor_sharers();
   const int available = available_processors();
-  if (processes.is_only() || sharers * threads <= available) return;
-  log_warning(str(sharers, " processes of ", counted(threads, "thread"), " share ",
-                  counted(available, "processor"),
+  if (sharers * threads <= available) return;
+  log_warning(str(processes.is_only() ? "" : str(sharers, " processes of "),
+                  counted(threads, "thread"), " share ", counted(available, "processor"),
                   " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
                   "and give other bits"));
 }
@@ -180,6 +180,29 @@ auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, c
 
 int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return read_state(run.checkpoint(step)).seed;
+}
+
+// Prepares the data of a run that is resumed with its own settings, or with `is_changed` ones.
+// Returns nothing where the text cannot be found any more and the run is done, which is said.
+std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
+                                          bool json) {
+  try {
+    return resolve_and_prepare(config);
+  } catch (const Error& error) {
+    const std::string_view problem = error.what();
+    const bool is_text_missing = error.kind() == ErrorKind::kUsage && problem.starts_with("/data/");
+    if (!is_text_missing) throw;
+    const std::string status = done_status(run, newest_step(run));
+    if (status.empty() || is_changed || !joined_processes().is_only()) {
+      throw Error(error.kind(), str(problem,
+                                    "; the run was begun with this text: put it back, or a link at "
+                                    "the old path to where it is now"));
+    }
+    log_note(str("the run in ", run.path().string(),
+                 " is finished; its text is not there any more: ", problem));
+    if (json || !output_is_terminal()) std::cout << status << std::endl;
+    return std::nullopt;
+  }
 }
 
 // A run's config.json, which is UTF-8, holds the path of its folder.
@@ -299,7 +322,9 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   // The id is in the config before it is in a checkpoint.
   if (!has_id) write_run_config(run, before, std::max<int64_t>(0, newest_step(run)));
   finish_branch(run);
-  RestartableRun training = make_run(config, run);
+  const std::optional<PreparedData> data = prepare_again(config, run, !overrides.empty(), json);
+  if (!data) return 0;
+  RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
   if (!sealed) {
     log_note(str(run.config().string(),
                  " has no digest, since an earlier lmtrain wrote it: whether it was damaged cannot "

@@ -10,6 +10,7 @@
 #include "cli/config_options.h"
 #include "cli/group.h"
 #include "cli/run_setup.h"
+#include "cli/words/validators.h"
 #include "config/parse.h"
 #include "run/start_checks.h"
 
@@ -45,6 +46,7 @@ int train(const TrainArguments& options) {
   config.run_dir = absolute_path(config.resolved_run_dir()).string();
   make_paths_absolute(config);
   RunFolder run(*config.run_dir);
+  require_no_model(run);
   if (run.holds_run() && options.go_on) {
     warn_of_overlooked(config, run, options.overrides);
     if (!options.dry_run) return resume_run(run, options.overrides, options.json);
@@ -73,7 +75,8 @@ void add_train_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train the model that a config describes");
   add_config_options(*command, options->config, options->overrides);
-  command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)");
+  command->add_option("--run-dir", options->run_dir, "The run folder (default: runs/NAME)")
+      ->check(not_empty());
   command->add_flag("--dry-run", options->dry_run,
                     "Prepare the data, say what would happen, train nothing");
   command->add_flag("--continue", options->go_on,

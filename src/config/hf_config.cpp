@@ -45,7 +45,7 @@ bool is_qwen3(const JsonNode& root) {
 
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin) {
   JsonReadResult json = read_json_file_text(text, origin);
-  if (!json.root) throw Error(ErrorKind::kConfig, join(json.problems, "\n"));
+  if (!json.root) throw Error(ErrorKind::kData, join(json.problems, "\n"));
   const ModelConfig defaults = is_qwen3(*json.root) ? qwen3_defaults() : llama_defaults();
   ModelConfig model = defaults;
   SettingTable table;

@@ -81,9 +81,15 @@ void SettingReader::problem(const std::string& where, const std::string& pointer
 void SettingReader::wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
                           const std::string& what, const std::vector<std::string>& meant) {
   bad_.insert(setting.key);
+  // What would be meant is the text itself: its unit is right.
+  const bool is_number_wrong =
+      std::find(meant.begin(), meant.end(), quote_json(node)) != meant.end();
+  const std::string advice =
+      is_number_wrong || meant.empty() ? "" : "; did you mean " + join(meant, " or ") + "?";
   problem(node.where, pointer,
-          quote_json(node) + " " + what + "; allowed: " + describe_allowed(setting) +
-              (meant.empty() ? "" : "; did you mean " + join(meant, " or ") + "?"));
+          str(quote_json(node), " ",
+              is_number_wrong ? "is too large, or a part of what is whole" : what,
+              "; allowed: ", describe_allowed(setting), advice));
 }
 
 void SettingReader::read_section(const JsonNode& object, const SettingTable& table,

@@ -61,7 +61,7 @@ std::string record_trace(const at::Device& device, const std::function<void()>& 
   result = profiler::disableProfiler();
 
   // "X" is an event with its duration; pid 0 is the program, 1 + n GPU n.
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text = str(kTraceBeginning, "[\n");
   text += R"({"ph":"M","name":"process_name","pid":0,"args":{"name":"lmtrain"}})";
   if (!device.is_cpu()) {
     text += str(",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":", 1 + device.index(),

@@ -10,8 +10,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace lmtrain {
+
+// Every trace begins with this text.
+inline constexpr std::string_view kTraceBeginning = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":";
 
 // Runs `action` once with the profiler on and returns the trace as text (JSON). Throws what
 // `action` throws; the profiler is off then too. For a CPU it sets KINETO_LOG_LEVEL, unless that is

@@ -18,6 +18,7 @@
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
+#include "run/incident.h"
 
 namespace lmtrain {
 namespace {
@@ -271,6 +272,12 @@ void load_initial_weights(const std::string& folder, Parameters& parameters,
                     "to go on from; put them back, or start a new run"));
   }
   load_weights(files, parameters);
+  if (const std::string bad = first_bad_tensor(parameters.layout(), parameters.master());
+      !bad.empty()) {
+    throw Error(ErrorKind::kData,
+                str("the weights in ", folder, " (init_from) are not finite (first: ", bad,
+                    "), and nothing can be trained from them; give other weights"));
+  }
 }
 
 }  // namespace lmtrain

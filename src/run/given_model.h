@@ -42,7 +42,8 @@ std::vector<std::string> check_given_model(const Config& config);
 // manifest alone, without a look at the weights; it is empty where there is no manifest.
 std::string weights_digest(const std::filesystem::path& folder);
 // Fills `parameters` from a HF folder, or from a checkpoint after its files are verified. Throws
-// Error(kData) when the weights do not have `digest`; an empty one is not compared. Throws the
+// Error(kData) when the weights do not have `digest`, and when they are not finite; an empty
+// digest is not compared. Throws the
 // errors of verify_checkpoint_files (formats/manifest.h), TensorFiles (formats/tensor_files.h) and
 // load_weights (model/hf_folder.h).
 void load_initial_weights(const std::string& folder, Parameters& parameters,

@@ -65,15 +65,7 @@ RunRecorder::RunRecorder(const Config& config, const RunFolder& run,
       lap_begin_(started) {}
 
 std::string RunRecorder::done_status(const TrainingState& state) const {
-  if (!is_file(run_.status())) return "";
-  const std::string text = read_file(run_.status());
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto says = [&](const char* key, const nlohmann::json& value) {
-    return json.is_object() && json.contains(key) && json[key] == value;
-  };
-  const bool said = says("state", "done") && says("step", state.step) &&
-                    says("checkpoint", run_.checkpoint(state.step).string());
-  return said ? first_line(text) : "";
+  return lmtrain::done_status(run_, state.step);
 }
 
 void RunRecorder::note_finished(const TrainingState& state, Stop why) const {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"
+#include "checkpoint/run_config.h"
 #include "device/device_memory.h"
 #include "run/probes/samples.h"
 #include "run/probes/task_probe.h"
@@ -36,6 +37,13 @@ fs::path existing_part(const fs::path& folder) {
 
 void require_writable(const fs::path& folder) {
   const fs::path there = existing_part(folder);
+  constexpr size_t kLongestName = 255;  // NAME_MAX of the usual file systems
+  for (const fs::path& name : folder) {
+    if (name.native().size() <= kLongestName) continue;
+    throw Error(ErrorKind::kIo,
+                str("cannot create the folder ", folder.string(), ": a name of ",
+                    name.native().size(), " bytes is too long; give a shorter one with --run-dir"));
+  }
   if (!is_folder(there)) {
     throw Error(ErrorKind::kIo, str("cannot create the folder ", folder.string(), ": ",
                                     there.string(), " is not a folder"));
@@ -52,7 +60,19 @@ void require_writable(const fs::path& folder) {
 
 }  // namespace
 
+void require_no_model(const RunFolder& run) {
+  if (!is_model_folder(run.path())) return;
+  require_config_of_run(run);
+  throw Error(
+      ErrorKind::kUsage,
+      str(run.path().string(),
+          " is a model, not a run; choose another folder with --run-dir, and begin with its "
+          "weights by --set init_from=",
+          shell_quoted(run.path().string())));
+}
+
 void require_new_run(const RunFolder& run) {
+  require_no_model(run);
   if (run.holds_run()) {
     throw Error(
         ErrorKind::kUsage,

@@ -15,8 +15,12 @@
 
 namespace lmtrain {
 
-// Throws Error(kUsage) when the folder holds a run already, or what is left of one; Error(kIo) when
-// it, or the folder it would be made in, cannot be written to. Creates nothing, and needs no data.
+// Throws Error(kUsage) when the folder is a model of transformers, and the error of
+// require_config_of_run (checkpoint/run_config.h) when it is a run too.
+void require_no_model(const RunFolder& run);
+// Throws the errors of require_no_model; Error(kUsage) when the folder holds a run already, or what
+// is left of one; Error(kIo) when it, or the folder it would be made in, cannot be written to.
+// Creates nothing, and needs no data.
 void require_new_run(const RunFolder& run);
 // Throws Error(kConfig) when there is no held-out text and a setting needs some: trials of random
 // restart have to be ranked, eval.early_stop ends the run, or evaluations ask eval.tasks.

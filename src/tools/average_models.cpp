@@ -119,7 +119,7 @@ ModelExport average_models(const std::vector<fs::path>& targets, const fs::path&
     throw Error(ErrorKind::kUsage,
                 "an average takes two models or more; `lmtrain export` copies one");
   }
-  Unpublished folder(to);
+  Unpublished folder(to, FileKind::kFolder);
   ModelSum sum(folder.path(), to);
   for (const fs::path& target : targets) {
     with_located_model(target, [&](const ModelLocation& location) {

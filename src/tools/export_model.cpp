@@ -28,7 +28,7 @@ Parameters load_parameters(const ModelLocation& location, DType dtype, const fs:
 
 ModelExport export_hf(const ModelLocation& location, const fs::path& to, DType dtype,
                       uint64_t shard_bytes) {
-  Unpublished folder(to);
+  Unpublished folder(to, FileKind::kFolder);
   const Parameters parameters = load_parameters(location, dtype, folder.path().parent_path());
   lmtrain::create_directories(folder.path());
   write_files_beside_weights(location, folder.path(), dtype);
@@ -41,7 +41,7 @@ ModelExport export_hf(const ModelLocation& location, const fs::path& to, DType d
 }
 
 ModelExport export_torchscript(const ModelLocation& location, const fs::path& to, DType dtype) {
-  Unpublished file(to);
+  Unpublished file(to, FileKind::kFile);
   const Parameters parameters = load_parameters(location, dtype, file.path().parent_path());
   write_torchscript(file.path(), located_model_config(location), parameters,
                     located_max_length(location), dtype);

@@ -7,6 +7,7 @@
 #include "base/files/examine.h"
 #include "base/files/read_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -23,6 +24,7 @@ struct PromptLine {
 
 std::vector<PromptLine> lines_of(std::string_view bytes, const std::string& origin) {
   std::vector<PromptLine> lines;
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
     std::string_view text = bytes.substr(0, end);

@@ -19,8 +19,9 @@ struct Prompt {
   std::string where;  // file:line
 };
 
-// Returns the prompts of `bytes`, in order. Throws Error(kData) that names `origin` and the line
-// for a line that should be such an object and is none, and where there is no prompt at all.
+// Returns the prompts of `bytes`, in order, without a byte order mark at the beginning. Throws
+// Error(kData) that names `origin` and the line for a line that should be such an object and is
+// none, and where there is no prompt at all.
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin);
 // Reads a file, which may be a pipe, and returns its prompts. Throws Error(kUsage) for a path that
 // does not exist or is a folder; Error(kData) as parse_prompts does, and for more than 1 GiB;

@@ -12,7 +12,7 @@ namespace {
 using testing::exit_code_of;
 
 TEST(Signal, FirstIsOnlyNoted) {
-  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
     EXPECT_EQ(exit_code_of([&] {
                 install_signal_handlers();
                 if (stop_signal() != 0) return 1;
@@ -48,6 +48,35 @@ TEST(Signal, TheSameOneTwiceAtOnceIsOne) {
               return 0;
             }),
             128 + SIGTERM);
+}
+
+// Both the shell of a terminal that closes and the system send it, at different times.
+TEST(Signal, AnyNumberOfHangUpsIsOne) {
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              std::raise(SIGHUP);
+              ::usleep(150'000);
+              std::raise(SIGHUP);
+              return stop_signal() == SIGHUP ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(exit_code_of([] {
+              install_signal_handlers();
+              std::raise(SIGHUP);
+              std::raise(SIGINT);
+              return 0;
+            }),
+            128 + SIGINT);
+}
+
+TEST(Signal, AnIgnoredHangUpStaysIgnored) {
+  EXPECT_EQ(exit_code_of([] {
+              std::signal(SIGHUP, SIG_IGN);
+              install_signal_handlers();
+              std::raise(SIGHUP);
+              return stop_signal();
+            }),
+            0);
 }
 
 TEST(Signal, FileSizeLimitAndBrokenPipeDoNotKill) {

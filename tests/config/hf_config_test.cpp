@@ -17,7 +17,7 @@ std::vector<std::string> hf_problems(const std::string& text) {
     parse_hf_model_config(text, "config.json");
     return {};
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_EQ(error.kind(), text.empty() ? ErrorKind::kData : ErrorKind::kConfig);
     return lines_of(error.what());
   }
 }

@@ -143,6 +143,14 @@ class Sweep(unittest.TestCase):
         self.assertRegex(done.stdout, r"model=null +1 of 1 +\d\.\d{4}")
         self.assertRegex(done.stdout, r"bad\.model +0 of 1, 1 refused")
 
+    def test_runs_begun_with_other_settings_are_named(self):
+        few = ("--vary", "optimizer.lr=1e-3", "--", "--set", "train.steps=4")
+        self.sweep(*few)
+        self.assertNotIn("other settings", self.sweep(*few).stderr)
+        changed = self.sweep("--vary", "optimizer.lr=1e-3,2e-3", "--", "--set", "train.steps=6").stderr
+        self.assertIn("lr=1e-3/run was begun with other settings than this command has (train.steps)", changed)
+        self.assertNotIn("lr=2e-3/run was begun", changed)
+
     def test_two_sweeps_in_one_folder_are_refused(self):
         process = subprocess.Popen(self.command("--", "--set", "train.steps=1000000"), stderr=subprocess.DEVNULL)
         self.until(lambda: self.lines("run/run") > 0, process)

@@ -70,6 +70,18 @@ size_t FileReader::read(char* out, size_t size) { return read_some(fd_, path_, o
 
 std::string read_file(const fs::path& path) { return read_file(path, kMostOfSmallFile); }
 
+bool file_begins_with(const fs::path& path, std::string_view bytes) {
+  std::string beginning(bytes.size(), '\0');
+  FileReader reader(path);
+  size_t size = 0;
+  while (size < beginning.size()) {
+    const size_t count = reader.read(beginning.data() + size, beginning.size() - size);
+    if (count == 0) return false;
+    size += count;
+  }
+  return beginning == bytes;
+}
+
 std::string read_file(const fs::path& path, uint64_t most) {
   const Descriptor fd(open_file(path, O_RDONLY, "open"));
   const uint64_t size = size_of(fd.get(), path);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/files/file.h"
 
@@ -31,6 +32,9 @@ class FileReader {
   std::filesystem::path path_;
   int fd_ = -1;
 };
+
+// Returns whether the first bytes of the file are these.
+bool file_begins_with(const std::filesystem::path& path, std::string_view bytes);
 
 inline constexpr uint64_t kMostOfSmallFile = uint64_t{64} << 20;
 // Returns all bytes of the file. Throws Error(kData) that names file and figure when it holds more

@@ -15,15 +15,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Throws where what is written could not be moved to `target`.
-void require_free(const fs::path& target) {
+// Throws where what is written, a file or a folder, could not be moved to `target`.
+void require_free(const fs::path& target, FileKind written) {
   const FileKind kind = examine(target).kind;
-  if (kind == FileKind::kMissing) return;
-  if (kind == FileKind::kFolder && list_folder(target).empty()) return;
+  std::error_code error;
+  const bool is_dead_link = kind == FileKind::kMissing && fs::is_symlink(target, error);
+  if (kind == FileKind::kMissing && !is_dead_link) return;
+  const bool is_folder = kind == FileKind::kFolder;
+  if (is_folder && written == FileKind::kFolder && list_folder(target).empty()) return;
   throw Error(
       ErrorKind::kUsage,
       str(target.string(),
-          kind == FileKind::kFolder ? " is a folder that is not empty" : " is there already",
+          is_dead_link                              ? " is a link that leads nowhere"
+          : is_folder && written == FileKind::kFile ? " is a folder, and a file is to be written"
+          : is_folder                               ? " is a folder that is not empty"
+                                                    : " is there already",
           "; nothing is overwritten: give another path, or remove it first"));
 }
 
@@ -35,8 +41,9 @@ fs::path without_slash(const fs::path& path) {
 
 }  // namespace
 
-Unpublished::Unpublished(const fs::path& target) : target_(without_slash(target)) {
-  require_free(target_);
+Unpublished::Unpublished(const fs::path& target, FileKind kind)
+    : target_(without_slash(target)), kind_(kind) {
+  require_free(target_, kind_);
   const fs::path folder = target_.parent_path();
   lmtrain::create_directories(folder);
   const std::string name = str(".", target_.filename().string(), ".tmp-", ::getpid());
@@ -50,7 +57,7 @@ Unpublished::~Unpublished() {
 }
 
 void Unpublished::publish() {
-  require_free(target_);
+  require_free(target_, kind_);
   if (is_folder(path_)) sync_directory(path_);
   publish_rename(path_, target_);
 }

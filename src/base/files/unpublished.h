@@ -6,13 +6,16 @@
 
 #include <filesystem>
 
+#include "base/files/examine.h"
+
 namespace lmtrain {
 
 class Unpublished {
  public:
-  // Creates the folders above `target`, if they are missing. Throws Error(kUsage) when a file, or a
-  // folder with something in it, is at `target`; Error(kIo).
-  explicit Unpublished(const std::filesystem::path& target);
+  // Creates the folders above `target`, if they are missing. `kind` is what is to appear: kFile or
+  // kFolder. Throws Error(kUsage) when something is at `target`, which for a folder may be an empty
+  // one; Error(kIo).
+  Unpublished(const std::filesystem::path& target, FileKind kind);
   ~Unpublished();
   Unpublished(const Unpublished&) = delete;
   Unpublished& operator=(const Unpublished&) = delete;
@@ -25,6 +28,7 @@ class Unpublished {
 
  private:
   std::filesystem::path target_;
+  FileKind kind_;
   std::filesystem::path path_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 
@@ -39,8 +40,13 @@ Log& the_log() {
   return *log;
 }
 
+// A dumb terminal cannot erase a line.
 bool is_terminal() {
-  static const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  static const bool terminal = [] {
+    const char* kind = std::getenv("TERM");
+    const bool is_dumb = kind != nullptr && std::string_view(kind) == "dumb";
+    return !is_dumb && ::isatty(STDERR_FILENO) != 0;
+  }();
   return terminal;
 }
 

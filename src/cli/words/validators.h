@@ -65,10 +65,15 @@ inline CLI::Validator fraction() {
     return number_of(text) >= 0 && number_of(text) <= 1;
   });
 }
-// Allows an amount of memory above 0.
+// Returns a number of bytes, which may have a unit; nothing where the text is none.
+inline std::optional<int64_t> bytes_of(const std::string& text) {
+  if (is_integer(text)) return std::stoll(text);
+  return parse_bytes(text);
+}
+// Allows what bytes_of() takes, above 0.
 inline CLI::Validator bytes_above_zero() {
-  return allowed("bytes above 0, such as 512MB or 2GiB",
-                 [](const std::string& text) { return parse_bytes(text).value_or(0) > 0; });
+  return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
+                 [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
 }
 // Allows the precisions of evaluation and sampling; in fp8 a result would depend on what else is in
 // its batch.

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "corpus/readers/byte_stream.h"
 #include "corpus/readers/json_line.h"
 #include "corpus/readers/line_reader.h"
@@ -74,7 +75,6 @@ class JsonLinesReader : public DocumentReader {
       : path_(path), lines_(path, max_document), parser_(field) {}
 
   bool next(Document& document) override {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     for (std::string_view line; lines_.next(line);) {
       if (lines_.line_number() == 1 && line.starts_with(kByteOrderMark))
         line.remove_prefix(kByteOrderMark.size());

@@ -8,6 +8,7 @@
 
 #include "base/dotted_key.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "corpus/readers/byte_stream.h"
 #include "corpus/readers/json_line.h"
 #include "corpus/readers/json_scanner.h"
@@ -141,7 +142,6 @@ std::optional<Content> binary_content(std::string_view head) {
   return std::nullopt;
 }
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
 // How far a text is JSON.

@@ -192,6 +192,18 @@ std::string write_status(const RunFolder& run, const std::string& state,
   return line;
 }
 
+std::string done_status(const RunFolder& run, int64_t step) {
+  if (!is_file(run.status())) return "";
+  const std::string text = read_file(run.status());
+  const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto says = [&](const char* key, const Json& value) {
+    return json.is_object() && json.contains(key) && json[key] == value;
+  };
+  const bool said = says("state", "done") && says("step", step) &&
+                    says("checkpoint", run.checkpoint(step).string());
+  return said ? first_line(text) : "";
+}
+
 std::string write_failed_status(const RunFolder& run, const TrainingState& training,
                                 const Failure& failure) {
   const bool diverged = failure.exit_code == exit_code(ErrorKind::kNumeric);

@@ -77,8 +77,11 @@ std::string event_line(const std::string& name, const TrainingState& state,
 // exit_code becomes null.
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
-// Does the same for a run that ended with an error: `state` is "diverged" for kNumeric, else
-// "failed".
+// Returns the line of status.json where it says that the run is done with the checkpoint of this
+// step; an empty text elsewhere.
+std::string done_status(const RunFolder& run, int64_t step);
+// Does as write_status() for a run that ended with an error: `state` is "diverged" for kNumeric,
+// else "failed".
 std::string write_failed_status(const RunFolder& run, const TrainingState& training,
                                 const Failure& failure);
 

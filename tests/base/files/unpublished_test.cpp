@@ -17,7 +17,7 @@ TEST(Unpublished, AppearsWhole) {
   const TemporaryFolder folder;
   const fs::path target = folder / "above/and/name";
   {
-    Unpublished unpublished(target);
+    Unpublished unpublished(target, FileKind::kFolder);
     fs::create_directory(unpublished.path());
     replace_file(unpublished.path() / "file", "text");
     EXPECT_FALSE(is_there(target));
@@ -32,13 +32,14 @@ TEST(Unpublished, AppearsWhole) {
 TEST(Unpublished, LeavesNothingWhereItIsNotPublished) {
   const TemporaryFolder folder;
   for (const bool is_folder : {true, false}) {
-    const Unpublished unpublished(folder / "name");
-    const Unpublished another(folder / "name");
+    const FileKind kind = is_folder ? FileKind::kFolder : FileKind::kFile;
+    const Unpublished unpublished(folder / "name", kind);
+    const Unpublished another(folder / "name", kind);
     if (is_folder) {
       fs::create_directory(unpublished.path());
       replace_file(unpublished.path() / "file", "text");
       // Two of one process do not meet.
-      EXPECT_NE(Unpublished(folder / "name").path(), unpublished.path());
+      EXPECT_NE(Unpublished(folder / "name", kind).path(), unpublished.path());
     } else {
       replace_file(unpublished.path(), "text");
     }
@@ -49,7 +50,8 @@ TEST(Unpublished, LeavesNothingWhereItIsNotPublished) {
 TEST(Unpublished, TakesTheEmptyFolderThatIsThere) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "name");
-  Unpublished unpublished(folder / "name/");  // a slash at the end names the same
+  Unpublished unpublished(folder / "name/",
+                          FileKind::kFolder);  // a slash at the end names the same
   fs::create_directory(unpublished.path());
   replace_file(unpublished.path() / "file", "text");
   unpublished.publish();
@@ -60,13 +62,19 @@ TEST(Unpublished, OverwritesNothing) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "full");
   replace_file(folder / "full/file", "mine");
-  const auto problem = [&](const std::string& name) {
-    return error_of(ErrorKind::kUsage, [&] { Unpublished{folder / name}; });
+  fs::create_directory(folder / "empty");
+  fs::create_symlink("nowhere", folder / "dead");
+  const auto problem = [&](const std::string& name, FileKind kind) {
+    return error_of(ErrorKind::kUsage, [&] { Unpublished{folder / name, kind}; });
   };
-  EXPECT_NE(problem("full").find("full is a folder that is not empty"), std::string::npos);
-  EXPECT_NE(problem("full/file").find("is there already"), std::string::npos);
+  EXPECT_NE(problem("full", FileKind::kFolder).find("full is a folder that is not empty"),
+            std::string::npos);
+  EXPECT_NE(problem("full/file", FileKind::kFolder).find("is there already"), std::string::npos);
+  EXPECT_NE(problem("empty", FileKind::kFile).find("a file is to be written"), std::string::npos);
+  EXPECT_NE(problem("dead", FileKind::kFolder).find("is a link that leads nowhere"),
+            std::string::npos);
   // Nor what has appeared meanwhile.
-  Unpublished late(folder / "late");
+  Unpublished late(folder / "late", FileKind::kFile);
   replace_file(late.path(), "ours");
   replace_file(folder / "late", "theirs");
   EXPECT_NE(error_of(ErrorKind::kUsage, [&] { late.publish(); }), "");

@@ -71,6 +71,11 @@ TEST(Bench, RefusesBeforeItMeasures) {
   EXPECT_EQ(nowhere.exit_code, 5) << nowhere;
   EXPECT_NE(nowhere.err.find("no/such"), std::string::npos) << nowhere;
   EXPECT_EQ(nowhere.err.find("ms a step"), std::string::npos) << nowhere;
+  const fs::path notes = workspace.write("notes.txt", "precious");
+  const ProcessResult taken = lmtrain({"bench", workspace.config(), "--profile", notes.string()});
+  EXPECT_EQ(taken.exit_code, 2) << taken;
+  EXPECT_NE(taken.err.find("is no trace"), std::string::npos) << taken;
+  EXPECT_EQ(read_text(notes), "precious");
   EXPECT_EQ(lmtrain({"bench", workspace.config(), "--steps", "0"}).exit_code, 2);
   EXPECT_EQ(lmtrain({"bench", workspace.config({{"batch", {{"tokens", 100}}}})}).exit_code, 2);
   EXPECT_EQ(lmtrain({"bench"}).exit_code, 2);

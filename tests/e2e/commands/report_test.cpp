@@ -80,7 +80,7 @@ TEST(Report, AnEarlierReportIsReplacedAndNothingElse) {
   EXPECT_EQ(read_text(config), before);
   refused(made.run.folder(), "is a folder; give a file in it");
   refused("/dev/null", "is a device");
-  refused("", "give the path of a file");
+  refused("", "give a path");
   refused(made.fresh("none") / "page.html", "mkdir -p");
 }
 

@@ -1,4 +1,5 @@
 // Errors of the folder that `init_from` names.
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -97,6 +98,14 @@ std::vector<ErrorCase> init_cases() {
                   change_tensors(folder, [](Tensors& tensors, const void* zeros) {
                     const std::string name = "model.layers.0.self_attn.q_proj.bias";
                     tensors[name] = {name, DType::kF32, {4}, zeros};
+                  });
+                }),
+      init_case("InitNotFinite", 3, {"hf (init_from)", "are not finite (first: ", kSomeTensor},
+                [](const fs::path& folder) {
+                  static const std::vector<float> nans(1 << 16, NAN);
+                  change_tensors(folder, [](Tensors& tensors, const void*) {
+                    TensorToWrite& tensor = tensors[kSomeTensor];
+                    tensor = {kSomeTensor, DType::kF32, tensor.shape, nans.data()};
                   });
                 }),
       init_case("InitIntegerWeights", 3, {"hf", kSomeTensor, "I32", "F32"},

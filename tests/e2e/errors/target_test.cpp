@@ -117,6 +117,28 @@ std::vector<ErrorCase> target_cases() {
       run_case("ResumeInFp8", 2,
                {"resume", "{run}", "--set", "precision=fp8", "--set", "device=cpu"},
                {"\"fp8\"", "on a CPU", "set precision to"}, nothing),
+      // As from a variable of the shell that is not set.
+      run_case("ResumeIntoNothing", 2, {"resume", "{run}", "--run-dir", ""},
+               {"--run-dir", "\"\" is not allowed", "give a path"}, nothing),
+      command_case("ResumeOfNothing", 2, {"resume", ""}, {"\"\" is not allowed", "give a path"}),
+      command_case("EvalOfNothing", 2, {"eval", ""}, {"\"\" is not allowed", "give a path"}),
+      command_case("TrainIntoNothing", 2, {"train", "configs/tiny.json", "--run-dir", ""},
+                   {"--run-dir", "give a path"}),
+      command_case("TrainIntoAModel", 2, {"train", "configs/tiny.json", "--run-dir", hf},
+                   {hf, "is a model, not a run", "--run-dir"}),
+      command_case("ContinueAModel", 2,
+                   {"train", "configs/tiny.json", "--run-dir", hf, "--continue"},
+                   {hf, "is a model, not a run", "--run-dir"}),
+      {"ExportAFileToAFolder",
+       2,
+       {"is a folder, and a file is to be written"},
+       [hf](const Workspace& workspace) {
+         fs::create_directory(workspace / "empty");
+         return Arguments{"export",      hf,     "--format",
+                          "torchscript", "--to", (workspace / "empty").string()};
+       }},
+      hf_case("EvalOfAnEmptyConfig", 3, {"hf/config.json", "is empty"},
+              [](const fs::path& folder) { replace_file(folder / "config.json", ""); }),
       command_case("ResumeMissing", 2, {"resume", "no/such/run"}, {"no/such/run", "lmtrain train"}),
       command_case("ResumeNoRun", 2, {"resume", "data/sample"},
                    {"data/sample is not a run folder", "lmtrain train"}),

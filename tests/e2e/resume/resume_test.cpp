@@ -80,6 +80,27 @@ TEST(Resume, OfAFinishedRunThatCouldNotSaySo) {
   EXPECT_EQ(difference(run, reference().run), "");
 }
 
+// A scheduler that starts it once more sees no failure, although the text is not there any more.
+TEST(Resume, OfAFinishedRunWhoseTextIsGone) {
+  const Workspace workspace;
+  const std::string text = workspace.write("text.txt", read_text("data/sample.jsonl"));
+  const std::string config = workspace.config({{"data", {{"train", {text}}}}});
+  const RunDir run = train(config, workspace / "run");
+  fs::rename(text, text + ".moved");
+  const ProcessResult result = lmtrain({"resume", run.path()});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("is finished; its text is not there any more"), std::string::npos)
+      << result;
+  EXPECT_EQ(Json::parse(result.out).at("state"), "done");
+  // A run that is to go on needs it; a link does.
+  const std::vector<std::string> longer = {"resume", run.path(), "--set", "train.steps=50"};
+  const ProcessResult refused = lmtrain(longer);
+  EXPECT_EQ(refused.exit_code, 2) << refused;
+  EXPECT_NE(refused.err.find("a link at the old path"), std::string::npos) << refused;
+  fs::create_symlink(text + ".moved", text);
+  EXPECT_EQ(lmtrain(longer).exit_code, 0);
+}
+
 TEST(Resume, TrainOnARunIsRefused) {
   const RunDir run = stop_after(reference(), "refused", 12);
   const auto before = contents_but_log(run.folder());

@@ -48,6 +48,7 @@ std::vector<Moment> moments() {
           {"EarlyStep", SIGINT, after(2), any},
           {"MiddleStep", SIGTERM, after(17), any},
           {"UserSignal", SIGUSR1, after(25), any},
+          {"HangUp", SIGHUP, after(22), any},
           {"Evaluation", SIGTERM, after(20), pending(20)},
           {"LastEvaluation", SIGTERM, after(40), pending(40)}};
 }
