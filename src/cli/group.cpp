@@ -1,5 +1,7 @@
 #include "cli/group.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -67,11 +69,22 @@ int lead_or_follow(Processes& processes, const std::function<int()>& lead) {
   return code;
 }
 
+// Each process has two connections or more to every other one, and the usual limit is 1024 files.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  [[maybe_unused]] const int result = ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int take_part(const Launch& launch, const std::function<int()>& lead) {
+  raise_file_limit();
   log_as_rank(launch.rank);
   const auto timeout = std::chrono::duration<double>(ParallelConfig().timeout);
+  g_left_in_failure = true;  // until all are connected, a thread may wait for those which are not
   std::unique_ptr<Processes> processes =
       connect_processes(launch, std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+  g_left_in_failure = false;
   g_joined = processes.get();
   log_note(str(processes->count(), " processes, started by ", launch.launcher, ", ",
                processes->local_count(), " of them on this machine"));

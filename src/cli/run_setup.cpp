@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -133,6 +134,17 @@ void warn_of_threads(const Processes& processes, int64_t threads) {
                   "and give other bits"));
 }
 
+// torchrun takes every exit code but 0 for a failure.
+void warn_of_restarts(const Config& config) {
+  const char* restarts = std::getenv("TORCHELASTIC_MAX_RESTARTS");
+  if (!config.train.max_time || restarts == nullptr || std::atoi(restarts) <= 0) return;
+  log_warning(
+      str("train.max_time ends the run with exit code ", kExitMaxTime,
+          ", and torchrun starts it again up to ", restarts,
+          " times (--max-restarts), each time for train.max_time; give --max-restarts 0, or "
+          "set no max_time"));
+}
+
 // The others of its machine wait for the process that prepares, so it may use their processors too.
 int threads_to_prepare(const Processes& processes, const Config& config) {
   const auto threads = static_cast<int>(*config.threads);
@@ -229,6 +241,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
+  warn_of_restarts(config);
   const PrepareOrder order{config};
   const bool has_others = processes.leaders().size() > 1;
   if (has_others && divides_encoding(config)) tell(processes, order);
@@ -257,6 +270,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
   Processes& processes = joined_processes();
   set_timeout(processes, config.parallel);
   resolve_runtime(config, processes);
+  if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
   processes.meet(kPrepared);
   PreparedData data;
   // One process of each machine has prepared, and said what there is to say of the data; the others

@@ -4,31 +4,37 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <future>
 #include <iostream>
 #include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/error.h"
+#include "base/signal.h"
+#include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
 #include "processes/device_exchange.h"
 #include "processes/gloo_link.h"
 #include "processes/local_address.h"
-#include "processes/members.h"
+#include "processes/meeting.h"
 #include "processes/peer_sockets.h"
 #include "processes/watch.h"
 
 namespace lmtrain {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using std::chrono_literals::operator""s;
 
 // Less than the ten seconds after which the watch ends a process.
-constexpr milliseconds kLastNote = std::chrono::seconds(5);
+constexpr milliseconds kLastNote = 5s;
+// Without a sign of life for so long, a process will not be connected.
+constexpr milliseconds kSignOfLife = 60s;
 
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
 class QuietStreams {
@@ -65,44 +71,6 @@ class QuietStreams {
   }
 };
 
-c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(launch.port);
-  options.isServer = launch.rank == 0 && !launch.agent_store;
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  try {
-    // An earlier attempt of torchrun has left keys in its store, which are not ours.
-    return c10::make_intrusive<c10d::PrefixStore>(
-        str("lmtrain/", launch.attempt),
-        c10::make_intrusive<c10d::TCPStore>(launch.address, options));
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kIo,
-                str("rank ", launch.rank, " of ", launch.count, " cannot ",
-                    options.isServer ? "listen at " : "reach ", launch.address, ":", launch.port,
-                    " (MASTER_ADDR, MASTER_PORT): ", first_line(error.what()),
-                    options.isServer ? "; is the port in use? choose another one in MASTER_PORT"
-                                     : "; is the process of rank 0 running, and the port open?"));
-  }
-}
-
-// The network interface that people have chosen by Gloo's variable, which goes before the address
-// by which the others reach this process; empty: none.
-std::string chosen_interface(const std::string& address) {
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  return interface == nullptr || is_loopback(address) ? "" : interface;
-}
-
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
-                                                                 milliseconds timeout) {
-  using Gloo = c10d::ProcessGroupGloo;
-  if (!chosen_interface(address).empty() || address.empty())
-    return Gloo::Options::create_default(timeout);
-  auto options = Gloo::Options::create(timeout);
-  options->devices.push_back(Gloo::createDeviceForHostname(address));
-  return options;
-}
-
 // Ends a process whose main thread hangs although the run is over.
 void end_process(const Loss& loss) {
   print_last_error(loss.cause);
@@ -111,11 +79,12 @@ void end_process(const Loss& loss) {
 
 class GlooProcesses final : public Processes {
  public:
-  GlooProcesses(const Launch& launch, c10::intrusive_ptr<c10d::Store> store,
-                const std::vector<Member>& members, milliseconds timeout, NcclLibrary library)
-      : store_(std::move(store)), timeout_(timeout), library_(std::move(library)) {
+  GlooProcesses(const Launch& launch, const Meeting& meeting, milliseconds timeout,
+                NcclLibrary library)
+      : store_(meeting.store), timeout_(timeout), library_(std::move(library)) {
     rank_ = launch.rank;
     count_ = launch.count;
+    const std::vector<Member>& members = meeting.members;
     const Member& self = members[static_cast<size_t>(rank_)];
     local_count_ = 0;
     processor_sharers_ = 0;
@@ -130,11 +99,11 @@ class GlooProcesses final : public Processes {
     leaders_ = leaders_of(members);
 
     address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
-    const auto group = connect_group("gloo");
     watch_.emplace(
         c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
         Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
         end_process);
+    const auto group = connect_first_group();
     notes_ = c10::make_intrusive<c10d::PrefixStore>("notes", store_->clone());
     link_.emplace(group, *watch_, timeout,
                   [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
@@ -167,7 +136,10 @@ class GlooProcesses final : public Processes {
     while (aside_.size() < static_cast<size_t>(count)) {
       const QuietStreams quiet;
       c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
-      exchange("connection", [&] { group = connect_group(str("gloo_aside/", aside_.size())); });
+      exchange("connection", [&] {
+        group = connect_gloo(store_, str("gloo_aside/", aside_.size()), rank_, count_, address_,
+                             timeout_);
+      });
       aside_.push_back(std::make_unique<GlooLink>(group, *watch_, timeout_));
     }
     std::vector<RangeExchange*> exchanges;
@@ -265,12 +237,8 @@ class GlooProcesses final : public Processes {
   }
 
   void meet(const std::string& stage) override {
-    std::vector<int> others;
-    for (int rank = 0; rank < count_; ++rank) {
-      if (rank != rank_) others.push_back(rank);
-    }
     const auto has_come = std::make_shared<bool>(false);
-    wait(others, [store = store_, key = str("met/", stage), count = count_, has_come] {
+    wait(others(), [store = store_, key = str("met/", stage), count = count_, has_come] {
       return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
     });
   }
@@ -289,9 +257,9 @@ class GlooProcesses final : public Processes {
     };
     if (const auto loss = watch_->wait({from}, take, std::min(timeout_.load(), patience))) {
       // A process that ends because of the loss leaves its notes first.
-      const auto deadline = std::chrono::steady_clock::now() + kLastNote;
+      const auto deadline = Clock::now() + kLastNote;
       bool has_come = false;
-      while (!has_come && std::chrono::steady_clock::now() < deadline) {
+      while (!has_come && Clock::now() < deadline) {
         std::this_thread::sleep_for(milliseconds(50));
         const std::optional<bool> answer = Watch::ask(take);
         if (!answer) break;  // the store is silent too
@@ -326,15 +294,51 @@ class GlooProcesses final : public Processes {
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
  private:
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_group(const std::string& name) {
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>(name, store_), rank_, count_,
-        gloo_options(address_, GlooLink::limit_of(timeout_)));
+  // Makes the first group. Another thread does so, since Gloo may wait for a process that has ended
+  // since all have met. Throws ProcessLost, Error(kIo), StopRequested, and what c10d throws.
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_first_group() {
+    using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+    const milliseconds limit = timeout_;
+    const auto promise = std::make_shared<std::promise<Group>>();
+    std::shared_future<Group> group = promise->get_future();
+    std::thread([promise, store = store_, rank = rank_, count = count_, address = address_, limit] {
+      try {
+        promise->set_value(connect_gloo(store, "gloo", rank, count, address, limit));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    }).detach();
+    const auto is_there = [group] { return group.wait_for(0s) == std::future_status::ready; };
+    const auto is_over = [=, deadline = Clock::now() + limit] {
+      return is_there() || stop_signal() != 0 || Clock::now() >= deadline;
+    };
+    try {
+      if (const auto loss = watch_->wait(others(), is_over, std::min(limit, kSignOfLife)))
+        throw_lost(*loss);
+      throw_if_stopped();
+      if (!is_there())
+        throw Error(ErrorKind::kIo, str("not connected within ", limit.count() / 1000, " s"));
+      return group.get();
+    } catch (const StopRequested& stop) {
+      give_up(stop.exit_code(), stop.message());
+      throw;
+    } catch (const std::exception& error) {
+      give_up(exit_code(ErrorKind::kIo), first_line(error.what()));
+      throw;
+    }
+  }
+
+  std::vector<int> others() const {
+    std::vector<int> others;
+    for (int rank = 0; rank < count_; ++rank) {
+      if (rank != rank_) others.push_back(rank);
+    }
+    return others;
   }
 
   void guarded(const char* what, const std::function<void()>& work) { link_->guarded(what, work); }
-  void exchange(const char* what, const std::function<void()>& work) {
-    link_->exchange(what, work);
+  void exchange(const char* name, const std::function<void()>& work) {
+    link_->exchange(name, work);
   }
 
   void wait(const std::vector<int>& awaited, const std::function<bool()>& done) {
@@ -382,10 +386,9 @@ class GlooProcesses final : public Processes {
 std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds timeout,
                                              const NcclLibrary& library) {
   const QuietStreams quiet;
-  const c10::intrusive_ptr<c10d::Store> store = connect_store(launch, timeout);
   try {
-    const std::vector<Member> members = gather_members(store, launch, timeout);
-    return std::make_unique<GlooProcesses>(launch, store, members, timeout, library);
+    const Meeting meeting = meet(launch, timeout);
+    return std::make_unique<GlooProcesses>(launch, meeting, timeout, library);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,10 +1,13 @@
 #include "processes/gloo_link.h"
 
 #include <bit>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "processes/local_address.h"
 
 namespace lmtrain {
 
@@ -15,7 +18,30 @@ namespace {
 // The elements of a piece of a sum on a GPU, where each costs the launch of its exchange.
 constexpr int64_t kDevicePiece = int64_t{1} << 22;
 
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
+                                                                 milliseconds timeout) {
+  using Gloo = c10d::ProcessGroupGloo;
+  if (!chosen_interface(address).empty() || address.empty())
+    return Gloo::Options::create_default(timeout);
+  auto options = Gloo::Options::create(timeout);
+  options->devices.push_back(Gloo::createDeviceForHostname(address));
+  return options;
+}
+
 }  // namespace
+
+std::string chosen_interface(const std::string& address) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  return interface == nullptr || is_loopback(address) ? "" : interface;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_gloo(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int count,
+    const std::string& address, milliseconds timeout) {
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>(name, store), rank, count,
+      gloo_options(address, GlooLink::limit_of(timeout)));
+}
 
 void throw_lost(const Loss& loss) {
   throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));

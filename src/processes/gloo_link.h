@@ -9,15 +9,17 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 
 #include "processes/processes.h"
-#include "processes/ring.h"
-#include "processes/tree_sum.h"
+#include "processes/sums/ring.h"
+#include "processes/sums/tree_sum.h"
 #include "processes/watch.h"
 
 namespace c10d {
 class ProcessGroupGloo;
-}
+class Store;
+}  // namespace c10d
 
 namespace lmtrain {
 
@@ -63,6 +65,16 @@ class GlooLink final : public RangeExchange {
   OtherWay other_way_;
   int rank_, count_;
 };
+
+// Returns the network interface that Gloo's variable GLOO_SOCKET_IFNAME chooses, which goes before
+// the address by which the others reach this process; empty where there is none.
+std::string chosen_interface(const std::string& address);
+// Connects the processes that call it with this name. `address` is the one by which the others
+// reach this process; empty: not known. Throws the exceptions of c10d, some multiple of `timeout`
+// after a process has not come.
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_gloo(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int count,
+    const std::string& address, std::chrono::milliseconds timeout);
 
 // Throws the ProcessLost that a Loss stands for.
 [[noreturn]] void throw_lost(const Loss& loss);

@@ -141,9 +141,6 @@ Launch read_launch(const Environment& environment) {
     launch.port = variables.number("MASTER_PORT", kTorchrun.rank, 1, 65535);
     launch.agent_store = variables.has("TORCHELASTIC_USE_AGENT_STORE") &&
                          environment.at("TORCHELASTIC_USE_AGENT_STORE") == "True";
-    if (variables.has("TORCHELASTIC_RESTART_COUNT")) {
-      launch.attempt = variables.number("TORCHELASTIC_RESTART_COUNT", kTorchrun.rank, 0, INT32_MAX);
-    }
     return launch;
   }
   for (const Names& names : {kOpenMpi, kMpich, kSlurm}) {

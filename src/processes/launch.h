@@ -18,7 +18,6 @@ struct Launch {
   int port = 0;
   // torchrun's agent listens at that address; otherwise the process of rank 0 does.
   bool agent_store = false;
-  int attempt = 0;       // how often torchrun has started the processes again
   std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };
 

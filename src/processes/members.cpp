@@ -5,23 +5,13 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
-#include <thread>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "base/processors.h"
-#include "base/stop.h"
 #include "base/text.h"
-#include "device/torch_headers.h"
 #include "processes/local_address.h"
-#include "processes/within.h"
 
 namespace lmtrain {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 Member this_member(const Launch& launch) {
   Member member;
@@ -47,54 +37,6 @@ Member member_from_text(const std::string& text) {
   std::istringstream(text) >> member.process >> member.local_rank >> member.processors >>
       member.address >> member.machine >> member.host;
   return member;
-}
-
-struct Gathered {
-  std::vector<Member> members;
-  std::vector<std::string> missing;
-  std::exception_ptr failure;  // of the store
-};
-
-Gathered gather(c10d::Store& store, int rank, int count, const std::string& self,
-                Clock::time_point deadline) {
-  const auto key = [](int of) { return str("member/", of); };
-  Gathered all;
-  store.set(key(rank), self);
-  for (int other = 0; other < count; ++other) {
-    while (!store.check({key(other)}) && Clock::now() < deadline)
-      std::this_thread::sleep_for(milliseconds(20));
-    if (store.check({key(other)})) {
-      all.members.push_back(member_from_text(store.get_to_str(key(other))));
-    } else {
-      all.missing.push_back(str(other));
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
-std::vector<Member> gather_members(const c10::intrusive_ptr<c10d::Store>& store,
-                                   const Launch& launch, milliseconds timeout) {
-  constexpr milliseconds kAnswer{5000};
-  const auto work = [store, rank = launch.rank, count = launch.count,
-                     self = member_to_text(this_member(launch)),
-                     deadline = Clock::now() + timeout] {
-    try {
-      return gather(*store, rank, count, self, deadline);
-    } catch (const std::exception&) {
-      return Gathered{{}, {}, std::current_exception()};
-    }
-  };
-  const std::optional<Gathered> all = within(timeout + kAnswer, work, throw_if_stopped);
-  if (all && all->failure) std::rethrow_exception(all->failure);
-  if (all && all->missing.empty()) return all->members;
-  const std::string place = str(launch.address, ":", launch.port);
-  throw Error(ErrorKind::kIo,
-              all ? str("rank ", join(all->missing, ", "), " of ", launch.count,
-                        " has not come to ", place, " within ", timeout.count() / 1000, " s")
-                  : str(place, ", where the processes meet, does not answer rank ", launch.rank,
-                        " of ", launch.count, "; is the process that serves it stopped?"));
 }
 
 std::vector<int> local_ranks(const std::vector<Member>& members) {

@@ -1,18 +1,12 @@
-// The processes of a run, as they present themselves to each other in the store where they meet.
+// The processes of a run, as they present themselves to each other where they meet
+// (processes/meeting.h).
 #pragma once
 
-#include <c10/util/intrusive_ptr.h>
-
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "processes/launch.h"
-
-namespace c10d {
-class Store;
-}
 
 namespace lmtrain {
 
@@ -26,11 +20,11 @@ struct Member {
   std::string address = "?";  // on the way to where the processes meet; "?" where not known
 };
 
-// Tells the others of this process, waits for all of them, and returns all, this one too, by rank.
-// Throws Error(kIo) that names those which have not come within `timeout`, or the store where it
-// does not answer; StopRequested when a signal comes first; and the exceptions of the store.
-std::vector<Member> gather_members(const c10::intrusive_ptr<c10d::Store>& store,
-                                   const Launch& launch, std::chrono::milliseconds timeout);
+// Returns what the others are told of this process.
+Member this_member(const Launch& launch);
+// Writes a member as one line of text, and reads it.
+std::string member_to_text(const Member& member);
+Member member_from_text(const std::string& text);
 
 // Returns the rank of each member on its machine: as told by the launcher, or else by counting
 // those of the same machine.

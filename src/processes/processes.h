@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/peers.h"
-#include "processes/ranges.h"
+#include "processes/sums/ranges.h"
 
 namespace lmtrain {
 
@@ -43,8 +43,8 @@ class RangeExchange {
 
   // Makes the elements of `flat`, a tensor as for Processes::sum(), in this process's range their
   // sum over all processes; all others are without meaning afterwards. `ranges` holds the range of
-  // each rank, in the order of processes/ranges.h, the same in each process. They may overlap, and
-  // need not cover `flat`. A power of two of processes adds in a fixed order: the ranks are the
+  // each rank, in the order of processes/sums/ranges.h, the same in each process. They may overlap,
+  // and need not cover `flat`. A power of two of processes adds in a fixed order: the ranks are the
   // leaves of a binary tree, so neighbours are added first. Other numbers add in a ring.
   virtual void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
   // Copies the range of each process to all others. The ranges are as above and do not overlap;

@@ -22,8 +22,9 @@ using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""min;
 
 constexpr auto kBeat = 500ms;
-constexpr auto kAnswer = 2s;       // of a store that is well
-constexpr auto kSilence = 2500ms;  // without a beat: that process does not run
+constexpr auto kAnswer = 2s;        // of a store that is well
+constexpr auto kAnswerToOne = 5ms;  // more for each process that all ask about
+constexpr auto kSilence = 2500ms;   // without a beat: that process does not run
 constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
 constexpr auto kStay = 3s;            // for the others to read what the store's server has put down
 constexpr auto kLongestSave = 10min;  // after the end of another process
@@ -85,11 +86,10 @@ struct Watch::State {
 
   void run();
   void beat(int64_t number);
-  // Every process's last sign of life; nothing where the store does not answer.
-  static std::optional<std::vector<std::string>> beats(const std::shared_ptr<State>& self);
-  // The value that the store has for a key; empty text where it has nothing, nothing where it is
-  // silent.
-  static std::optional<std::string> ask(const std::shared_ptr<State>& self, const std::string& key);
+  // The last sign of life of these processes, empty where one has given none; nothing where the
+  // store does not answer.
+  static std::optional<std::vector<std::string>> beats(const std::shared_ptr<State>& self,
+                                                       const std::vector<int>& ranks);
   // Puts a loss down, unless another is there. Returns the one that counts; nothing where the store
   // is silent.
   static std::optional<Loss> put_down(const std::shared_ptr<State>& self, const Loss& loss);
@@ -135,20 +135,22 @@ void Watch::State::run() {
   changed.notify_all();
 }
 
-std::optional<std::string> Watch::State::ask(const std::shared_ptr<State>& self,
-                                             const std::string& key) {
-  return within(kAnswer, [self, key] {
-    return self->store->check({key}) ? self->store->get_to_str(key) : std::string();
-  });
-}
-
-std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_ptr<State>& self) {
-  return within(kAnswer, [self] {
+std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_ptr<State>& self,
+                                                            const std::vector<int>& ranks) {
+  std::vector<std::string> keys;
+  for (const int rank : ranks) keys.push_back(beat_key(static_cast<size_t>(rank)));
+  // All others may ask at the same time.
+  const auto limit = kAnswer + ranks.size() * kAnswerToOne;
+  return within(limit, [self, keys] {
+    c10d::Store& store = *self->store;
     std::vector<std::string> all;
-    for (size_t rank = 0; rank < self->group.names.size(); ++rank) {
-      const std::string key = beat_key(rank);
-      all.push_back(self->store->check({key}) ? self->store->get_to_str(key) : std::string());
+    if (store.hasExtendedApi() && store.check(keys)) {
+      for (const std::vector<uint8_t>& beat : store.multiGet(keys))
+        all.emplace_back(beat.begin(), beat.end());
+      return all;
     }
+    for (const std::string& key : keys)
+      all.push_back(store.check({key}) ? store.get_to_str(key) : std::string());
     return all;
   });
 }
@@ -214,10 +216,13 @@ Loss Watch::find_cause(const std::string& seen) {
     return state->known_loss();
   };
   if (const std::optional<Loss> loss = given_up(2 * kBeat)) return *loss;
-  const auto before = State::beats(state);
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < state->group.names.size(); ++rank)
+    ranks.push_back(static_cast<int>(rank));
+  const auto before = State::beats(state, ranks);
   if (!before) return state->learn(state->server_is_lost(seen));
   if (const std::optional<Loss> loss = given_up(kSilence)) return *loss;
-  const auto after = State::beats(state);
+  const auto after = State::beats(state, ranks);
   if (!after) return state->learn(state->server_is_lost(seen));
 
   std::vector<std::string> silent, behind;
@@ -253,18 +258,23 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
   const auto longest = std::clamp(std::chrono::milliseconds(state->group.names.size()),
                                   std::chrono::milliseconds(20), std::chrono::milliseconds(kBeat));
   auto pause = std::chrono::milliseconds(5);
+  // Less often where many processes ask about many.
+  const auto interval = std::max<Clock::duration>(kBeat, awaited.size() * 2 * kAnswerToOne);
   auto beats_read = Clock::now();
   for (;;) {
     if (std::optional<Loss> loss = state->known_loss()) return loss;
     const std::optional<bool> is_done = within(patience, done);
     if (!is_done) return state->learn(state->server_is_lost(""));
     if (*is_done) return std::nullopt;
-    const bool reads_beats = Clock::now() - beats_read >= kBeat;
-    if (reads_beats) beats_read = Clock::now();
+    std::optional<std::vector<std::string>> beats;
+    const bool reads_beats = Clock::now() - beats_read >= interval;
+    if (reads_beats) {
+      beats = State::beats(state, awaited);
+      beats_read = Clock::now();
+    }
     for (size_t i = 0; i < awaited.size() && reads_beats; ++i) {
-      const auto beat = State::ask(state, beat_key(static_cast<size_t>(awaited[i])));
-      if (beat && *beat != last[i]) {
-        last[i] = *beat;
+      if (beats && (*beats)[i] != last[i]) {
+        last[i] = (*beats)[i];
         changed[i] = Clock::now();
       }
       // A process that was told to stop does not wait long for one that is gone.

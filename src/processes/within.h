@@ -15,12 +15,12 @@
 
 namespace lmtrain {
 
-// Returns what `work` returns, called by another thread; nothing where it throws a std::exception
-// or takes longer than `limit`. The thread may go on for ever then, so `work` must own all that it
-// uses. Meanwhile `poll` is called some times a second; what it throws leaves this call. Where no
-// thread can be had, this one calls `work`, without a limit.
+// Returns what `work` returns, called by another thread, or throws what it throws; returns nothing
+// where it takes longer than `limit`. The thread may go on for ever then, so `work` must own all
+// that it uses. Meanwhile `poll` is called some times a second; what it throws leaves this call.
+// Where no thread can be had, this one calls `work`, without a limit.
 template <class Work>
-auto within(
+auto within_or_throw(
     std::chrono::steady_clock::duration limit, Work work, const std::function<void()>& poll = [] {})
     -> std::optional<std::invoke_result_t<Work>> {
   using Clock = std::chrono::steady_clock;
@@ -45,8 +45,15 @@ auto within(
     if (Clock::now() >= deadline) return std::nullopt;
     poll();
   }
+  return future.get();
+}
+
+// Does the same, and returns nothing where `work` throws a std::exception.
+template <class Work>
+auto within(std::chrono::steady_clock::duration limit, Work work)
+    -> std::optional<std::invoke_result_t<Work>> {
   try {
-    return future.get();
+    return within_or_throw(limit, std::move(work));
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -23,11 +23,12 @@ std::vector<double> linear_ticks(double low, double high, int count) {
 }
 
 std::vector<double> power_ticks(double low, double high, int count) {
+  std::vector<double> ticks;
+  if (!(low > 0) || !(low <= high) || !std::isfinite(high)) return ticks;
   const auto first = static_cast<int>(std::ceil(std::log2(low) - 1e-9));
   const auto last = static_cast<int>(std::floor(std::log2(high) + 1e-9));
   int stride = 1;
   while ((last - first) / stride >= std::max(1, count)) stride *= 2;
-  std::vector<double> ticks;
   for (int i = first; i <= last; i += stride) ticks.push_back(std::ldexp(1.0, i));
   return ticks;
 }

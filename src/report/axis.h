@@ -10,7 +10,7 @@ namespace lmtrain {
 // Empty unless both ends are finite and low < high.
 std::vector<double> linear_ticks(double low, double high, int count);
 // Returns the powers of two inside [low, high]; every 2nd, 4th ... where there are more than
-// `count`. Requires 0 < low <= high.
+// `count`. Empty unless both ends are finite and 0 < low <= high.
 std::vector<double> power_ticks(double low, double high, int count);
 
 // Returns a tick's number, as short as keeps ticks `spacing` apart different: "2.5M", "0.001".

@@ -18,6 +18,7 @@ function multiples(spacing, low, high) {
 }
 
 function powerTicks(low, high, count) {
+  if (!(low > 0 && low <= high && high < Infinity)) return [];
   const first = Math.ceil(Math.log2(low) - 1e-9), last = Math.floor(Math.log2(high) + 1e-9);
   let stride = 1;
   while ((last - first) / stride >= Math.max(1, count)) stride *= 2;
@@ -27,6 +28,7 @@ function powerTicks(low, high, count) {
 }
 
 function logTicks(low, high, count) {
+  if (!(low > 0 && low <= high && high < Infinity)) return [];
   if (high / low < 5) return linearTicks(low, high, count).filter((tick) => tick > 0);
   const ticks = [];
   for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {

@@ -17,7 +17,7 @@
 #include "device/spin_control.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
-#include "processes/ranges.h"
+#include "processes/sums/ranges.h"
 #include "train/step_graphs.h"
 #include "train/step_parts.h"
 

@@ -8,7 +8,7 @@
 #include "ops/operators.h"
 #include "optim/ownership.h"
 #include "optim/rules/make_optimizer.h"
-#include "processes/tree_sum.h"
+#include "processes/sums/tree_sum.h"
 #include "train/resolve.h"
 
 namespace lmtrain {

@@ -49,10 +49,8 @@ TEST(Launch, Torchrun) {
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   EXPECT_FALSE(read_launch(environment).agent_store);
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  environment["TORCHELASTIC_RESTART_COUNT"] = "2";
   launch = read_launch(environment);
   EXPECT_TRUE(launch.agent_store);
-  EXPECT_EQ(launch.attempt, 2);
 }
 
 TEST(Launch, LocalhostNeedsNoNameServer) {

@@ -1,4 +1,4 @@
-#include "processes/ranges.h"
+#include "processes/sums/ranges.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The ring, without a network: each rank has a queue of what it was passed.
-#include "processes/ring.h"
+#include "processes/sums/ring.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The tree of sums, without a network: ranks are run in turn on a shared board.
-#include "processes/tree_sum.h"
+#include "processes/sums/tree_sum.h"
 
 #include <gtest/gtest.h>
 

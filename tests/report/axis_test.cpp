@@ -35,6 +35,10 @@ TEST(Axis, NoTicksWithoutARange) {
   EXPECT_TRUE(linear_ticks(2, 1, 5).empty());
   EXPECT_TRUE(linear_ticks(0, std::nan(""), 5).empty());
   EXPECT_TRUE(linear_ticks(-HUGE_VAL, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(0, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(2, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(1, HUGE_VAL, 5).empty());
+  EXPECT_TRUE(power_ticks(std::nan(""), 1, 5).empty());
 }
 
 TEST(Axis, PowersOfTwo) {

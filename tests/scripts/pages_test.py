@@ -276,7 +276,7 @@ class Pages(Folder):
         self.assertGreaterEqual(len(messages), 20)
         for message in messages:
             for part in filter(None, (part.strip() for part in message.split("..."))):
-                self.assertIn(part, sources, f"docs/howto/troubleshooting.md: {message}")
+                self.assertTrue(part in sources, f"docs/howto/troubleshooting.md: {message}")
 
 
 class Faults(Folder):

@@ -59,7 +59,7 @@ Sums sums_of(TinyModel& model, const Batch& whole, int64_t parts, const BatchSha
   return sums;
 }
 
-// Neighbours first, as processes/tree_sum.h adds them.
+// Neighbours first, as processes/sums/tree_sum.h adds them.
 at::Tensor tree(std::vector<at::Tensor> leaves) {
   while (leaves.size() > 1) {
     std::vector<at::Tensor> next;

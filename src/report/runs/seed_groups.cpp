@@ -55,7 +55,8 @@ std::vector<SeedGroup> seed_groups(const std::vector<RunRecord>& runs) {
   std::vector<FlatSettings> settings;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::optional<int64_t> seed = seed_of(runs[i]);
-    if (!seed || !final_held_out_loss(runs[i])) continue;
+    // The loss of a run under way, or of one that was stopped, is no final one.
+    if (!seed || runs[i].state != "done" || !final_held_out_loss(runs[i])) continue;
     FlatSettings own = settings_that_count(runs[i]);
     const auto found = std::find(settings.begin(), settings.end(), own);
     const auto index = static_cast<size_t>(found - settings.begin());

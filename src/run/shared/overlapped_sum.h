@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "model/parameters.h"
-#include "processes/ranges.h"
+#include "processes/sums/ranges.h"
 #include "run/shared/work_line.h"
 
 namespace lmtrain {

@@ -106,8 +106,8 @@ ExchangeLines exchange_lines(Processes& processes, const Config& config) {
   const bool has_threads = !processes.is_only() && device_of(config).is_cpu() &&
                            config.parallel.shard != ParallelShard::kParameters;
   if (!has_threads) return ExchangeLines(processes);
-  // Each needs a connection to every other process, of which a process has some hundred at most:
-  // the files that it may open are limited.
+  // Each needs a connection to every other process, and is one of eight where these are few: the
+  // files that a process may open are limited.
   return ExchangeLines(processes.aside(std::clamp(128 / processes.count(), 1, 8)));
 }
 

@@ -213,6 +213,24 @@ TEST(Distributed, OneCauseEndsAllWithItsCode) {
   expect_refused(2, {"optimizer.lr=1e30", "guard.max_skips=3"}, 4, "diverged");
 }
 
+// A process waits for the others by a call of libtorch that no signal ends.
+TEST(Distributed, ASignalEndsAProcessThatWaitsForTheOthers) {
+  const Workspace workspace;
+  const ReservedPort port;
+  for (const char* rank : {"0", "1"}) {
+    ProcessOptions options;
+    options.env = {{"RANK", rank},
+                   {"LOCAL_RANK", rank},
+                   {"WORLD_SIZE", "2"},
+                   {"MASTER_ADDR", "127.0.0.1"},
+                   {"MASTER_PORT", std::to_string(port.number())}};
+    LmtrainProcess process({"train", workspace.config()}, options);
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    process.send(SIGTERM);
+    EXPECT_EQ(process.wait(10).exit_code, 128 + SIGTERM) << rank;
+  }
+}
+
 TEST(Distributed, APartialSetOfVariablesIsRefused) {
   ProcessOptions options;
   options.env = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_PORT", "1234"}};

@@ -63,6 +63,17 @@ TEST(SeedGroups, PlacesLogsAndThreadsDoNotSetApart) {
       2U);
 }
 
+TEST(SeedGroups, RunsThatAreNotDoneAreLeftOut) {
+  for (const char* state : {"running", "stopped", "diverged", "failed", ""}) {
+    RunRecord unfinished = finished_run("b", settings(2, 0.001), 4);
+    unfinished.state = state;
+    const std::vector<SeedGroup> groups =
+        seed_groups({finished_run("a", settings(1, 0.001), 3), unfinished});
+    ASSERT_EQ(groups.size(), 1U) << state;
+    EXPECT_EQ(groups[0].runs, (Indices{0})) << state;
+  }
+}
+
 TEST(SeedGroups, RunsWithoutASeedALossOrASecondTimeAreLeftOut) {
   RunRecord no_evaluation = finished_run("a", settings(1, 0.001), 3);
   no_evaluation.evaluations.clear();

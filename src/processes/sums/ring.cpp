@@ -1,4 +1,4 @@
-#include "processes/ring.h"
+#include "processes/sums/ring.h"
 
 #include "device/torch_headers.h"
 

@@ -1,4 +1,4 @@
-#include "processes/tree_sum.h"
+#include "processes/sums/tree_sum.h"
 
 #include <algorithm>
 #include <bit>

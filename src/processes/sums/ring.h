@@ -8,7 +8,7 @@
 
 #include <functional>
 
-#include "processes/ranges.h"
+#include "processes/sums/ranges.h"
 
 namespace lmtrain {
 
