@@ -20,13 +20,20 @@ build=build-$mode
 if [ "$mode" = tsan ]; then
   tests=(test_base test_batching test_corpus test_report)
   cmake --build "$build" --target "${tests[@]}" --parallel "$(num_jobs)" >&2
-  # The tests named Memory limit addresses, of which ThreadSanitizer takes all.
+  # Left out are tests that limit memory or threads, of which ThreadSanitizer takes its own, and those whose forked processes start
+  # threads, which it does not support.
+  left_out='^Memory\.|MemoryThatRunsOut|ARefusedThread|Killed|InterruptedOnes|TwoProcesses'
+  # Nor does it see what Arrow and sentencepiece, built without it, do to order their own threads.
+  suppressions=$(mktemp)
+  trap 'rm -f "$suppressions"' EXIT
+  printf 'race:libarrow.so\nrace:libparquet.so\nrace:libsentencepiece.so\n' >"$suppressions"
   for test in "${tests[@]}"; do
     step "$test"
-    list_tests "$build/$test" | grep -v "^Memory\." | TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:die_after_fork=0 \
-      xargs -P "$(num_jobs)" -I{} "$build/$test" --gtest_brief=1 --gtest_filter={}
+    list_tests "$build/$test" | grep -vE "$left_out" | TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:die_after_fork=0:suppressions=$suppressions \
+      xargs -P "$(num_jobs)" -I{} "$build/$test" --gtest_brief=1 --gtest_filter={} || fail "$test has a finding or fails; see above"
   done
   step
+  say "no findings"
   exit
 fi
 

@@ -39,7 +39,9 @@ std::string formatted(const char* format, Args... args) {
 
 }  // namespace
 
-std::string printed(const char* format, double value) { return formatted(format, value); }
+std::string printed(const char* format, double value) {
+  return formatted(format, std::isnan(value) ? std::fabs(value) : value);
+}
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string joined;

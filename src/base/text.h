@@ -40,7 +40,8 @@ std::string shell_quoted(const std::string& text);
 // the length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2".
+// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". A number that
+// is none is "nan", whatever its sign.
 std::string printed(const char* format, double value);
 // Returns a count with three digits and K, M, B or T: 1234567 -> "1.23M"; 999 -> "999".
 std::string format_count(double count);

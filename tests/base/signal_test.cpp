@@ -11,10 +11,16 @@ namespace {
 
 using testing::exit_code_of;
 
+// As in a process that is not started by nohup, which these tests may be.
+void install_handlers_for_all() {
+  std::signal(SIGHUP, SIG_DFL);
+  install_signal_handlers();
+}
+
 TEST(Signal, FirstIsOnlyNoted) {
   for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
     EXPECT_EQ(exit_code_of([&] {
-                install_signal_handlers();
+                install_handlers_for_all();
                 if (stop_signal() != 0) return 1;
                 std::raise(number);
                 return stop_signal() == number ? 0 : 2;
@@ -53,7 +59,7 @@ TEST(Signal, TheSameOneTwiceAtOnceIsOne) {
 // Both the shell of a terminal that closes and the system send it, at different times.
 TEST(Signal, AnyNumberOfHangUpsIsOne) {
   EXPECT_EQ(exit_code_of([] {
-              install_signal_handlers();
+              install_handlers_for_all();
               std::raise(SIGHUP);
               ::usleep(150'000);
               std::raise(SIGHUP);
@@ -61,7 +67,7 @@ TEST(Signal, AnyNumberOfHangUpsIsOne) {
             }),
             0);
   EXPECT_EQ(exit_code_of([] {
-              install_signal_handlers();
+              install_handlers_for_all();
               std::raise(SIGHUP);
               std::raise(SIGINT);
               return 0;

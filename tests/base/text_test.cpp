@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,7 @@ TEST(Text, NearestWord) {
 TEST(Text, Printed) {
   EXPECT_EQ(printed("%.1f", 0.25), "0.2");
   EXPECT_EQ(printed("%.0f %%", 12.0), "12 %");
+  EXPECT_EQ(printed("%.2f", -std::nan("")), "nan");
   // Longer than any buffer that was thought to be enough: 1e300 has 301 digits.
   const std::string digits = printed("%.0f", 1e300);
   EXPECT_EQ(digits.size(), 301U);

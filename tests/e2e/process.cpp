@@ -84,6 +84,7 @@ Process::Process(const std::vector<std::string>& command, const ProcessOptions& 
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
+    std::signal(SIGHUP, SIG_DFL);  // which nohup may have told this process to ignore
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, options.file_size);
     limit(RLIMIT_AS, options.address_space);

@@ -174,7 +174,13 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
   const Activity writing("writing", path.native());
   fs::path temporary = path;
   temporary += ".tmp";
-  write_file_synced(temporary, bytes);
+  try {
+    write_file_synced(temporary, bytes);
+  } catch (const Error&) {  // of a full disk, whose space it would keep
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
   publish_rename(temporary, path);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/support.h"
 
@@ -78,6 +79,7 @@ TEST(FileSizeLimit, AtomicWriteKeepsTheOldFile) {
   });
   EXPECT_EQ(code, 0);
   EXPECT_EQ(read_file(folder / "file"), "old");
+  EXPECT_EQ(list_folder(folder.path()), std::vector<std::string>{"file"});
 }
 
 TEST(Permission, IsNamed) {
