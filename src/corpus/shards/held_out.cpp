@@ -230,6 +230,7 @@ void HoldOut::add_to(Hasher& hasher, double fraction, const Hash128& sources) co
 void note_joined_sources(const HoldOut& held_out) {
   for (const std::vector<int32_t>& group : held_out.joined()) {
     std::vector<std::string> entries;
+    entries.reserve(group.size());
     for (const int32_t source : group) entries.push_back(str("/data/train/", source));
     log_note(str("held-out text: ", join(entries, ", "),
                  " have documents in common, so text is held out of them as of one entry"));
