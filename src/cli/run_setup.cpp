@@ -194,8 +194,8 @@ int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return read_state(run.checkpoint(step)).seed;
 }
 
-// Prepares the data of a run that is resumed with its own settings, or with `is_changed` ones.
-// Returns nothing where the text cannot be found any more and the run is done, which is said.
+// Prepares the data of a run that goes on. Returns nothing, and says so, where its text cannot be
+// found any more, the run is done, and no setting `is_changed`.
 std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
                                           bool json) {
   try {

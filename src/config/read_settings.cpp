@@ -88,7 +88,7 @@ void SettingReader::wrong(const JsonNode& node, const Setting& setting, const st
       is_number_wrong || meant.empty() ? "" : "; did you mean " + join(meant, " or ") + "?";
   problem(node.where, pointer,
           str(quote_json(node), " ",
-              is_number_wrong ? "is too large, or a part of what is whole" : what,
+              is_number_wrong ? "has a number that is too large or not whole" : what,
               "; allowed: ", describe_allowed(setting), advice));
 }
 
