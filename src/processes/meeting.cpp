@@ -1,8 +1,6 @@
 #include "processes/meeting.h"
 
-#include <algorithm>
 #include <sstream>
-#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "processes/pause.h"
 #include "processes/within.h"
 
 namespace lmtrain {
@@ -34,21 +33,6 @@ struct Gathered {
   std::vector<std::string> members;  // by rank, as each has put it down; none: not all have come
   std::vector<std::string> missing;
   bool have_begun = false;  // without this process
-};
-
-// Waits longer each time, and longer the more processes ask.
-class Pause {
- public:
-  explicit Pause(int count)
-      : longest_(std::clamp(milliseconds(count), milliseconds(20), milliseconds(500))) {}
-  void wait() {
-    std::this_thread::sleep_for(next_);
-    next_ = std::min(2 * next_, longest_);
-  }
-
- private:
-  milliseconds next_{5};
-  milliseconds longest_;
 };
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -74,7 +58,7 @@ Gathered open_session(c10d::Store& store, int count, const std::string& self,
   for (int rank = 0; rank < count; ++rank) keys.push_back(member_key(all.session, rank));
   store.set(keys[0], self);
   store.set(kSession, all.session);
-  Pause pause(count);
+  Pause pause(static_cast<size_t>(count));
   while (!store.check(keys)) {
     if (Clock::now() >= deadline) {
       all.missing = missing_in(store, all.session, count);
@@ -91,7 +75,7 @@ Gathered open_session(c10d::Store& store, int count, const std::string& self,
 Gathered enter_session(c10d::Store& store, int rank, int count, const std::string& self,
                        Clock::time_point deadline) {
   Gathered all;
-  for (Pause pause(count);; pause.wait()) {
+  for (Pause pause(static_cast<size_t>(count));; pause.wait()) {
     const std::string session = store.check({kSession}) ? store.get_to_str(kSession) : "";
     if (session != all.session) {
       all.session = session;

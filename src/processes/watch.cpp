@@ -11,6 +11,7 @@
 
 #include "base/signal.h"
 #include "base/text.h"
+#include "processes/pause.h"
 #include "processes/within.h"
 
 namespace lmtrain {
@@ -254,10 +255,7 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
   const auto state = state_;
   std::vector<std::string> last(awaited.size());
   std::vector<Clock::time_point> changed(awaited.size(), Clock::now());
-  // Polls more often where few processes ask the store.
-  const auto longest = std::clamp(std::chrono::milliseconds(state->group.names.size()),
-                                  std::chrono::milliseconds(20), std::chrono::milliseconds(kBeat));
-  auto pause = std::chrono::milliseconds(5);
+  Pause pause(state->group.names.size());
   // Less often where many processes ask about many.
   const auto interval = std::max<Clock::duration>(kBeat, awaited.size() * 2 * kAnswerToOne);
   auto beats_read = Clock::now();
@@ -285,8 +283,7 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
         return state->learn(State::put_down(state, silent).value_or(silent));
       }
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest);
+    pause.wait();
   }
 }
 

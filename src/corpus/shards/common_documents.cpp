@@ -1,24 +1,24 @@
 #include "corpus/shards/common_documents.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
+#include "corpus/shards/smallest_hashes.h"
 
 namespace lmtrain {
 
 void CommonDocuments::add(int32_t source, uint64_t hash, uint64_t size) {
   if (size == 0) return;
-  if (source_of_document_.size() == kMost && hash > source_of_document_.rbegin()->first) return;
+  const auto [known, is_new] = keep_smallest(source_of_document_, hash);
+  if (known == nullptr) return;
   while (lower_.size() <= static_cast<size_t>(source))
     lower_.push_back(static_cast<int32_t>(lower_.size()));
-  const auto [found, is_new] = source_of_document_.emplace(hash, source);
-  if (!is_new) {
-    const int32_t a = lowest(source), b = lowest(found->second);
-    lower_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  if (is_new) {
+    *known = source;
+    return;
   }
-  if (source_of_document_.size() > kMost)
-    source_of_document_.erase(std::prev(source_of_document_.end()));
+  const int32_t a = lowest(source), b = lowest(*known);
+  lower_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
 }
 
 int32_t CommonDocuments::lowest(int32_t source) const {

@@ -29,8 +29,6 @@ class CommonDocuments {
   void restore(std::map<uint64_t, int32_t> sources_of_documents, std::vector<int32_t> lower);
 
  private:
-  static constexpr size_t kMost = size_t{1} << 16;
-
   int32_t lowest(int32_t source) const;
 
   std::map<uint64_t, int32_t> source_of_document_;

@@ -1,16 +1,15 @@
 #include "corpus/shards/overlap.h"
 
-#include <iterator>
+#include "corpus/shards/smallest_hashes.h"
 
 namespace lmtrain {
 
 void OverlapFinder::add_eval(uint64_t hash, uint64_t bytes) {
   if (bytes == 0) return;
-  if (entries_.size() == kMost && hash > entries_.rbegin()->first) return;
-  Entry& entry = entries_[hash];
-  ++entry.documents;
-  entry.bytes += static_cast<int64_t>(bytes);
-  if (entries_.size() > kMost) entries_.erase(std::prev(entries_.end()));
+  Entry* const entry = keep_smallest(entries_, hash).first;
+  if (entry == nullptr) return;
+  ++entry->documents;
+  entry->bytes += static_cast<int64_t>(bytes);
 }
 
 void OverlapFinder::add_train(uint64_t hash) {

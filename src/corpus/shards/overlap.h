@@ -34,7 +34,6 @@ class OverlapFinder {
   void restore(std::map<uint64_t, Entry> entries) { entries_ = std::move(entries); }
 
  private:
-  static constexpr size_t kMost = size_t{1} << 16;
   std::map<uint64_t, Entry> entries_;
 };
 
