@@ -287,13 +287,4 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
                                           "; restore one from a backup, or start a new run"));
 }
 
-void require_same_data(const fs::path& checkpoint, const std::string& fingerprint) {
-  const Manifest manifest = read_manifest(checkpoint);
-  if (manifest.fingerprint == fingerprint) return;
-  throw Error(ErrorKind::kData,
-              str("the data of the run has changed: ", checkpoint.string(), " was trained on ",
-                  manifest.fingerprint, ", the files of data.train now give ", fingerprint,
-                  "; restore them, or start a new run with init_from"));
-}
-
 }  // namespace lmtrain

@@ -133,8 +133,4 @@ void require_own_checkpoint(const RunFolder& run, int64_t step);
 // Error(kCheckpoint) when all are damaged, or the newest valid one belongs to another run.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
 
-// Throws Error(kData) when the manifest of a verified checkpoint has another fingerprint of the
-// training data than `fingerprint`.
-void require_same_data(const std::filesystem::path& checkpoint, const std::string& fingerprint);
-
 }  // namespace lmtrain

@@ -27,6 +27,7 @@
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
 #include "run/recorder.h"
+#include "run/records/data_files.h"
 #include "run/run_warnings.h"
 #include "run/shared/orders.h"
 #include "run/shared/process_checks.h"
@@ -199,6 +200,7 @@ int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
 std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
                                           bool json) {
   try {
+    warn_of_changed_files(run, config);
     return resolve_and_prepare(config);
   } catch (const Error& error) {
     const std::string_view problem = error.what();
@@ -287,6 +289,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
 }
 
 RestartableRun make_run(Config& config, const RunFolder& run) {
+  warn_of_changed_files(run, config);
   const PreparedData data = resolve_and_prepare(config);
   return {config, data, run, /*is_new=*/false, joined_processes()};
 }

@@ -14,6 +14,7 @@
 #include "formats/json_number.h"
 #include "run/copy_checkpoint.h"
 #include "run/recorder.h"
+#include "run/records/data_files.h"
 #include "run/shared/orders.h"
 #include "run/start_checks.h"
 #include "train/failure.h"
@@ -81,6 +82,7 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
 RunOutcome RestartableRun::run() {
   is_new_ = false;
   try {
+    record_data_files(run_, config_);
     for (;;) {
       if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
       const std::optional<RunOutcome> outcome = next_trial_ ? run_trial() : run_to_the_end();
@@ -204,7 +206,8 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
   if (config.train.max_time) {
     config.train.max_time = std::max(1e-3, *config.train.max_time - seconds_since(started_));
   }
-  if (checkpoint) require_same_data(folder.checkpoint(*checkpoint), data_.fingerprint);
+  if (checkpoint)
+    require_same_data(run_, folder.checkpoint(*checkpoint), config_, data_.fingerprint);
   tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
   return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial, processes_);
 }

@@ -23,6 +23,7 @@
 #include "checkpoint/trial.h"
 #include "run/copy_checkpoint.h"
 #include "run/records/compare_runs.h"
+#include "run/records/data_files.h"
 #include "run/restore.h"
 #include "run/shared/orders.h"
 #include "run/start_checks.h"
@@ -70,7 +71,7 @@ Beginning begin(const Config& config, const PreparedData& data, const RunFolder&
       const int64_t left = steps_left(config, data, state);
       if (left < 2) continue;
       require_own_checkpoint(run, step);
-      require_same_data(run.checkpoint(step), data.fingerprint);
+      require_same_data(run, run.checkpoint(step), config, data.fingerprint);
       copy_checkpoint(run, step, copy);
       return {step, step, state.seed, left};
     } catch (const Error& error) {

@@ -309,15 +309,6 @@ TEST_F(CheckpointTest, AnotherRunsIsRefused) {
   require_own_checkpoint(RunFolder(run.path()), 5);
 }
 
-TEST_F(CheckpointTest, OfOtherDataIsRefused) {
-  write(run, 5);
-  require_same_data(run.checkpoint(5), "the data");
-  const std::string message =
-      error_of(ErrorKind::kData, [&] { require_same_data(run.checkpoint(5), "other text"); });
-  EXPECT_NE(message.find("the data"), std::string::npos) << message;
-  EXPECT_NE(message.find("other text"), std::string::npos) << message;
-}
-
 TEST_F(CheckpointTest, OfAnotherOptimizerIsRefused) {
   write(run, 5);
   OptimizerConfig config;

@@ -9,7 +9,7 @@ namespace lmtrain {
 void log_as_rank(int rank);
 
 // While an object of this class exists, notes and warnings are dropped, because another process of
-// the machine prints the same ones. At most one object may exist.
+// the machine, or another call, prints the same ones. At most one object may exist.
 class WarningsMuted {
  public:
   WarningsMuted();

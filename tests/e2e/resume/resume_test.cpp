@@ -258,7 +258,25 @@ TEST(Resume, ChangedDataIsRefused) {
   workspace.write("text/b.txt", "this is no longer the same text");
   const ProcessResult refused = lmtrain({"resume", run.path(), "--set", "train.steps=50"});
   EXPECT_EQ(refused.exit_code, 3) << refused;
-  EXPECT_NE(refused.err.find("has changed"), std::string::npos) << refused;
+  const std::string change = (workspace / "text/b.txt").string();
+  EXPECT_NE(refused.err.find("has changed: " + change + " has 31 bytes and had 32"),
+            std::string::npos)
+      << refused;
+}
+
+// Before it reads the text again, the program says which files are not what they were.
+TEST(Resume, FilesThatWereWrittenToAreNamedAndTheirTextDecides) {
+  const Workspace workspace;
+  const std::string text = std::string(3000, 'a') + "the text of the run";
+  const std::string file = workspace.write("text/a.txt", text);
+  const std::string config = workspace.config({{"data", {{"train", {workspace / "text"}}}}});
+  const RunDir run = train(config, workspace / "run");
+  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(1));
+  for (const bool is_named : {true, false}) {
+    const ProcessResult resumed = lmtrain({"resume", run.path(), "--set", "train.steps=50"});
+    EXPECT_EQ(resumed.exit_code, 0) << resumed;
+    EXPECT_EQ(resumed.err.find(file + " was written to") != std::string::npos, is_named) << resumed;
+  }
 }
 
 TEST(Resume, MovedRunFolderGoesOn) {
