@@ -168,5 +168,5 @@ def run_lmtrain(name, spec, binary):
 def run_contestant(name, spec, binary):
     result = run_lmtrain(name, spec, binary) if name in LMTRAIN else run_python(name, spec)
     if len(result["times"]) != spec["steps"]:
-        sys.exit(f"{name} took {len(result['times'])} steps, {spec['steps']} were wanted")
+        raise RuntimeError(f"{name} took {len(result['times'])} steps, {spec['steps']} were wanted")
     return result

@@ -167,8 +167,9 @@ def run_items(context, items, budget):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="gpu_check.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option in ("--lmtrain", "--build", "--torch-version"):
-        parser.add_argument(option, help=argparse.SUPPRESS)
+    build = os.path.join(REPO, "build")
+    for option, default in (("--lmtrain", os.path.join(build, "lmtrain")), ("--build", build), ("--torch-version", "")):
+        parser.add_argument(option, default=default, help=argparse.SUPPRESS)
     parser.add_argument("--report", help="the report, a file of this call alone; default: gpu_check-DATE.json")
     parser.add_argument("--seconds", type=float, help="end before so many seconds are over; default: as long as it takes")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a rehearsal with tiny models, without a GPU")

@@ -4,7 +4,7 @@
 #     --seconds N        end before so many seconds are over: items that no longer fit are not begun, and the last lines name them
 #     --report FILE      the report, one of each call; default gpu_check-DATE.json
 #     --join REPORT...   make one report of several (into --report) and print it; needs no GPU
-#     --list             print the items, with the seconds that each takes at most
+#     --list             print the items, with the seconds that each takes at most; needs no GPU
 #     --device cpu       a rehearsal: the CPU in the GPU's place, tiny models, and what needs a GPU is skipped
 #   LMTRAIN_BINARY=FILE       this program instead of a build; in an archive of scripts/gpu_pack.sh: the one packed
 #   LMTRAIN_BUILD=DIR         folder of test_gpu and bench_gpu_kernels; default build, or the folder of LMTRAIN_BINARY
@@ -20,7 +20,7 @@ set -euo pipefail
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no $python: set PYTHON"
-case " $* " in *' --join '*) exec "$python" "$repo_root/scripts/gpu_check.py" "$@" ;; esac
+case " $* " in *' --join '* | *' --list '*) exec "$python" "$repo_root/scripts/gpu_check.py" "$@" ;; esac
 binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
 # `packed` is a file of the archives of gpu_pack.sh.
 if [ -z "$binary" ] && [ -e "$repo_root/packed" ]; then binary=$repo_root/build/lmtrain; fi

@@ -12,7 +12,7 @@ import subprocess
 SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuProducts": "products", "GpuRandomShapes": "shapes"}
 SECONDS_OF_SUITE = {"GpuGraphs": 120, "Cases/OnGpu": 90, "GpuRandomShapes": 150, "GpuNccl": 60}
 # Our own kernels alone: libtorch's are not for us to judge, and are many. These tests call no product and no attention of a library.
-OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*"
+OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*:*AddProduct*"
 # What compute-sanitizer says where a machine does not let it work.
 NO_SANITIZER = re.compile(r"Device not supported|not supported on|Failed to initialize|Unable to find injection|InitializationError|error 999", re.IGNORECASE)
 # Metrics of ncu, and what they are called in the report.
@@ -30,16 +30,17 @@ def run(command, **kwargs):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False, **kwargs)
 
 
-def architectures_compiled_in(lmtrain):
+def architectures_compiled_in(context):
     """What the program has kernels for; None for nothing."""
-    found = re.search(r"GPU architectures compiled in: ([^;)]*)", run([lmtrain, "--version"]).stdout)
+    version = context.once("version", lambda: run([context.lmtrain, "--version"]).stdout)
+    found = re.search(r"GPU architectures compiled in: ([^;)]*)", version)
     return found.group(1) if found and found.group(1) != "none" else None
 
 
 def has_fp8(context):
     """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
     listed = run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).stdout.strip().split("\n")[0]
-    return context.on_gpu and architectures_compiled_in(context.lmtrain) is not None and float(listed or 0) >= 8.9
+    return context.on_gpu and architectures_compiled_in(context) is not None and float(listed or 0) >= 8.9
 
 
 def suites_of(program):

@@ -132,7 +132,7 @@ def compare_precision(context, batching, precision):
     how = f"{context.device} {precision} {batching}"
     losses = train(context, how + " script", batching, settings)
     compare_losses(context, f"losses {how} against cpu fp32", precision, losses, reference)
-    if not context.on_gpu or architectures_compiled_in(context.lmtrain) is not None:
+    if not context.on_gpu or architectures_compiled_in(context) is not None:
         compare_graphs(context, how, settings, batching, losses)
 
 

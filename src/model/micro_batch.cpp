@@ -18,7 +18,10 @@ MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double 
   if (segments.empty()) return micro;
   const int64_t num_positions = ids.numel();
   const int64_t length = ids.size(1);
-  const auto num_bounds = static_cast<int64_t>(std::bit_ceil(segments.size())) + 1;
+  // FlashAttention on a GPU takes no more segments than a grid has rows of blocks.
+  constexpr size_t kMostOnGpu = 65535;
+  const size_t most = std::max(kMostOnGpu, segments.size());
+  const auto num_bounds = static_cast<int64_t>(std::min(std::bit_ceil(segments.size()), most)) + 1;
   micro.bounds = host_buffer({num_bounds}, at::kInt, device);
   micro.positions = host_buffer({num_positions}, at::kLong, device);
   int32_t* const bounds = micro.bounds.data_ptr<int32_t>();

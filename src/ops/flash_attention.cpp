@@ -84,6 +84,7 @@ WithoutCudnnAttention::~WithoutCudnnAttention() { allow_cudnn_attention(allowed_
 
 std::string attention_backend(const at::Device& device, at::ScalarType dtype, int64_t num_heads,
                               int64_t num_kv_heads, int64_t head_size, int64_t length) {
+  if (dtype == at::kFloat) num_kv_heads = num_heads;  // attention() repeats keys and values
   // As qkv_rope_in_place hands them out.
   const auto heads = at::empty({1, length, num_heads + 2 * num_kv_heads, head_size},
                                at::TensorOptions(device).dtype(dtype))

@@ -20,13 +20,16 @@ double sum_of_squares_on_gpu(const at::Tensor& grad) {
   return sum.item<double>();
 }
 
-// Whole blocks that are neighbours are the rows of one matrix: a call for each would be slow.
+// Whole blocks that are neighbours are the rows of one matrix, since a call for each would be slow.
+// A matrix is not large, since ATen copies it to fp64.
 std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
   std::vector<at::Tensor> norms;
   for (size_t i = 0; i < blocks.size();) {
     const NormBlock& first = blocks[i];
     int64_t rows = 1;
     for (++i; i < blocks.size() && blocks[i].size == first.size &&
+              (rows + 1) * first.size <= kMostElements &&
               blocks[i].first == first.first + rows * first.size;
          ++i)
       ++rows;
@@ -71,7 +74,6 @@ std::vector<double> sums_of_squares(const at::Tensor& flat, const std::vector<No
 
 double gradient_norm(const at::Tensor& grad, const ParameterLayout& layout) {
   if (has_cuda_kernel(grad)) return std::sqrt(sum_of_squares_on_gpu(grad));
-  if (!grad.is_cpu()) return at::linalg_vector_norm(grad, 2, {}, false, at::kDouble).item<double>();
   return norm_of(grad, norm_blocks(layout));
 }
 

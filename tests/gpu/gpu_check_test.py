@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The rules of scripts/gpu_check.py without a GPU: what a call does when its time, a contestant's memory or a tool fails it."""
 
+import collections
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -195,7 +197,7 @@ class Tools(Case):
         listed = gpu_programs.run(command).stdout
         for name in ("QkvRope", "AddRmsNorm", "Swiglu", "CrossEntropy", "Embedding", "AreTheCpus", "CastsToTheBits"):
             self.assertIn(name, listed)
-        for name in ("Attention", "Linear", "OnGpu"):
+        for name in ("Attention", "Linear", "OnGpu", "AddProduct"):
             self.assertNotIn(name, listed)
 
     def time_packed(self, text):
@@ -286,6 +288,21 @@ exit {code}
         row = self.compare("$WORLD_SIZE", gpus=2)
         self.assertEqual((row["result"], row["differing_steps"]), ("fail", gpu_training.STEPS))
         self.assertEqual(self.compare("2.5", gpus=2, code=3)["result"], "fail")
+
+
+class Sections(Case):
+    @unittest.skipUnless("LMTRAIN_TEST_GPU" in os.environ, "no test_gpu given")
+    def test_the_page_has_the_limit_of_each(self):
+        context = types.SimpleNamespace(on_gpu=True, device="cuda", work=self.folder, program=lambda name: os.environ["LMTRAIN_TEST_GPU"])
+        limits = collections.Counter()
+        for section, _, seconds, _ in gpu_check.all_items(context):
+            limits[section] += seconds
+        with open(os.path.join(gpu_check.REPO, "docs", "gpu.md"), encoding="utf-8") as file:
+            rows = [line.strip("| \n").split(" | ") for line in file if line.startswith("| `") and line.split(" | ")[-1].strip("| \n")[-1].isdigit()]
+        on_page = {}
+        for names, *_, seconds in rows:
+            on_page.update(zip(re.findall("`([^`]+)`", names), map(int, seconds.split(", "))))
+        self.assertEqual({name: on_page.get(name) for name in gpu_check.SECTIONS}, dict(limits))
 
 
 if __name__ == "__main__":

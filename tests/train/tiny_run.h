@@ -15,6 +15,7 @@
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "run/trainer.h"
+#include "support/source_dir.h"
 #include "train/eval_share.h"
 #include "train/resolve.h"
 
@@ -25,7 +26,7 @@ using Json = nlohmann::ordered_json;
 class TinyRun {
  public:
   explicit TinyRun(const Json& changes = Json::object()) : run(folder_ / "run") {
-    const std::string source = LMTRAIN_SOURCE_DIR;
+    const std::string source = source_dir();
     Json json = Json::parse(R"({
       "threads": 1, "device": "cpu", "precision": "fp32",
       "tokenizer": {},
@@ -49,6 +50,7 @@ class TinyRun {
     resolve_runtime(config);
     data = prepare_data(config, 1);
     resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+    resolve_micro_tokens(config, /*num_processes=*/1);
     resolve_eval_tokens(config, data);
     lmtrain::create_directories(run.path());
   }
