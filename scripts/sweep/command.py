@@ -256,6 +256,8 @@ def lock_of(out):
 
 
 def main(words):
+    if sys.stdout is None:  # closed by whoever called
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
     try:
         sweep = Sweep(read_command_line(words))
         needs_program = sweep.options.report or sweep.options.halve or not (sweep.options.table or sweep.options.dry_run)

@@ -17,7 +17,7 @@ def rows_of(runs, base, target):
 
 
 def row_of(point, runs, losses, base, target):
-    done = [run for run in runs if run.seed in losses]
+    done = [run for run in runs if run.state() == "done"]
     statuses = [run.status() for run in done]
     seconds, steps = [run.seconds() for run in done], sum(status["step"] for status in statuses)
     row = {

@@ -59,7 +59,6 @@ ModelConfig located_model_config(const ModelLocation& location) {
 
 int64_t located_max_length(const ModelLocation& location) {
   constexpr int64_t kLlamaDefault = 2048, kQwen3Default = 32768;
-  constexpr int64_t kLargest = int64_t{1} << 30;
   const fs::path file = location.folder / "config.json";
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return kLlamaDefault;
@@ -69,11 +68,11 @@ int64_t located_max_length(const ModelLocation& location) {
                : kLlamaDefault;
   const auto& value = json.at("max_position_embeddings");
   const bool fits =
-      value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLargest;
+      value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLongestRows;
   if (!fits) {
     throw Error(ErrorKind::kConfig,
                 str(file.string(), ": /max_position_embeddings: ", value.dump(),
-                    " is not a length; allowed: an integer from 1 to ", kLargest));
+                    " is not a length; allowed: an integer from 1 to ", kLongestRows));
   }
   return value.get<int64_t>();
 }

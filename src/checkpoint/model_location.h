@@ -14,6 +14,8 @@ namespace lmtrain {
 
 // transformers takes this size for a config.json without vocab_size.
 inline constexpr int64_t kLlamaDefaultVocabSize = 32000;
+// A row of a model has at most so many tokens.
+inline constexpr int64_t kLongestRows = int64_t{1} << 30;
 
 struct ModelLocation {
   std::filesystem::path folder;              // the model: config.json, model.safetensors

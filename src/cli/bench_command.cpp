@@ -2,15 +2,16 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "base/files/examine.h"
 #include "base/files/file.h"
-#include "base/files/read_file.h"
+#include "base/files/unpublished.h"
 #include "base/terminal/log.h"
 #include "base/terminal/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/words/output_file.h"
 #include "cli/words/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
@@ -113,23 +114,6 @@ std::string to_text(const Config& config, const BenchResult& result) {
          block("step", steps) + block("ms in", phases) + block("memory", memory);
 }
 
-// A profile takes the place of an earlier one, and of nothing else. A path where none can be
-// written is found before the measuring; a profile that is there stays until there is another.
-void require_place_of_profile(const std::filesystem::path& path) {
-  if (!is_there(path)) {
-    write_file_atomic(path, "");
-    return;
-  }
-  if (!is_file(path)) {
-    throw Error(ErrorKind::kUsage, str("--profile ", path.string(), ": is ", file_kind_name(path),
-                                       "; give the path of a file"));
-  }
-  if (examine(path).size == 0 || file_begins_with(path, kTraceBeginning)) return;
-  throw Error(ErrorKind::kUsage,
-              str("--profile ", path.string(),
-                  ": is there already and is no trace; give another path, or remove it"));
-}
-
 int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
   resolve_runtime(config);
@@ -139,7 +123,13 @@ int bench(const BenchArguments& options) {
   config.checkpoint.async = false;
   config.checkpoint.dtype = CheckpointDType::kFp32;
   const BenchOptions bench_options{options.steps};
-  if (!options.profile.empty()) require_place_of_profile(options.profile);
+  // A path where no file can be written is found before the measuring.
+  std::optional<Unpublished> profile;
+  if (!options.profile.empty()) {
+    require_place_of({"--profile", "trace", kTraceBeginning, "trace.json"}, options.profile);
+    profile.emplace(options.profile, FileKind::kFile, Unpublished::Existing::kIsReplaced);
+    write_file_synced(profile->path(), "");
+  }
   std::string trace;
   const BenchResult result = run_bench(
       config, bench_options,
@@ -147,14 +137,17 @@ int bench(const BenchArguments& options) {
         log_note(str("length ", length.length, ": ", printed("%.1f", 1e3 * length.seconds),
                      " ms a step, ", format_count(length.tokens_per_second), " tokens/s"));
       },
-      options.profile.empty() ? nullptr : &trace);
+      profile ? &trace : nullptr);
   if (options.json) {
     std::cout << to_json(config, bench_options, result).dump() << std::endl;
   } else {
     std::cout << to_text(config, result) << std::flush;
   }
   // Last: what was measured is not lost with a full disk.
-  if (!options.profile.empty()) write_file_atomic(options.profile, trace);
+  if (profile) {
+    write_file_synced(profile->path(), trace);
+    profile->publish();
+  }
   return 0;
 }
 

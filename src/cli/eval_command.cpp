@@ -97,6 +97,10 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
 }
 
 void check_usage(const EvalArguments& options) {
+  if (options.max_length > kLongestRows) {
+    throw Error(ErrorKind::kUsage, str("--max-length ", options.max_length,
+                                       " is too large; give a number up to ", kLongestRows));
+  }
   const bool has_data = !options.data.empty();
   if (int{has_data} + int{!options.score.empty()} + int{!options.tasks.empty()} > 1) {
     throw Error(ErrorKind::kUsage,

@@ -23,7 +23,7 @@ struct GenerateArguments {
   std::string target;
   std::optional<std::string> prompt;
   std::string prompts;
-  int64_t batch_size = 8;
+  std::optional<int64_t> batch_size;
   std::string precision = "fp32";
   std::string device = "auto";
   std::string tokenizer;
@@ -84,7 +84,8 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   const auto go_on = [](size_t /*prompt*/, int32_t /*token*/) {
     return stop_signal() == 0 && std::cout.good();
   };
-  generate_all(loaded.model(), ids, options.batch_size, options.sampling, go_on, answer);
+  generate_all(loaded.model(), ids, options.batch_size.value_or(8), options.sampling, go_on,
+               answer);
   throw_if_stopped();
 }
 
@@ -92,10 +93,13 @@ int generate_text(GenerateArguments options) {
   if (options.prompt.has_value() != options.prompts.empty()) {
     throw Error(ErrorKind::kUsage, "give a prompt by --prompt TEXT, or prompts by --prompts FILE");
   }
+  if (options.prompt && options.batch_size)
+    throw Error(ErrorKind::kUsage, "--batch-size goes with --prompts, the prompts of a file");
   auto loaded = with_located_model(options.target, [&](const ModelLocation& location) {
     return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
   });
-  options.sampling.stop_id = loaded.tokenizer().eos_id();
+  options.sampling.num_ids = loaded.tokenizer().vocab_size();
+  options.sampling.stop_ids = loaded.stop_ids();
   if (options.prompt) {
     continue_prompt(loaded, options);
   } else {
@@ -121,9 +125,8 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(not_empty());
   command
       ->add_option("--batch-size", options->batch_size,
-                   "Prompts of the file that are continued at once")
-      ->check(positive_integer())
-      ->capture_default_str();
+                   "Prompts of the file that are continued at once (default: 8)")
+      ->check(positive_integer());
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
       ->check(integer_from_zero())
       ->capture_default_str();
@@ -144,7 +147,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command
       ->add_option("--repetition-penalty", options->sampling.repetition_penalty,
                    "Above 1: tokens that the prompt or the text has become less likely")
-      ->check(number_above_zero())
+      ->check(penalty())
       ->capture_default_str();
   command->add_option("--seed", options->sampling.seed, "Seed of the random sampling")
       ->check(any_integer())

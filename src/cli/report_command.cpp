@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/files/absolute_path.h"
 #include "base/files/examine.h"
-#include "base/files/file.h"
-#include "base/files/read_file.h"
+#include "base/files/unpublished.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_argument.h"
+#include "cli/words/output_file.h"
 #include "cli/words/validators.h"
 #include "config/parse.h"
 #include "model/parameters.h"
@@ -48,26 +48,6 @@ std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
   return runs;
 }
 
-// A page takes the place of an earlier page, and of nothing else.
-void require_target(const fs::path& to) {
-  const FileInfo info = examine(to);
-  const auto refuse = [&](const std::string& problem) {
-    throw Error(ErrorKind::kUsage, str("--to ", to.string(), ": ", problem));
-  };
-  if (info.kind == FileKind::kFolder)
-    refuse("is a folder; give a file in it: " + shell_quoted((to / "report.html").string()));
-  if (info.kind == FileKind::kOther)
-    refuse("is " + file_kind_name(to) + "; give the path of a file");
-  if (info.kind == FileKind::kFile && !file_begins_with(to, kPageBeginning))
-    refuse("is there already and is no report of lmtrain; give another path, or remove it");
-  const fs::path folder = fs::absolute(to).parent_path();
-  if (!is_folder(folder)) {
-    refuse(is_there(folder) ? folder.string() + " is no folder"
-                            : str("there is no folder ", folder.string(),
-                                  "; make it with: mkdir -p ", shell_quoted(folder.string())));
-  }
-}
-
 // The parameters of the run's model; none where its config, which may be of another version, does
 // not tell.
 std::optional<int64_t> parameters_of(const RunFolder& run) {
@@ -82,7 +62,8 @@ std::optional<int64_t> parameters_of(const RunFolder& run) {
 
 int write_report(const ReportArguments& options) {
   const std::vector<RunFolder> folders = runs_of(options.run_dirs);
-  require_target(options.to);
+  // A page takes the place of an earlier page, and of nothing else.
+  require_place_of({"--to", "report of lmtrain", kPageBeginning, "report.html"}, options.to);
   std::vector<RunFiles> files;
   std::vector<fs::path> paths;
   for (const RunFolder& run : folders) {
@@ -98,7 +79,7 @@ int write_report(const ReportArguments& options) {
   }
   const std::string page = report_page(runs);
   const fs::path to = absolute_path(options.to);
-  write_file_atomic(to, page);
+  replace_file_of_user(to, page);
   log_note(str("report of ", counted(static_cast<int64_t>(runs.size()), "run"), ", ",
                format_bytes(page.size())));
   std::cout << to.string() << std::endl;

@@ -15,7 +15,6 @@
 #include "base/terminal/log.h"
 #include "base/terminal/log_rank.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/checkpoint.h"
@@ -219,12 +218,12 @@ std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, 
   }
 }
 
-// A run's config.json, which is UTF-8, holds the path of its folder.
-void require_utf8(const std::filesystem::path& run) {
-  if (is_utf8(run.string())) return;
-  throw Error(ErrorKind::kUsage,
-              str("the path of the run, ", run.string(),
-                  ", is not UTF-8, and config.json cannot hold it; rename the folder"));
+// A run's config.json holds the path of its folder.
+void require_storable(const std::filesystem::path& run) {
+  const std::string problem = why_config_cannot_hold(run.string());
+  if (problem.empty()) return;
+  throw Error(ErrorKind::kUsage, str("the path of the run, ", run.string(), ", ", problem,
+                                     ", and config.json cannot hold it; rename the folder"));
 }
 
 // Returns a text of all that decides how results are rounded, which must be alike in every process.
@@ -324,7 +323,7 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 }
 
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
-  require_utf8(folder.path());
+  require_storable(folder.path());
   const RunLock lock = lock_run(folder);
   auto [before, sealed, identity] = read_run_config(folder);
   const bool has_id = !identity.id.empty();
@@ -359,7 +358,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
 
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json) {
-  require_utf8(branch.run_dir);
+  require_storable(branch.run_dir);
   require_new_run(RunFolder(branch.run_dir));
   const RunConfig origin = read_run_config(folder);
   const RunFolder from(folder.path(), origin.identity);
@@ -388,6 +387,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
     warn_of_rate(origin.config, config, training);
+    warn_of_end(changes, config, training);
     nlohmann::ordered_json fields = start_fields(config);
     fields["changed"] = changes_json(changes);
     RunLog(run, training.trainer()->state(), /*tensorboard=*/false)

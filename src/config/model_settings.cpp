@@ -57,7 +57,8 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
   add("rope_parameters", {},
       "transformers 5's form of rope_theta and rope_scaling, read into them.")
       .as(Kind::kRopeParameters);
-  accept("max_position_embeddings", {}, "sequence.max_length stands for it.");
+  accept("max_position_embeddings", {},
+         "No effect here; checkpoints have sequence.max_length in its place.");
   accept("architectures", {"[\"LlamaForCausalLM\"]", "[\"Qwen3ForCausalLM\"]", "null"},
          "The architecture; that of model_type.");
   accept("hidden_act", {"\"silu\"", "\"swish\""}, "The MLP is SwiGLU.");

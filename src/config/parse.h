@@ -42,8 +42,12 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
                    const CheckpointOfRun& checkpoint_of_run = {});
 // Makes every path in the config absolute, as seen from the current folder: the globs of data.train
 // and data.eval, and every setting of kind kPath. Addresses with "://" stay. Throws Error(kConfig)
-// when a path is then not UTF-8, since the current folder's name is not.
+// when config.json cannot hold a path that comes out, since the current folder's name has what
+// why_config_cannot_hold() tells.
 void make_paths_absolute(Config& config);
+// Returns why an absolute path cannot stand in a config.json, for messages: "is not UTF-8", or it
+// has "${"; empty where it can.
+std::string why_config_cannot_hold(const std::string& path);
 
 // Returns the full configuration: every key, defaults too, except those that are accepted without
 // effect. parse_config of its dump, with InitFrom::kSkip, gives the same Config back.

@@ -209,12 +209,14 @@ void add_run_length(SettingTable& t, TrainConfig& c) {
   t.section("train", "How long to train: one of steps, tokens and epochs.");
   t.add("train.steps", &c.steps, "Optimizer steps.")
       .range(1, kMaxTokens)
-      .null_is("not the measure");
+      .null_is("the length is not given in steps");
   t.add("train.tokens", &c.tokens, "Targets; the run ends at the first step that reaches them.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
-      .null_is("not the measure");
-  t.add("train.epochs", &c.epochs, "Passes over the data.").above(0).null_is("not the measure");
+      .null_is("the length is not given in tokens");
+  t.add("train.epochs", &c.epochs, "Passes over the data.")
+      .above(0)
+      .null_is("the length is not given in epochs");
   t.add("train.max_time", &c.max_time,
         "The process saves and exits with code 75 after this many seconds. They are counted from "
         "the time when the data are prepared, and include the planning of the batches.")

@@ -167,14 +167,21 @@ void make_absolute(std::string& path) {
     relative = path;
   }
   path = std::filesystem::absolute(relative).string();
-  if (!is_utf8(path)) {
+  if (const std::string problem = why_config_cannot_hold(path); !problem.empty()) {
     throw Error(ErrorKind::kConfig, "the path " + relative.string() +
-                                        " cannot be kept in config.json: " + path +
-                                        " is not UTF-8; rename the folder");
+                                        " cannot be kept in config.json: " + path + " " + problem +
+                                        "; rename the folder");
   }
 }
 
 }  // namespace
+
+std::string why_config_cannot_hold(const std::string& path) {
+  if (!is_utf8(path)) return "is not UTF-8";
+  if (path.find("${") != std::string::npos)
+    return "has ${, which in a config stands for an environment variable";
+  return "";
+}
 
 nlohmann::ordered_json setting_value(const Setting& setting) {
   return std::visit(ToJson{setting}, setting.slot);

@@ -1,6 +1,6 @@
 #include "model/generate.h"
 
-#include <set>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -29,7 +29,9 @@ void penalize(float* logits, const std::set<int32_t>& seen, double penalty) {
 int32_t sample(const at::Tensor& logits_V, const GenerateOptions& options, uint64_t seed,
                uint64_t index) {
   if (options.temperature <= 0) return static_cast<int32_t>(logits_V.argmax().item<int64_t>());
-  const at::Tensor probabilities = at::softmax(logits_V.to(at::kDouble) / options.temperature, -1);
+  // Below 0 before the division, so that the lowest temperature overflows to -inf and not to inf.
+  const at::Tensor scores = logits_V.to(at::kDouble);
+  const at::Tensor probabilities = at::softmax((scores - scores.max()) / options.temperature, -1);
   const auto [sorted, order] = probabilities.sort(/*dim=*/-1, /*descending=*/true);
   const double* probability = sorted.data_ptr<double>();
   const int64_t* token = order.data_ptr<int64_t>();
@@ -110,9 +112,11 @@ class PromptBatch {
     Continuation& text = row.text;
     if (options_.repetition_penalty != 1)
       penalize(logits_V.data_ptr<float>(), row.seen, options_.repetition_penalty);
-    const int32_t token = sample(
-        logits_V, options_, static_cast<uint64_t>(options_.seed) + row.prompt, text.tokens.size());
-    if (token == options_.stop_id) {
+    const int64_t num_ids = options_.num_ids > 0 ? options_.num_ids : logits_V.numel();
+    const int32_t token =
+        sample(logits_V.narrow(0, 0, num_ids), options_,
+               static_cast<uint64_t>(options_.seed) + row.prompt, text.tokens.size());
+    if (options_.stop_ids.contains(token)) {
       text.end = GenerateEnd::kStopToken;
       return true;
     }

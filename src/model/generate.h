@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "model/llama.h"
@@ -26,12 +27,15 @@ struct GenerateOptions {
   // below 0; 1: none. Must be above 0.
   double repetition_penalty = 1;
   int64_t seed = 0;
-  // A text ends when this is drawn, which is neither returned nor given to on_token; -1: none.
-  int32_t stop_id = -1;
+  // Only ids below this one are drawn; 0: all of the model's. A model may have more rows than its
+  // tokenizer has ids, which stand for no text.
+  int64_t num_ids = 0;
+  // A text ends when one of these is drawn, which is neither returned nor given to on_token.
+  std::set<int32_t> stop_ids;
 };
 
 enum class GenerateEnd {
-  kStopToken,  // stop_id was drawn
+  kStopToken,  // one of stop_ids was drawn
   kMaxTokens,  // max_tokens were drawn
   kMaxLength,  // prompt and text fill the positions of the model
   kCaller,     // on_token returned false

@@ -70,7 +70,7 @@ std::string held_out_text(const RunRecord& run, double lowest) {
   if (loss == lowest) text = "<strong title=\"the lowest\">" + text + "</strong>";
   const std::optional<Best> best = best_held_out(run);
   return best && best->loss < loss ? with_small(text, str("best ", loss_text(best->loss),
-                                                          " at step ", count_text(best->step)))
+                                                          " at step ", printed("%.0f", best->step)))
                                    : text;
 }
 

@@ -1,7 +1,11 @@
 #include "tools/loaded_model.h"
 
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "base/error.h"
 #include "base/files/examine.h"
+#include "base/files/file.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
@@ -14,6 +18,35 @@
 #include "train/resolve.h"
 
 namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Returns the object in a JSON file of transformers; an empty one where there is no file, or it
+// holds none. transformers takes such a file for one without the keys, or refuses it itself.
+nlohmann::json hf_settings(const fs::path& file) {
+  if (!is_there(file)) return nlohmann::json::object();
+  nlohmann::json settings =
+      nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  return settings.is_object() ? settings : nlohmann::json::object();
+}
+
+bool leaves_bos_out(const fs::path& tokenizer) {
+  return hf_settings(tokenizer.parent_path() / Tokenizer::kTokenizerConfig)
+             .value("add_bos_token", nlohmann::json()) == false;
+}
+
+std::set<int32_t> stop_ids_in(const fs::path& folder) {
+  const nlohmann::json ids =
+      hf_settings(folder / "generation_config.json").value("eos_token_id", nlohmann::json());
+  std::set<int32_t> stop_ids;
+  for (const nlohmann::json& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
+    if (id.is_number_integer() && std::in_range<int32_t>(id.get<int64_t>()))
+      stop_ids.insert(id.get<int32_t>());
+  return stop_ids;
+}
+
+}  // namespace
 
 LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions& options)
     : num_threads_(default_threads()), tokenizer_path_(options.tokenizer_path) {
@@ -40,9 +73,12 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
     add_bos_ = config.tokenizer.add_bos;
     add_eos_ = config.tokenizer.add_eos;
   } else {
-    add_bos_ = tokenizer_->adds_bos();
+    add_bos_ =
+        tokenizer_->adds_bos() && (tokenizer_->is_json() || !leaves_bos_out(tokenizer_path_));
     add_eos_ = tokenizer_->eos_id() >= 0;
   }
+  stop_ids_ = stop_ids_in(location.folder);
+  stop_ids_.insert(tokenizer_->eos_id());
   parameters_ =
       std::make_unique<Parameters>(ParameterLayout(model, vocab_size),
                                    resolve_precision(options.precision, device).dtype, device);

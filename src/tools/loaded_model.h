@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "checkpoint/model_location.h"
@@ -32,10 +33,14 @@ class LoadedModel {
   int64_t max_length() const { return model_->max_length(); }
   int num_threads() const { return num_threads_; }
   std::string precision() const;  // the dtype of its products: "fp32", "bf16" or "fp16"
-  // These two are as the run was trained. For a HF folder without a run they are as its tokenizer
-  // says: both true for a sentencepiece model.
+  // These two are as the run was trained. For a HF folder without a run, EOS is added where the
+  // tokenizer has one, and BOS as the tokenizer and its tokenizer_config.json say: for a
+  // sentencepiece model it is, unless "add_bos_token" is false.
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
+  // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list,
+  // of the generation_config.json in the folder.
+  const std::set<int32_t>& stop_ids() const { return stop_ids_; }
 
  private:
   void warn_of_other_tokenizer(const std::filesystem::path& folder) const;
@@ -47,6 +52,7 @@ class LoadedModel {
   std::unique_ptr<Llama> model_;
   bool add_bos_ = true;
   bool add_eos_ = true;
+  std::set<int32_t> stop_ids_;
 };
 
 }  // namespace lmtrain

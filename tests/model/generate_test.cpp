@@ -175,11 +175,35 @@ TEST_F(GenerateTest, RepeatedTokensHaveThePenaltyOfTransformers) {
 TEST_F(GenerateTest, EndsAtTheStopTokenWithoutReturningIt) {
   const std::vector<int32_t> tokens = run(greedy(8));
   GenerateOptions options = greedy(8);
-  options.stop_id = tokens[3];
+  options.stop_ids = {-1, tokens[3]};
   const auto first = std::find(tokens.begin(), tokens.end(), tokens[3]);
   const Continuation text = generate(llama_, prompt_, options, [](int32_t) { return true; });
   EXPECT_EQ(text.tokens, std::vector<int32_t>(tokens.begin(), first));
   EXPECT_EQ(text.end, GenerateEnd::kStopToken);
+}
+
+// The model has 67 rows.
+TEST_F(GenerateTest, DrawsOnlyIdsThatTheTokenizerHas) {
+  GenerateOptions options;
+  options.temperature = 100;
+  options.top_p = 1;
+  options.max_tokens = 60;
+  const auto largest = [&] {
+    const std::vector<int32_t> tokens = run(options);
+    return *std::max_element(tokens.begin(), tokens.end());
+  };
+  EXPECT_GE(largest(), 20) << "nothing to see";
+  options.num_ids = 20;
+  EXPECT_LT(largest(), 20);
+  options.temperature = 0;
+  EXPECT_LT(largest(), 20);
+}
+
+// The likeliest token alone has a logit of 0 then, and all others -inf.
+TEST_F(GenerateTest, TheLowestTemperatureTakesTheLikeliest) {
+  GenerateOptions options = greedy(8);
+  options.temperature = 1e-310;
+  EXPECT_EQ(run(options), run(greedy(8)));
 }
 
 TEST_F(GenerateTest, TellsEveryTokenAndEndsWhenTold) {
@@ -222,7 +246,7 @@ TEST_F(GenerateTest, SeveralPromptsAreContinuedAsEachAlone) {
   options.max_tokens = 40;
   options.temperature = 1.0;
   options.seed = 3;
-  options.stop_id = 11;
+  options.stop_ids = {11};
   std::vector<Continuation> alone;
   for (size_t i = 0; i < prompts.size(); ++i) {
     GenerateOptions of_prompt = options;

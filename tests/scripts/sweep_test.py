@@ -197,6 +197,11 @@ class Table(Case):
         self.assertRegex(text[2], r"^a +2 of 2 +4\.5000 +0\.5000 +base +1K")
         self.assertRegex(text[3], r"^c +0 of 2, 1 diverged, 1 killed +- ")
 
+    def test_runs_without_held_out_text_are_done_too(self):
+        runs = [self.run_folder("a", 1, None), self.run_folder("a", 2, None, "failed")]
+        text = table.table_text(table.rows_of(runs, None, None), None, None).splitlines()
+        self.assertRegex(text[1], r"^a +1 of 2, 1 failed +- +- +1K +5\.0 +500\.0 +-$")
+
     def test_the_target_counts_the_runs_that_reach_it(self):
         runs = [self.run_folder("a", 1, 4.0, curve=[(0, 6.0), (1000, 4.0)]), self.run_folder("a", 2, 5.0, curve=[(0, 6.0), (1000, 5.0)])]
         row = table.rows_of(runs, None, 4.5)[0]

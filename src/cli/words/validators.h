@@ -55,9 +55,10 @@ inline CLI::Validator number_from_zero() {
     return std::isfinite(number_of(text)) && number_of(text) >= 0;
   });
 }
-inline CLI::Validator number_above_zero() {
-  return allowed("a number above 0", [](const std::string& text) {
-    return std::isfinite(number_of(text)) && number_of(text) > 0;
+// Allows the penalties by which fp32 logits can be multiplied and divided.
+inline CLI::Validator penalty() {
+  return allowed("a number from 0.001 to 1000", [](const std::string& text) {
+    return number_of(text) >= 1e-3 && number_of(text) <= 1e3;
   });
 }
 inline CLI::Validator fraction() {

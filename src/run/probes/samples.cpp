@@ -37,7 +37,8 @@ SampleWriter::SampleWriter(const Config& config, Tokenizer tokenizer)
   prompts_ = config.log.samples->prompts;
   options_.max_tokens = config.log.samples->max_tokens;
   options_.temperature = 0;
-  options_.stop_id = tokenizer_.eos_id();
+  options_.num_ids = tokenizer_.vocab_size();
+  options_.stop_ids = {tokenizer_.eos_id()};
   const int64_t positions = config.sequence.max_length;
   for (size_t i = 0; i < prompts_.size(); ++i) {
     ids_.push_back(tokenizer_.encode_prompt(prompts_[i], config.tokenizer.add_bos));

@@ -58,6 +58,33 @@ TEST(Unpublished, TakesTheEmptyFolderThatIsThere) {
   EXPECT_EQ(read_file(folder / "name/file"), "text");
 }
 
+// A folder cannot be renamed to a link.
+TEST(Unpublished, FollowsALinkToAnEmptyFolder) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "disk");
+  fs::create_directory_symlink("disk", folder / "name");
+  Unpublished unpublished(folder / "name", FileKind::kFolder);
+  fs::create_directory(unpublished.path());
+  replace_file(unpublished.path() / "file", "text");
+  unpublished.publish();
+  EXPECT_TRUE(fs::is_symlink(folder / "name"));
+  EXPECT_EQ(read_file(folder / "disk/file"), "text");
+}
+
+TEST(Unpublished, ReplacesAFileWhereThatIsAskedForAndNothingBesideIt) {
+  const TemporaryFolder folder;
+  replace_file(folder / "page.tmp", "mine");
+  for (const char* text : {"first", "second"}) {
+    replace_file_of_user(folder / "page", text);
+    EXPECT_EQ(read_file(folder / "page"), text);
+  }
+  fs::create_directory(folder / "empty");
+  EXPECT_NE(error_of(ErrorKind::kUsage, [&] { replace_file_of_user(folder / "empty", "text"); })
+                .find("a file is to be written"),
+            std::string::npos);
+  EXPECT_EQ(list_folder(folder.path()), (std::vector<std::string>{"empty", "page", "page.tmp"}));
+}
+
 TEST(Unpublished, OverwritesNothing) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "full");

@@ -64,6 +64,14 @@ TEST(Evaluate, IsTransformersLossWhateverTheBatch) {
   }
 }
 
+TEST(Evaluate, AnEndlessLengthIsRefused) {
+  const ProcessResult refused =
+      lmtrain({"eval", (kFolder / "hf").string(), "--data", (kFolder / "documents").string(),
+               "--max-length", "9223372036854775807"});
+  EXPECT_EQ(refused.exit_code, 2) << refused;
+  EXPECT_NE(refused.err.find("--max-length"), std::string::npos) << refused;
+}
+
 TEST(Evaluate, ReadsJsonLinesAndSeveralPaths) {
   const std::string hf = (kFolder / "hf").string();
   const Json lines =

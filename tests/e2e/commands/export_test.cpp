@@ -47,6 +47,16 @@ std::string loss(const std::string& target) {
   return Json::parse(result.out)["loss"].dump();
 }
 
+// The folder says whether texts begin with BOS, as the run did.
+TEST(Export, AModelWithoutBosHasTheLossOfItsRun) {
+  const Workspace workspace;
+  const RunDir run =
+      train(workspace.config({{"tokenizer", {{"add_bos", false}}}, {"train", {{"steps", 2}}}}),
+            workspace / "run");
+  expect_exported(run.path(), workspace / "model");
+  EXPECT_EQ(loss(workspace / "model"), loss(run.path()));
+}
+
 TEST(Export, ARunIsAFolderOfTransformers) {
   const Workspace workspace;
   const fs::path checkpoint = reference().run.newest_checkpoint();

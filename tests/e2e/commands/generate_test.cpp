@@ -61,6 +61,42 @@ TEST(Generate, FromEveryTarget) {
   }
 }
 
+// A model may have more rows than its tokenizer has pieces; what it has not learnt yet is any text.
+TEST(Generate, DrawsNoIdWithoutAPiece) {
+  const Workspace workspace;
+  const RunDir run =
+      train(workspace.config({{"model", {{"vocab_size", 2000}, {"tie_word_embeddings", false}}},
+                              {"train", {{"steps", 2}}},
+                              {"log", {{"samples", {{"prompts", {"The "}}, {"max_tokens", 30}}}}}}),
+            workspace / "run");
+  for (const char* seed : {"1", "2", "3"}) {
+    const ProcessResult result =
+        lmtrain({"generate", run.path(), "--prompt", "The ", "--temperature", "50", "--top-p", "1",
+                 "--max-tokens", "30", "--seed", seed});
+    EXPECT_EQ(result.exit_code, 0) << result;
+  }
+}
+
+// transformers stops at the ids of generation_config.json.
+TEST(Generate, EndsAtTheIdsOfTheFolder) {
+  const Workspace workspace;
+  const fs::path model = workspace / "model";
+  fs::copy(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf", model, fs::copy_options::recursive);
+  const auto tokens = [&] {
+    const std::string prompts = workspace.write("prompts.txt", "The \n");
+    const ProcessResult result = lmtrain(
+        {"generate", model, "--prompts", prompts, "--temperature", "0", "--max-tokens", "20"});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    return Json::parse(result.out);
+  };
+  ASSERT_EQ(tokens().at("tokens"), 20);
+  Json every_id = Json::array();
+  for (int id = 0; id < 5000; ++id) every_id.push_back(id);
+  workspace.write("model/generation_config.json", Json({{"eos_token_id", every_id}}).dump());
+  EXPECT_EQ(tokens().at("tokens"), 0);
+  EXPECT_EQ(tokens().at("end"), "eos");
+}
+
 // The lines of an answer to --prompts.
 std::vector<Json> answers(const std::string& file, const Arguments& more = {}) {
   Arguments command = {"generate", reference().run.path(), "--prompts", file};

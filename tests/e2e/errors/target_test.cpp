@@ -168,7 +168,7 @@ std::vector<ErrorCase> target_cases() {
        }},
       command_case("GeneratePenalty", 2,
                    {"generate", hf, "--prompt", "a", "--repetition-penalty", "0"},
-                   {"--repetition-penalty", "above 0"}),
+                   {"--repetition-penalty", "from 0.001"}),
       command_case("GenerateTopK", 2, {"generate", hf, "--prompt", "a", "--top-k", "-1"},
                    {"--top-k", "at least 0"}),
       command_case("GenerateTopP", 2, {"generate", hf, "--prompt", "a", "--top-p", "2"},

@@ -68,6 +68,20 @@ TEST(CopiedRun, AFolderWhoseNameIsNotUtf8IsRefused) {
   EXPECT_FALSE(fs::exists(odd + "-branch"));
 }
 
+// A config would put the value of a variable in the place of the name.
+TEST(CopiedRun, AFolderWhoseNameHasAVariableIsRefused) {
+  const Workspace workspace;
+  const fs::path folder = workspace / "x${NOPEX}y";
+  const ProcessResult refused = lmtrain({"train", workspace.config(), "--run-dir", folder});
+  EXPECT_EQ(refused.exit_code, 2) << refused;
+  EXPECT_NE(refused.err.find("environment variable"), std::string::npos) << refused;
+  fs::create_directories(folder);
+  const RunDir copy = reference().run.copy(folder / "run");
+  const ProcessResult resumed = lmtrain({"resume", copy.path()});
+  EXPECT_EQ(resumed.exit_code, 2) << resumed;
+  EXPECT_NE(resumed.err.find("rename the folder"), std::string::npos) << resumed;
+}
+
 TEST(CopiedRun, ThatIsFinishedNamesItsOwnCheckpoint) {
   const Reference& whole = reference();
   const std::string before = read_text(whole.run.folder() / "status.json");
