@@ -75,8 +75,8 @@ class BatchOrder {
   // Returns how many of the batches in [begin, end) have each of batch_lengths(); the time does not
   // grow with their number. Requires batches that batch_length() accepts.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
-  // Returns the targets that the documents have in an epoch. It equals the sum over lengths(),
-  // since no way of batching drops any.
+  // Returns the targets that the documents have in an epoch. It equals the sum over lengths(), but
+  // for rounding where sources have weights, since no way of batching drops any.
   int64_t targets_given() const;
   std::vector<CycleSummary> cycles() const;  // after the last Replan alone
   const std::vector<SourceSummary>& sources() const;

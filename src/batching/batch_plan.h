@@ -40,11 +40,11 @@ class BatchPlan {
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on. The first call must pass 0; this is not checked. A later call
-  // with a smaller first_batch than the one before throws Error(kInternal). Throws Error(kConfig)
-  // when not exactly one member of `run` is above 0, when `run` has more than 2^30 batches, when it
-  // has none in the first call, and where LengthCap does; and what `poll` throws. After an
-  // exception the plan is of no use.
+  // Plans `run` from first_batch on. Throws Error(kInternal) where the first call does not pass 0,
+  // and where a later one passes less than the one before. Throws Error(kConfig) when not exactly
+  // one member of `run` is above 0, when `run` has more than 2^30 batches, when it has none in the
+  // first call, and where LengthCap does; and what `poll` throws. After an exception the plan is of
+  // no use.
   void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }

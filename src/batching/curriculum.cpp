@@ -17,7 +17,7 @@ using Wide = unsigned __int128;
 constexpr int64_t kBlock = 256;
 
 // round(count · part / whole), halves up.
-int64_t scaled(int64_t count, int64_t part, int64_t whole) {
+int64_t rounded_share(int64_t count, int64_t part, int64_t whole) {
   const Wide doubled = Wide{2} * static_cast<uint64_t>(count) * static_cast<uint64_t>(part);
   const auto divisor = static_cast<uint64_t>(whole);
   return static_cast<int64_t>((doubled + divisor) / (Wide{2} * divisor));
@@ -82,7 +82,8 @@ std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cy
   std::vector<int64_t> here;
   here.reserve(counts.size());
   for (const int64_t count : counts) {
-    here.push_back(scaled(count, cycle + 1, num_cycles) - scaled(count, cycle, num_cycles));
+    here.push_back(rounded_share(count, cycle + 1, num_cycles) -
+                   rounded_share(count, cycle, num_cycles));
   }
   return here;
 }
@@ -124,7 +125,8 @@ std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth gro
       for (size_t i = 0; i < n; ++i) {
         const int64_t sum = std::accumulate(weights[i].begin(), weights[i].end(), int64_t{0});
         const int64_t until = weight_before[i] + weights[i][sub_cycle];
-        here[i] = scaled(in_cycle[i], until, sum) - scaled(in_cycle[i], weight_before[i], sum);
+        here[i] = rounded_share(in_cycle[i], until, sum) -
+                  rounded_share(in_cycle[i], weight_before[i], sum);
         weight_before[i] = until;
       }
       append_slice(here, key, order, poll);

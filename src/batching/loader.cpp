@@ -58,8 +58,8 @@ struct Loader::Impl {
   std::thread thread;
 };
 
-Loader::Loader(const BatchOrder& order, int64_t first, int64_t end, int64_t depth,
-               const BatchShare& share)
+Loader::Loader(const BatchOrder& order, int64_t first, int64_t end, const BatchShare& share,
+               int64_t depth)
     : impl_(std::make_unique<Impl>(order, first, end, depth, share)) {
   impl_->thread = start_thread([impl = impl_.get()] { impl->produce(); });
 }

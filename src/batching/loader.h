@@ -15,8 +15,8 @@ class Loader {
   // Gives a `share` of each of the batches [first, end), or from `first` on without end when `end`
   // is negative. The thread keeps up to `depth`, at least 1, of them ready. The order must outlive
   // the loader. Throws Error(kMemory) when no thread can be started.
-  Loader(const BatchOrder& order, int64_t first, int64_t end = -1, int64_t depth = 4,
-         const BatchShare& share = {});
+  Loader(const BatchOrder& order, int64_t first, int64_t end = -1, const BatchShare& share = {},
+         int64_t depth = 4);
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
   // Waits for the next batch and returns it. When the thread fails, its batches are returned first;

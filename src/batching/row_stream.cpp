@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kBlockRows = 1024;
 
-int64_t scaled(int64_t count, int64_t part, int64_t whole) {
+// floor(count · part / whole).
+int64_t whole_share(int64_t count, int64_t part, int64_t whole) {
   return static_cast<int64_t>(static_cast<__int128>(count) * part / whole);
 }
 
@@ -81,18 +82,19 @@ RowStream::Block RowStream::block_of(int64_t j) const {
   const int64_t num_blocks = key_.shuffles() ? std::max<int64_t>(1, size / kBlockRows) : size;
   const auto block_begin = [&](int64_t number) {
     int64_t rows = 0;
-    for (const Block::Part& part : block.parts) rows += scaled(part.count, number, num_blocks);
+    for (const Block::Part& part : block.parts) rows += whole_share(part.count, number, num_blocks);
     return rows;
   };
-  const int64_t near = scaled(j - epoch_begin, num_blocks, size);
-  const int64_t slack = scaled(static_cast<int64_t>(sources_.size()) + 1, num_blocks, size) + 1;
+  const int64_t near = whole_share(j - epoch_begin, num_blocks, size);
+  const int64_t slack =
+      whole_share(static_cast<int64_t>(sources_.size()) + 1, num_blocks, size) + 1;
   block.number =
       last_not_after(j - epoch_begin, near, std::min(near + slack, num_blocks - 1), block_begin);
   block.begin = epoch_begin + block_begin(block.number);
   block.end = epoch_begin + block_begin(block.number + 1);
   for (Block::Part& part : block.parts) {
-    const int64_t before = scaled(part.count, block.number, num_blocks);
-    part = {part.first + before, scaled(part.count, block.number + 1, num_blocks) - before};
+    const int64_t before = whole_share(part.count, block.number, num_blocks);
+    part = {part.first + before, whole_share(part.count, block.number + 1, num_blocks) - before};
   }
   return block;
 }

@@ -21,6 +21,15 @@ bool moves_losses(const std::string& key) {
          (section == "train" && key != "train.max_time");
 }
 
+// Whether `run` names the run whose newest checkpoint was taken when this run began, and which may
+// have a newer one since.
+bool is_checkpoint_of(const std::optional<std::string>& checkpoint,
+                      const std::optional<std::string>& run) {
+  namespace fs = std::filesystem;
+  if (!checkpoint || !run) return false;
+  return fs::path(*checkpoint).parent_path() == fs::path(*run) / "checkpoints";
+}
+
 }  // namespace
 
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after) {
@@ -102,6 +111,7 @@ Config changed_config(const RunFolder& run, const Config& before,
                 "run_dir cannot change on resume; move the folder and resume it there, or begin a "
                 "branch in another one: lmtrain resume RUN --run-dir NEW");
   }
+  if (is_checkpoint_of(before.init_from, config.init_from)) config.init_from = before.init_from;
   const std::vector<std::string> changed = changed_for_good(before, config);
   if (!changed.empty()) {
     const auto has = [&](const char* key) {

@@ -272,7 +272,10 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
         first_problem.clear();
         continue;
       }
-      if (error.kind() != ErrorKind::kCheckpoint) throw;
+      // One that is listed and cannot be found is a link that leads nowhere.
+      const bool is_damage =
+          error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
+      if (!is_damage) throw;
       log_warning(str("damaged checkpoint passed over: ", error.what()));
       if (first_problem.empty()) first_problem = error.what();
       ++i;

@@ -101,7 +101,8 @@ bool must_save_again(const TrainingState& saved, const TrainingState& now) {
   // An evaluation that is due after the last update is made by a resume in any case.
   return saved.step != now.step || saved.batch != now.batch || saved.guard != now.guard ||
          saved.loss_scale != now.loss_scale || saved.micro != now.micro ||
-         saved.products != now.products || (saved.eval_pending && !now.eval_pending);
+         saved.products != now.products || saved.eval_step != now.eval_step ||
+         (saved.eval_pending && !now.eval_pending);
 }
 
 std::string state_to_text(const TrainingState& state) {

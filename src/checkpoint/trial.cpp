@@ -28,6 +28,7 @@ static void list_fields(Fields& json, TrialResult& result) {
   json.field("tokens", result.tokens);
   json.field("first_eval_loss", result.first_loss);
   json.field("eval_loss", result.loss);
+  json.later_field("fingerprint", result.fingerprint);
 }
 
 namespace {

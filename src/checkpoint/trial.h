@@ -21,6 +21,9 @@ struct TrialResult {
   bool diverged = false;   // the guard ended it, as a trial or later
   bool continued = false;  // it was the best and became the run
   std::string reason;      // why it diverged
+  // Identifies the data that it was trained on (formats/manifest.h); empty: an earlier lmtrain
+  // wrote it.
+  std::string fingerprint;
   // Updates, and their targets, when the trial ended.
   int64_t step = 0, tokens = 0;
   // These are in nats per token. A loss is absent when it is not finite, or there is no held-out

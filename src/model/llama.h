@@ -110,14 +110,17 @@ class Llama {
   c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
+  // Returns the bits of whole_loss(), and keeps only the input of each layer for the backward.
+  at::Tensor checkpointed_loss(const MicroBatch& micro);
   // Sums the gradients of the leaves into `grad` as the backward of `loss` yields them.
   void sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,
                         const ElementsFinished& finished);
-  // Brings the embedding, then each layer, calls compute(piece), and has started the head.
+  // Goes through the pieces from the embedding to the last layer: awaits each, starts the next,
+  // calls compute(piece), and releases it. Starts the head at the end, and does not await it.
   void pass_forward(const std::function<void(size_t piece)>& compute);
+  // Returns what target_losses() does, where weights come in pieces. Without a micro-batch (null)
+  // it takes part in bringing them, for other processes, and returns nothing.
   TargetLosses target_losses_by_pieces(const MicroBatch* micro);
-  // Returns the same loss, and keeps only the input of each layer.
-  at::Tensor checkpointed_loss(const MicroBatch& micro);
 
   Parameters& parameters_;
   int64_t max_length_;

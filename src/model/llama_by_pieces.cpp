@@ -149,7 +149,6 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
   const auto layers = layers_.toListRef();
   const bool is_tied = head_piece_ == 0;
 
-  pieces_->start(0);
   pass_forward([&](size_t piece) {
     attempt([&] {
       RECORD_USER_SCOPE("forward");
@@ -231,6 +230,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
 
 void Llama::pass_forward(const std::function<void(size_t piece)>& compute) {
   const size_t num_layers = layer_leaves_.size();
+  pieces_->start(0);
   for (size_t piece = 0; piece <= num_layers; ++piece) {
     pieces_->await();
     pieces_->start(piece < num_layers ? piece + 1 : head_piece_);
@@ -246,7 +246,6 @@ TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
   std::vector<c10::IValue> attention;
   at::Tensor x;
   TargetLosses losses;
-  pieces_->start(0);
   pass_forward([&](size_t piece) {
     if (micro == nullptr) return;
     attempt([&] {

@@ -20,7 +20,8 @@ class PartTree {
   // Adds what waits for this part to elements [begin, begin + size) of `sum`, its own tensor.
   void complete(int64_t part, const at::Tensor& sum, int64_t begin, int64_t size) const;
   void complete(int64_t part, const at::Tensor& sum) const { complete(part, sum, 0, sum.numel()); }
-  // Copies `sum`, which is complete and not the last, for the part that its other half ends with.
+  // Keeps a copy of `sum`, which is complete and not the last. complete() adds it when the part
+  // comes that ends the other half.
   void keep(int64_t part, const at::Tensor& sum);
 
  private:

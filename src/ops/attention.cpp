@@ -45,7 +45,8 @@ struct Work {
   int64_t first, last;
 };
 
-// run(task(work), the task that the thread likely takes next, scratch) for all of it.
+// Calls run(task, next, scratch) for each Work, on all threads. `next` is the task that this thread
+// likely takes next, or null.
 template <class F, class G>
 void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, const G& run) {
   WorkQueue shared(static_cast<int64_t>(all.size()));

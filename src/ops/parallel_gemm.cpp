@@ -51,7 +51,7 @@ MatrixPart share_of(const MatrixPart& part, int64_t k, int64_t kc, int64_t K) {
   return {part.row + first, part.column, end - first, part.columns};
 }
 
-// The matrices beside a tile function, there.
+// Adds to `list` the cache lines of the part `there` of each matrix in `function.beside`.
 template <class T>
 void add_beside(const TileFunction<T>& function, const MatrixPart& there, LinesList& list) {
   if (there.rows <= 0) return;
@@ -236,7 +236,8 @@ class PackedProduct {
     return {piece.row, b_.first_column + piece.column, piece.rows, piece.columns};
   }
 
-  // The left operand's, from the block's first term on.
+  // Returns the piece's rows of the left operand, from the block's first term on. A prologue writes
+  // them into the thread's memory.
   GemmMatrix<T> left_rows(const MatrixPart& piece, const Memory& memory) const {
     if (a_.prologue == nullptr) return part(a_.matrix, piece.row, b_.first_k);
     const GemmRows<T> own = memory.left.get();

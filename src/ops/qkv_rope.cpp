@@ -11,7 +11,7 @@ using Heads = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
   return {x_BHTE.data_ptr(), x_BHTE.stride(0), x_BHTE.stride(1), x_BHTE.stride(2)};
 }
 
-// x_BTC with the heads of q and k rotated, as views of x_BTC; by ATen. `turn` is 1 or, for the
+// Rotates the heads of q and k in the memory of x_BTC, by ATen's operators. `turn` is 1 or, for the
 // way back, -1.
 void rotate_by_aten(const at::Tensor& x_BTC, const at::Tensor& cos, const at::Tensor& sin,
                     int64_t num_heads, int64_t num_kv_heads, int turn) {

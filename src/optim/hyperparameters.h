@@ -1,5 +1,6 @@
 // Computes betas and weight decay of an update. They are constant, or change over the run to
-// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`. They are pure functions of the
+// `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`; AdEMAMix, Prodigy and schedule-free
+// keep the betas that they begin with. They are pure functions of the
 // run's clock after the update (UpdateStep::run), so that the last update has the last values.
 //
 // A weight w whose step is -lr u decays by w <- w - lr wd w. With `optimizer.cautious_decay` (Chen

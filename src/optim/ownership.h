@@ -14,8 +14,10 @@ namespace lmtrain {
 // about as much of each chunk that a backward finishes at once. Returns the cuts of each chunk, in
 // the order of backward_chunks() (model/weight_pieces.h): `count` + 1 ends of ranges of whole
 // tensors, with the gaps that follow them, from the chunk's first element to its end, never
-// falling. Owner i has the range between the cuts i and i + 1 of every chunk; it may be empty. It
-// is a pure function of its arguments.
+// falling. Owner i has the range between the cuts i and i + 1 of every chunk; it may be empty.
+// Owner i is not rank i: where `count` is a power of two, divided_at() (processes/sums/ranges.h)
+// gives the ranges to the ranks in the order of their reversed bits. It is a pure function of its
+// arguments.
 //
 // In a chunk an owner takes tensors as long as that brings it nearer to its part of what is left,
 // which is in proportion to what it lacks of an equal share of the whole. Chunks of few tensors are

@@ -270,7 +270,7 @@ class GlooProcesses final : public Processes {
     return *text;
   }
 
-  void note_saving(bool is_saving) override { watch_->note_saving(is_saving); }
+  void mark_saving(bool is_saving) override { watch_->mark_saving(is_saving); }
 
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;

@@ -67,7 +67,8 @@ class GlooLink final : public RangeExchange {
 };
 
 // Returns the network interface that Gloo's variable GLOO_SOCKET_IFNAME chooses, which goes before
-// the address by which the others reach this process; empty where there is none.
+// the address by which the others reach this process; empty where the variable is not set, and
+// where `address` is a loopback address or not known.
 std::string chosen_interface(const std::string& address);
 // Connects the processes that call it with this name. `address` is the one by which the others
 // reach this process; empty: not known. Throws the exceptions of c10d, some multiple of `timeout`

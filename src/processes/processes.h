@@ -1,11 +1,12 @@
 // Processes stands for the processes of a data-parallel run and their exchanges. With one process
 // alone the exchanges do nothing.
 //
-// Every process must make the same calls in the same order, except tell(), listen(), give_up() and
-// those of notes; all calls of a process come from one thread, but for notes and those of aside().
-// A call returns when this process has its result. It throws ProcessLost when another process has
-// ended, hangs, or cannot be reached: after the timeout at the latest, except in listen(), meet()
-// and take_note(). The message names that process and the cause.
+// Every process must make the same calls in the same order, except tell(), listen(), give_up(),
+// mark_saving() and those of notes; all calls of a process come from one thread, but for
+// mark_saving(), notes and those of aside(). A call returns when this process has its result. It
+// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
+// at the latest, except in listen(), meet() and take_note(). The message names that process and the
+// cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -127,7 +128,7 @@ class Processes : public RangeExchange {
   // Says that this process begins, or has ended, the writing of a checkpoint. When another process
   // has ended, this one must end within ten seconds, but while it writes within ten minutes. Any
   // thread may call it.
-  virtual void note_saving(bool /*is_saving*/) {}
+  virtual void mark_saving(bool /*is_saving*/) {}
 
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

@@ -30,6 +30,7 @@ constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
 constexpr auto kStay = 3s;            // for the others to read what the store's server has put down
 constexpr auto kLongestSave = 10min;  // after the end of another process
 constexpr const char* kGivenUp = "given_up";
+constexpr int kLostProcess = exit_code(ErrorKind::kIo);
 
 std::string loss_to_text(const Loss& loss) {
   return str(loss.exit_code, " ", loss.num_lost, "\n", loss.cause);
@@ -95,8 +96,9 @@ struct Watch::State {
   // is silent.
   static std::optional<Loss> put_down(const std::shared_ptr<State>& self, const Loss& loss);
   Loss server_is_lost(const std::string& seen) const {
-    return {5, str(server_name(), ", where the processes meet, has ended or cannot be reached",
-                   seen.empty() ? "" : ": ", seen)};
+    return {kLostProcess,
+            str(server_name(), ", where the processes meet, has ended or cannot be reached",
+                seen.empty() ? "" : ": ", seen)};
   }
 };
 
@@ -181,7 +183,7 @@ Watch::~Watch() {
 }
 
 void Watch::count_exchange() { ++state_->exchanges; }
-void Watch::note_saving(bool is_saving) { state_->is_saving = is_saving; }
+void Watch::mark_saving(bool is_saving) { state_->is_saving = is_saving; }
 int64_t Watch::exchanges() const { return state_->exchanges; }
 
 void Watch::give_up(const Loss& loss) noexcept {
@@ -243,7 +245,7 @@ Loss Watch::find_cause(const std::string& seen) {
   } else {
     cause = "the connection between the processes is broken, though all of them live";
   }
-  const Loss found{5,
+  const Loss found{kLostProcess,
                    str(cause, "; seen by ",
                        state->group.names[static_cast<size_t>(state->group.rank)], ": ", seen),
                    static_cast<int64_t>(silent.size())};
@@ -278,8 +280,8 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
       // A process that was told to stop does not wait long for one that is gone.
       const auto limit = stop_signal() == 0 ? patience : std::min(patience, kSilenceAfterSignal);
       if (Clock::now() - changed[i] > limit) {
-        const Loss silent{5, str(state->group.names[static_cast<size_t>(awaited[i])],
-                                 " gives no sign of life any more")};
+        const Loss silent{kLostProcess, str(state->group.names[static_cast<size_t>(awaited[i])],
+                                            " gives no sign of life any more")};
         return state->learn(State::put_down(state, silent).value_or(silent));
       }
     }

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace c10d {
 class Store;
 }
@@ -26,7 +28,7 @@ namespace lmtrain {
 
 // The reason why a run of several processes ends early, and the exit code of each of them.
 struct Loss {
-  int exit_code = 5;
+  int exit_code = lmtrain::exit_code(ErrorKind::kIo);
   std::string cause;
   int64_t num_lost = 1;  // processes that cannot read this: the one that has ended, or is silent
 };
@@ -57,7 +59,7 @@ class Watch {
   int64_t exchanges() const;
   // Says that this process begins, or has ended, the writing of a checkpoint. Any thread may call
   // it.
-  void note_saving(bool is_saving);
+  void mark_saving(bool is_saving);
 
   // Writes to the store that this process ends and why, unless another loss is there. A process
   // that serves the store waits until all that live have read it, at most three seconds.

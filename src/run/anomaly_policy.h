@@ -23,7 +23,8 @@ struct StepDecision {
   // A skipped batch counts towards guard.max_skips, except while the loss scale can still be
   // lowered.
   bool counts_as_skip = true;
-  std::string reason{};  // for people
+  // For people; "loss_scale" where the gradient overflowed (docs/formats/run_folder.md).
+  std::string reason{};
 };
 
 // `loss_scale` is that of fp16, null in any other precision. Loss and gradient norm are already

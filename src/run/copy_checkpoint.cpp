@@ -80,8 +80,10 @@ void finish_branch(const RunFolder& run) {
                     shell_quoted(from.path().string()), " --run-dir ", folder));
   }
   // It was under way before, and its checkpoints are gone.
-  if (is_there(run.events()) && is_there(run.metrics()))
-    publish_rename(run.metrics(), metrics_aside(run));
+  if (is_there(run.events())) {
+    const std::string left_behind = put_metrics_aside(run, point->step);
+    if (!left_behind.empty()) log_warning(left_behind);
+  }
   log_note(str("the branch in ", run.path().string(), " begins at ", checkpoint));
   copy_checkpoint(from, point->step, run);
 }

@@ -24,10 +24,10 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
 // Serves a branch that has no checkpoint, because the process that began it was killed or its
 // checkpoints were removed: copies the checkpoint that it begins at into it. Where the branch had
-// trained before, its metrics.jsonl is put aside first (metrics_aside() of
-// run/records/metrics_check.h). Does nothing where `run` is no branch or has a checkpoint. The lock
-// of `run` must be held. Throws Error(kCheckpoint), with the command that begins the branch anew,
-// when the run that it branches off does not have a valid checkpoint of that step any more;
+// trained before, its metrics.jsonl is put aside first, with a warning (put_metrics_aside()
+// of run/records/metrics_check.h). Does nothing where `run` is no branch or has a checkpoint. The
+// lock of `run` must be held. Throws Error(kCheckpoint), with the command that begins the branch
+// anew, when the run that it branches off does not have a valid checkpoint of that step any more;
 // Error(kIo).
 void finish_branch(const RunFolder& run);
 

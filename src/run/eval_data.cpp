@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "checkpoint/run_config.h"
 #include "corpus/prepare.h"
+#include "formats/manifest.h"
 #include "run/records/data_files.h"
 #include "train/eval_share.h"
 #include "train/resolve.h"
@@ -29,7 +30,8 @@ EvalData eval_data_of(const ModelLocation& location, int num_threads) {
   if (!data.eval_shard) {
     throw Error(ErrorKind::kUsage, "the run has no held-out text; give documents with --data PATH");
   }
-  require_same_data(RunFolder(*location.run), location.folder, config, data.fingerprint);
+  require_same_data(RunFolder(*location.run), location.folder,
+                    read_manifest(location.folder).fingerprint, config, data.fingerprint);
   resolve_eval_tokens(config, data);
   return {*data.eval_shard, eval_sets_of(config.data, data), *config.eval.tokens};
 }

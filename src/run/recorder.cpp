@@ -83,12 +83,16 @@ std::string RunRecorder::next_after(Stop why) const {
 
 std::string RunRecorder::finished_before(const TrainingState& state, const std::string& status,
                                          const Json& changed_settings) const {
-  if (!changed_settings.empty()) {
-    RunLog(run_, state, /*tensorboard=*/false)
-        .event("resume", state, "the run is finished", {{"changed", changed_settings}});
-  }
+  // A run may have been killed after more steps than it has now.
+  const MetricsDamage damage = mend_metrics(run_.metrics(), state);
+  RunLog log(run_, state, /*tensorboard=*/false);
+  report_damage(damage, run_, state, log);
+  if (!changed_settings.empty())
+    log.event("resume", state, "the run is finished", {{"changed", changed_settings}});
+  if (!status.empty()) return status;
   // A run that was killed in its last moment has not said that it is done.
-  return status.empty() ? write_status(run_, "done", state, 0) : status;
+  log.event("end", state, "done");
+  return write_status(run_, "done", state, 0);
 }
 
 std::string RunRecorder::put_metrics_aside() const {
@@ -98,10 +102,19 @@ std::string RunRecorder::put_metrics_aside() const {
 }
 
 void RunRecorder::begin(const TrainingState& state) {
-  if (log_) log_->sync();  // what a full disk has kept out of it
+  std::string kept_events;
+  if (log_) {
+    try {
+      log_->sync();  // what a full disk has kept out of it
+    } catch (const Error& error) {
+      if (!outlives_full_disk()) throw;
+      kept_events = log_->kept_events();  // metrics are those of steps that come again
+      log_warning(str(error.what(), "; the run goes on"));
+    }
+  }
   log_.reset();
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
-  log_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk());
+  log_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk(), kept_events);
   report_damage(damage, run_, state, *log_);
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
@@ -341,9 +354,15 @@ std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bo
   return write_status(run_, end.done ? "done" : "stopped", state, end.exit_code);
 }
 
-std::string RunRecorder::failed(const TrainingState& state, const Failure& failure) {
+std::string RunRecorder::failed(const TrainingState& state, const Failure& failure,
+                                const Json& changed_settings) {
   try {
-    if (log_) event("end", state, failure.message);
+    if (!log_) {
+      log_.emplace(run_, state, /*tensorboard=*/false);
+      if (!changed_settings.empty())
+        event("resume", state, "the run has failed at its start", {{"changed", changed_settings}});
+    }
+    event("end", state, failure.message);
     return write_failed_status(run_, state, failure);
   } catch (const Error& error) {
     log_warning(error.what());

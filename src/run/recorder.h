@@ -68,8 +68,9 @@ class Recorder {
   virtual std::string done_status(const TrainingState& state) const = 0;
   // Logs a note that the run has come to its end before, with the commands that may come next.
   virtual void note_finished(const TrainingState& state, Stop why) const = 0;
-  // Writes an event `resume` where settings were changed all the same. Returns `status`, the result
-  // of done_status(); where that is empty, writes status.json anew and returns its line.
+  // Cuts metrics.jsonl back to `state`, and writes an event `resume` where settings were changed.
+  // Returns `status`, the result of done_status(); where that is empty, writes an event `end` and
+  // status.json anew, and returns its line.
   virtual std::string finished_before(const TrainingState& state, const std::string& status,
                                       const nlohmann::ordered_json& changed_settings) const = 0;
 
@@ -143,9 +144,11 @@ class Recorder {
   // which says that itself.
   virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) = 0;
   // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
-  // "failed". Never throws Error, since the disk may be what failed, and needs no begin(). Returns
-  // an empty text where status.json could not be written.
-  virtual std::string failed(const TrainingState& state, const Failure& failure) = 0;
+  // "failed". Where there was no begin(), settings that were changed have an event `resume` before.
+  // Never throws Error, since the disk may be what failed. Returns an empty text where status.json
+  // could not be written.
+  virtual std::string failed(const TrainingState& state, const Failure& failure,
+                             const nlohmann::ordered_json& changed_settings) = 0;
 };
 
 // A RunRecorder writes into the folder of the run and to the log.
@@ -192,7 +195,8 @@ class RunRecorder final : public Recorder {
   void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                  Stop why) const override;
   std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) override;
-  std::string failed(const TrainingState& state, const Failure& failure) override;
+  std::string failed(const TrainingState& state, const Failure& failure,
+                     const nlohmann::ordered_json& changed_settings) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -257,7 +261,9 @@ class SilentRecorder final : public Recorder {
   void refresh_status(const TrainingState&) override {}
   void summarize(const TrainingState&, std::optional<int64_t>, Stop) const override {}
   std::string ended(const TrainingState&, const RunEnd&, bool) override { return {}; }
-  std::string failed(const TrainingState&, const Failure&) override { return {}; }
+  std::string failed(const TrainingState&, const Failure&, const nlohmann::ordered_json&) override {
+    return {};
+  }
 };
 
 }  // namespace lmtrain

@@ -12,6 +12,7 @@
 #include "checkpoint/remove_checkpoint.h"
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
+#include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/recorder.h"
 #include "run/records/data_files.h"
@@ -22,7 +23,8 @@
 namespace lmtrain {
 namespace {
 
-// Seeds are not negative.
+// Returns the seed that is `steps` after `seed`. After the largest comes 0, since no seed is
+// negative.
 int64_t seed_after(int64_t seed, int64_t steps) {
   return static_cast<int64_t>((static_cast<uint64_t>(seed) + static_cast<uint64_t>(steps)) &
                               static_cast<uint64_t>(INT64_MAX));
@@ -74,6 +76,10 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
   require_probes(config_, data_);
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
+    for (const TrialResult& trial : trials_) {
+      require_same_data(run_, trial_folder(run_, trial.seed).path(), trial.fingerprint, config_,
+                        data_.fingerprint);
+    }
     settle();
   }
   prepare_trainer();
@@ -158,9 +164,7 @@ void RestartableRun::settle() {
     finish_promotion(*continued);
     return;
   }
-  if (continued != trials.end()) {
-    abandon(*continued);
-  } else {
+  if (continued == trials.end()) {
     if (trials.empty() || trials.size() < seeds_of(last_attempt()).size()) return;
     std::optional<TrialResult> best = best_trial(trials);
     if (best && (best->converged() || !config_.restart.on_divergence)) {
@@ -180,23 +184,41 @@ void RestartableRun::settle() {
           " did not converge: ", reason.empty() ? "the held-out loss did not fall" : reason);
   if (attempts >= allowed) {
     given_up_ = failed;
+    if (!run_.checkpoint_steps().empty()) {
+      given_up_ +=
+          str("; its checkpoints are kept: go on from one before it diverged, with other "
+              "settings, by lmtrain resume ",
+              shell_quoted(run_.path().string()), " --from STEP --run-dir NEW --set KEY=VALUE");
+    }
     return;
   }
+  if (continued != trials.end()) abandon(*continued);
   log_warning(str(failed, "; beginning again with seed ", seeds_of(attempts).front()));
 }
 
 void RestartableRun::finish_promotion(const TrialResult& best) {
-  if (run_.checkpoint_steps().empty())
-    copy_checkpoint(trial_folder(run_, best.seed), best.step, run_);
+  if (run_.checkpoint_steps().empty()) {
+    const RunFolder trial = trial_folder(run_, best.seed);
+    if (!is_there(trial.checkpoint(best.step))) {
+      log_warning(
+          str("neither the run nor its best trial has a checkpoint any more; it begins "
+              "again with the seed of that trial, ",
+              best.seed));
+      return;
+    }
+    copy_checkpoint(trial, best.step, run_);
+  }
   for (const TrialResult& trial : trials_) remove_trial_checkpoints(run_, trial.seed);
 }
 
 // The curve of the run that failed stays in its trial's folder.
 void RestartableRun::abandon(const TrialResult& failed) {
-  if (!is_there(run_.checkpoints())) return;  // done before
+  const std::vector<int64_t> steps = run_.checkpoint_steps();
+  if (steps.empty()) return;  // done before
   copy_metrics(run_, trial_folder(run_, failed.seed));
   remove_tree(run_.metrics());
-  remove_checkpoints(run_);
+  // The folder stays: it may be a link to another disk.
+  for (const int64_t step : steps) remove_checkpoint(run_, step);
 }
 
 std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFolder& folder,
@@ -207,7 +229,9 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
     config.train.max_time = std::max(1e-3, *config.train.max_time - seconds_since(started_));
   }
   if (checkpoint)
-    require_same_data(run_, folder.checkpoint(*checkpoint), config_, data_.fingerprint);
+    require_same_data(run_, folder.checkpoint(*checkpoint),
+                      read_manifest(folder.checkpoint(*checkpoint)).fingerprint, config_,
+                      data_.fingerprint);
   tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
   return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial, processes_);
 }
@@ -223,13 +247,19 @@ void RestartableRun::prepare_trainer() {
     return newest_valid_checkpoint(folder, /*skip_training_state=*/false);
   };
   const std::optional<int64_t> checkpoint = newest(run_);
-  if (checkpoint || !has_trials()) {
+  const std::vector<TrialResult> trials = last_trials();
+  const auto chosen = std::find_if(trials.begin(), trials.end(), [](const TrialResult& trial) {
+    return trial.continued && !trial.diverged;
+  });
+  if (checkpoint || !has_trials() || chosen != trials.end()) {
     // The checkpoint's seed decides: on_divergence may have been changed since.
-    const int64_t seed = checkpoint ? read_state(run_.checkpoint(*checkpoint)).seed : config_.seed;
+    const int64_t seed = checkpoint               ? read_state(run_.checkpoint(*checkpoint)).seed
+                         : chosen != trials.end() ? chosen->seed
+                                                  : config_.seed;
     trainer_ = make_trainer(seed, run_, checkpoint, std::nullopt);
     return;
   }
-  const bool complete = last_trials().size() == seeds_of(last_attempt()).size();
+  const bool complete = trials.size() == seeds_of(last_attempt()).size();
   next_trial_.emplace();
   next_trial_->attempt = last_attempt() + (complete ? 1 : 0);
   for (const int64_t seed : seeds_of(next_trial_->attempt)) {
@@ -247,6 +277,7 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   const bool first = !is_there(run_.events());
   RunLog log(run_, none, /*tensorboard=*/false);
   TrialResult result = *next_trial_;
+  result.fingerprint = data_.fingerprint;
   const RunFolder folder = trial_folder(run_, result.seed);
   run_.require_there();
   lmtrain::create_directories(folder.path());
@@ -302,6 +333,7 @@ std::optional<RunOutcome> RestartableRun::run_to_the_end() {
     }
     TrialResult failed;
     failed.seed = trainer_->state().seed;
+    failed.fingerprint = data_.fingerprint;
     for (const TrialResult& trial : trials_) {
       if (trial.seed == failed.seed) failed = trial;
     }

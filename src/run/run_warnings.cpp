@@ -19,24 +19,11 @@ constexpr double kMostPasses = 20;
 
 std::string count(int64_t number) { return format_count(static_cast<double>(number)); }
 
-int64_t targets_per_epoch(const BatchOrder& order) {
-  int64_t sum = 0;
-  for (const LengthSummary& length : order.lengths()) sum += length.targets_per_epoch;
-  return sum;
-}
-
 // "train.tokens 20M".
 std::string length_setting(const TrainConfig& train) {
   if (train.steps) return str("train.steps ", *train.steps);
   if (train.epochs) return str("train.epochs ", *train.epochs);
   return str("train.tokens ", count(train.tokens.value_or(0)));
-}
-
-// The run at its beginning, where an epoch is what is trained of it.
-RunClock clock_of(const Config& config, const BatchOrder& order) {
-  RunClock run = run_clock(config, order);
-  run.tokens_per_epoch = static_cast<double>(targets_per_epoch(order));
-  return run;
 }
 
 void many_passes(const Config& config, const BatchOrder& order, Warnings& warnings) {
@@ -56,9 +43,9 @@ void many_passes(const Config& config, const BatchOrder& order, Warnings& warnin
   if (often.empty()) return;
   if (often.size() == with_text) {
     const double passes = static_cast<double>(order.num_targets()) /
-                          static_cast<double>(std::max<int64_t>(1, targets_per_epoch(order)));
+                          static_cast<double>(std::max<int64_t>(1, order.targets_given()));
     warnings.push_back(str(length_setting(config.train), " goes ", printed("%.0f", passes),
-                           " times over the text of data.train (", count(targets_per_epoch(order)),
+                           " times over the text of data.train (", count(order.targets_given()),
                            " tokens)", cure));
     return;
   }
@@ -82,7 +69,7 @@ void sources_without_text(const Config& config, const BatchOrder& order, Warning
 }
 
 void large_batches(const Config& config, const BatchOrder& order, Warnings& warnings) {
-  const int64_t epoch = targets_per_epoch(order);
+  const int64_t epoch = order.targets_given();
   if (config.batch.tokens <= epoch) return;
   warnings.push_back(str("batch.tokens ", config.batch.tokens, " is more than all of data.train (",
                          epoch, " tokens): each step sees the same text ",
@@ -211,7 +198,7 @@ void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) 
 Warnings run_warnings(const Config& config, const BatchOrder& order,
                       std::optional<int64_t> eval_targets) {
   Warnings warnings;
-  const RunClock run = clock_of(config, order);
+  const RunClock run = run_clock(config, order);
   sources_without_text(config, order, warnings);
   many_passes(config, order, warnings);
   large_batches(config, order, warnings);
@@ -230,7 +217,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
-    RunClock run = clock_of(config, order);
+    RunClock run = run_clock(config, order);
     // The run of `config` may have another length than `order`.
     if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
     const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);

@@ -117,7 +117,7 @@ uint64_t checkpoint_bytes(const Config& config) {
 }
 
 void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
-  require_free_space(existing_part(run.path()), checkpoint_bytes(config),
+  require_free_space(existing_part(run.checkpoints()), checkpoint_bytes(config),
                      str("a checkpoint of ", run.path().string()));
 }
 
@@ -171,7 +171,7 @@ CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const 
     if (plan.checkpoints && plan.best_checkpoints)
       room.at_once = std::min(*room.at_once, *plan.checkpoints + *plan.best_checkpoints);
   }
-  room.where = existing_part(run.path());
+  room.where = existing_part(run.checkpoints());
   std::error_code error;
   room.available = fs::space(room.where, error).available;
   if (error) room.available = UINT64_MAX;  // it cannot be known

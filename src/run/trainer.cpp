@@ -122,7 +122,7 @@ RunOutcome Trainer::run() {
     const Failure failure = describe_failure(error);
     log_progress_done();
     if (saver_) saver_->wait_or_warn();
-    failed_status_ = recorder_->failed(state_, failure);
+    failed_status_ = recorder_->failed(state_, failure, changed_settings);
     throw;
   }
   const bool is_part = trial || last_step;
@@ -200,9 +200,8 @@ Stop Trainer::train() {
 void Trainer::begin_from_state() {
   recorder_->begin(state_);
   loader_.reset();
-  loader_ = std::make_unique<Loader>(*order_, state_.batch,
-                                     config_.train.epochs ? order_->num_batches() : -1,
-                                     /*depth=*/4, step_sum_.share());
+  loader_ = std::make_unique<Loader>(
+      *order_, state_.batch, config_.train.epochs ? order_->num_batches() : -1, step_sum_.share());
 }
 
 void Trainer::fit_micro_batches() {
@@ -234,7 +233,7 @@ double Trainer::forward_and_backward(const Batch& batch) {
     const double loss = StepSum::loss_of(
         agreement_.exchange(losses, step_sum_.is_spoiled() ? News::kSpoiledSum : mine));
     const News news = agreement_.news();
-    if (news == News::kUnreadRows) end_with_unread_rows(/*error=*/nullptr);
+    if (news == News::kUnreadRows) save_and_end(/*error=*/nullptr);
     if (news != News::kNone) share_limits(processes_, state_.micro);
     step_sum_.sum_gradient();
     agreement_.end_communication();
@@ -253,7 +252,8 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
       if (failure.kind != ErrorKind::kMemory) throw;
       if (!keep_less())
         recorder_->reduced_micro_batch(
-            state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause));
+            state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause,
+                                      processes_.count()));
       reset_peak_memory(engine_.device());
     }
     if (step_sum_.is_spoiled()) return step_sum_.no_losses();
@@ -267,7 +267,7 @@ Batch Trainer::next_batch() {
   } catch (const Error&) {
     step_sum_.take_part_without_rows();
     agreement_.exchange(step_sum_.no_losses(), News::kUnreadRows);
-    end_with_unread_rows(std::current_exception());
+    save_and_end(std::current_exception());
   }
 }
 

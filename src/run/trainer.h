@@ -111,10 +111,10 @@ class Trainer {
   // cannot be read or are damaged.
   Batch next_batch();
   // Ends the run in every process, after some process could not read the rows of a step or of an
-  // evaluation. All save the state after the last step together, which those rows have not touched.
-  // Then a process throws its own `error`; one that has none (null) throws ProcessLost, which names
-  // the error of another one.
-  [[noreturn]] void end_with_unread_rows(const std::exception_ptr& error);
+  // evaluation, or, with one process, after any error of an evaluation. All save the state after
+  // the last step together, which is sound. Then a process throws its own `error`; one that has
+  // none (null) throws ProcessLost, which names the error of another one.
+  [[noreturn]] void save_and_end(const std::exception_ptr& error);
   // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
   // them after all, and returns its losses (StepSum::compute).
   std::vector<double> compute_share(const Batch& batch);

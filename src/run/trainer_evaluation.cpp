@@ -60,10 +60,10 @@ std::optional<Evaluation> Trainer::evaluate_held_out() {
     return evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
                     evaluation_options(config_, state_.micro), keep_going, processes_);
   } catch (const UnreadRows& unread) {
-    end_with_unread_rows(unread.is_own() ? std::current_exception() : nullptr);
+    save_and_end(unread.is_own() ? std::current_exception() : nullptr);
   } catch (const std::exception&) {  // such as a lack of memory: the weights are sound
     if (!processes_.is_only()) throw;
-    end_with_unread_rows(std::current_exception());
+    save_and_end(std::current_exception());
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 // Notes a save from here to the end of the block.
 class SaveNote {
  public:
-  explicit SaveNote(Processes& processes) : processes_(processes) { processes.note_saving(true); }
-  ~SaveNote() { processes_.note_saving(false); }
+  explicit SaveNote(Processes& processes) : processes_(processes) { processes.mark_saving(true); }
+  ~SaveNote() { processes_.mark_saving(false); }
   SaveNote(const SaveNote&) = delete;
   SaveNote& operator=(const SaveNote&) = delete;
 
@@ -83,7 +83,7 @@ void Trainer::save_checkpoint() {
   recorder_->running(state_);
 }
 
-void Trainer::end_with_unread_rows(const std::exception_ptr& error) {
+void Trainer::save_and_end(const std::exception_ptr& error) {
   ending_ = true;  // so that a save that fails is an error, whatever checkpoint.on_save_error is
   try {
     step_sum_.end_begun_sum();

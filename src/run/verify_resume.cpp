@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/trial.h"
+#include "formats/manifest.h"
 #include "run/copy_checkpoint.h"
 #include "run/records/compare_runs.h"
 #include "run/records/data_files.h"
@@ -71,7 +72,8 @@ Beginning begin(const Config& config, const PreparedData& data, const RunFolder&
       const int64_t left = steps_left(config, data, state);
       if (left < 2) continue;
       require_own_checkpoint(run, step);
-      require_same_data(run, run.checkpoint(step), config, data.fingerprint);
+      require_same_data(run, run.checkpoint(step), read_manifest(run.checkpoint(step)).fingerprint,
+                        config, data.fingerprint);
       copy_checkpoint(run, step, copy);
       return {step, step, state.seed, left};
     } catch (const Error& error) {
@@ -130,6 +132,7 @@ Config config_of_check(Config config) {
   config.checkpoint.keep_every.reset();
   config.checkpoint.keep_best = 0;
   config.log.samples.reset();
+  config.eval.early_stop.reset();
   config.checkpoint.on_save_error = SaveErrorPolicy::kStop;
   config.log.tensorboard = false;
   if (config.eval.every.unit == TrainingDuration::Unit::kSeconds) config.eval.every = {};

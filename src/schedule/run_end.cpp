@@ -7,9 +7,9 @@ namespace lmtrain {
 
 RunEnd run_end(Stop why, bool is_evaluated, int signal) {
   if (has_all_steps(why) && is_evaluated)
-    return {why, /*done=*/true, why == Stop::kEarlyStop ? "early stop" : "done", 0};
-  if (signal != 0) return {why, /*done=*/false, str("signal ", signal), 128 + signal};
-  return {why, /*done=*/false, "max_time", kExitMaxTime};
+    return {/*done=*/true, why == Stop::kEarlyStop ? "early stop" : "done", 0};
+  if (signal != 0) return {/*done=*/false, str("signal ", signal), 128 + signal};
+  return {/*done=*/false, "max_time", kExitMaxTime};
 }
 
 }  // namespace lmtrain

@@ -8,7 +8,6 @@
 namespace lmtrain {
 
 struct RunEnd {
-  Stop why = Stop::kNone;
   bool done = false;
   std::string reason;  // "done", "early stop", "signal 15", "max_time"
   int exit_code = 0;

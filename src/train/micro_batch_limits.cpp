@@ -17,7 +17,7 @@ namespace lmtrain {
 namespace {
 
 // Returns the plan of what lies in the memory of the device. On a GPU a checkpoint's copy does not.
-MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes = 1) {
+MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes) {
   MemoryPlan plan = plan_memory(config, precision_of(config), rows * length, num_processes);
   if (!device_of(config).is_cpu()) plan.snapshot = 0;
   return plan;
@@ -69,6 +69,12 @@ std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t l
              " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }
 
+[[noreturn]] void refuse_one_row(const Config& config, int64_t length, const std::string& reason,
+                                 int num_processes) {
+  throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: ", reason, "; ",
+                                      explain_memory(config, length, 1, num_processes)));
+}
+
 // Why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing when they do.
 std::optional<std::string> shortage_of(const Config& config, Llama& model, int64_t length,
                                        int64_t rows, int64_t rest, const at::Tensor& grad) {
@@ -85,8 +91,8 @@ std::optional<std::string> shortage_of(const Config& config, Llama& model, int64
 
 }  // namespace
 
-std::string explain_memory(const Config& config, int64_t length, int64_t rows) {
-  return explain_plan(config, plan_of(config, length, rows), length, rows);
+std::string explain_memory(const Config& config, int64_t length, int64_t rows, int num_processes) {
+  return explain_plan(config, plan_of(config, length, rows, num_processes), length, rows);
 }
 
 int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length) {
@@ -96,12 +102,9 @@ int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t le
 }
 
 MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
-                                      const std::string& reason) {
+                                      const std::string& reason, int num_processes) {
   const int64_t rows = micro_rows(config, fit, length);
-  if (rows == 1) {
-    throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: ", reason,
-                                        "; ", explain_memory(config, length, 1)));
-  }
+  if (rows == 1) refuse_one_row(config, length, reason, num_processes);
   fit.micro_tokens = *config.batch.micro_tokens;
   fit.rows[length] = rows / 2;
   return {length, rows, rows / 2, reason};
@@ -118,12 +121,12 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
     };
     const auto room = static_cast<double>(available);
     while (rows > 1 && needed(kAllowance) > room) rows /= 2;
-    const std::string reason = str(size_text(static_cast<int64_t>(needed(kAllowance))),
-                                   " wanted for the largest micro-batch, ", format_bytes(available),
-                                   " of memory available");
     if (rows == 1 && needed(1) > room) {
-      fit.rows[length] = 1;
-      reduce_micro_rows(config, fit, length, reason);  // throws
+      refuse_one_row(config, length,
+                     str(size_text(static_cast<int64_t>(needed(kAllowance))),
+                         " wanted for the largest micro-batch, ", format_bytes(available),
+                         " of memory available"),
+                     num_processes);
     }
     if (rows == before) continue;
     fit.micro_tokens = *config.batch.micro_tokens;
@@ -134,7 +137,7 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
 
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
-                  TrialShapes shapes) {
+                  TrialShapes shapes, int num_processes) {
   const bool all = shapes == TrialShapes::kAll;
   // The smallest micro-batch, so that what libraries keep for each thread, autograd's too, is there
   // before memory is full: handles, workspaces, the code of kernels.
@@ -147,7 +150,7 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
     };
     while (const auto reason = shortage()) {
       reset_peak_memory(model.device());
-      if (!keep_less()) report(reduce_micro_rows(config, fit, *length, *reason));
+      if (!keep_less()) report(reduce_micro_rows(config, fit, *length, *reason, num_processes));
     }
     if (!all) break;
   }
@@ -162,23 +165,25 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
     if (device.is_cpu()) {
       fit_to_plan(config, lengths, share, fit, report, processes.count());
     } else {
-      keep_swiglu_value_if_it_fits(config, lengths, share, fit);
+      keep_swiglu_value_if_it_fits(config, lengths, share, fit, processes.count());
     }
   }
   fit_by_trial(config, model, lengths, grad, fit, report,
-               device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll);
+               device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll, processes.count());
 }
 
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
-                                  uint64_t available, const MicroBatchLimits& fit) {
+                                  uint64_t available, const MicroBatchLimits& fit,
+                                  int num_processes) {
   double most = 0;
   int64_t largest = 0;
   for (const int64_t length : lengths) {
     const int64_t positions = micro_rows(config, fit, length) * length;
     const int64_t value = swiglu_value_bytes(config, precision_of(config), positions);
     largest = std::max(largest, value);
-    most = std::max(most, with_allowance(plan_of(config, length, positions / length)) +
-                              static_cast<double>(value));
+    most =
+        std::max(most, with_allowance(plan_of(config, length, positions / length, num_processes)) +
+                           static_cast<double>(value));
   }
   const bool fits = most <= kUsableOnGpu * static_cast<double>(available);
   keep_swiglu_value(fits && largest > 0);
@@ -233,9 +238,10 @@ void require_longest_row(const Config& config, std::optional<uint64_t> available
   const MemoryPlan plan = plan_of(config, length, 1, num_processes);
   const int64_t needed = plan.device_total() + plan.snapshot;
   if (static_cast<uint64_t>(needed) <= *available) return;
-  throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: the run takes ",
-                                      size_text(needed), " with it, ", format_bytes(*available),
-                                      " of memory available; ", explain_memory(config, length, 1)));
+  refuse_one_row(config, length,
+                 str("the run takes ", size_text(needed), " with it, ", format_bytes(*available),
+                     " of memory available"),
+                 num_processes);
 }
 
 void prepare_memory(const Config& config, int num_processes) {

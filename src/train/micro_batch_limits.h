@@ -36,9 +36,9 @@ int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t le
 
 // Halves the rows of a length in `fit` and returns the change. `reason` is what went wrong. Throws
 // Error(kMemory) when there is one row already; it says what takes how much, and which key to
-// change.
+// change, in one of `num_processes`.
 MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
-                                      const std::string& reason);
+                                      const std::string& reason, int num_processes = 1);
 
 // Lowers rows until, for every length, the parts of the memory plan that are allocated later fit
 // into `available` bytes: activations and logits with an allowance of half their size, the gradient
@@ -63,13 +63,14 @@ enum class TrialShapes {
 // that are not about memory pass through.
 void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
-                  TrialShapes shapes);
+                  TrialShapes shapes, int num_processes = 1);
 
 // Lets swiglu_linear keep its value (keep_swiglu_value of ops/operators.h) where that fits beside
 // the largest micro-batch of `fit` into the usable part (kUsableOnGpu) of `available` bytes, with
 // fit_to_plan's allowance, and says so in a note. No bit depends on it. It serves a GPU.
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
-                                  uint64_t available, const MicroBatchLimits& fit);
+                                  uint64_t available, const MicroBatchLimits& fit,
+                                  int num_processes = 1);
 // Gives up what is kept although it could be computed again, for the rest of the process, after an
 // allocation has failed, and says so in a note. Returns whether there was any: then it is worth
 // trying the same rows again.
@@ -98,8 +99,9 @@ void require_longest_row(const Config& config, std::optional<uint64_t> available
 // (device/device_memory.h) with the plan of the run.
 void prepare_memory(const Config& config, int num_processes = 1);
 
-// Returns a text for the end of a message: the memory that a run holds when micro-batches of this
-// length have this many rows, part by part, and the one key to change.
-std::string explain_memory(const Config& config, int64_t length, int64_t rows);
+// Returns a text for the end of a message: the memory that one of `num_processes` holds when
+// micro-batches of this length have this many rows, part by part, and the one key to change.
+std::string explain_memory(const Config& config, int64_t length, int64_t rows,
+                           int num_processes = 1);
 
 }  // namespace lmtrain

@@ -112,22 +112,15 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
 }
 
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns) {
-  constexpr int64_t kSamples = 64;
-  const std::vector<int64_t> lengths = order.batch_lengths();
   const int64_t num_batches = order.num_batches();
   columns = std::min(columns, num_batches);
   std::vector<std::vector<double>> shares;
   for (int64_t column = 0; column < columns; ++column) {
     const int64_t begin = num_batches * column / columns;
     const int64_t end = num_batches * (column + 1) / columns;
-    const int64_t samples = std::min(kSamples, end - begin);
-    std::vector<double> share(lengths.size(), 0.0);
-    for (int64_t i = 0; i < samples; ++i) {
-      const int64_t length = order.batch_length(begin + (end - begin) * i / samples);
-      const auto found = std::lower_bound(lengths.begin(), lengths.end(), length);
-      share[static_cast<size_t>(found - lengths.begin())] += 1.0 / static_cast<double>(samples);
-    }
-    shares.push_back(std::move(share));
+    std::vector<double>& share = shares.emplace_back();
+    for (const int64_t count : order.count_lengths(begin, end))
+      share.push_back(static_cast<double>(count) / static_cast<double>(end - begin));
   }
   return shares;
 }

@@ -43,7 +43,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
 
 // Divides the batches of the run into `columns` equal parts (at least 1), or into as many as there
 // are batches where those are fewer. Entry [column][i] is the share of the part's batches that have
-// length order.batch_lengths()[i], estimated from at most 64 batches of the part.
+// length order.batch_lengths()[i].
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
 
 }  // namespace lmtrain

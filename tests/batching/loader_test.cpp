@@ -32,7 +32,7 @@ TEST_F(LoaderTest, GivesEveryBatchFromTheFirstOn) {
   const BatchOrder batches = order({.epochs = 2});
   for (const int64_t depth : {1, 4}) {
     for (const int64_t first : {int64_t{0}, int64_t{11}, batches.num_batches() - 1}) {
-      Loader loader(batches, first, batches.num_batches(), depth);
+      Loader loader(batches, first, batches.num_batches(), /*share=*/{}, depth);
       for (int64_t k = first; k < batches.num_batches(); ++k) {
         const Batch got = loader.next();
         const Batch expected = batches.batch(k);

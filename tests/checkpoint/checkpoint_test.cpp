@@ -112,6 +112,12 @@ TEST_F(CheckpointTest, InBf16ItHoldsTheMastersBesideTheWeights) {
   error_of(ErrorKind::kCheckpoint, [&] { newest(); });
 }
 
+TEST_F(CheckpointTest, ALinkThatLeadsNowhereIsPassedOver) {
+  write(run, 5);
+  fs::create_symlink(run.path() / "moved", run.checkpoint(6));
+  EXPECT_EQ(newest(), 5);
+}
+
 // A checkpoint opens in transformers as it is: it has the tokenizer and the ids of its pieces.
 TEST_F(CheckpointTest, TheTextsAreThoseOfModelAndTokenizer) {
   Config config;

@@ -209,6 +209,7 @@ TEST(State, IsSavedAgainWhereAResumeWouldGoOnOtherwise) {
   EXPECT_TRUE(after([](TrainingState& now) { now.micro.rows[256] = 8; }));
   EXPECT_TRUE(after([](TrainingState& now) { now.products->chosen.pop_back(); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.eval_pending = false; }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.eval_step = now.step; }));
   EXPECT_FALSE(after([](TrainingState& now) { now.elapsed += 1; }));
   TrainingState evaluated = saved, due = saved;
   evaluated.eval_pending = false;

@@ -11,6 +11,7 @@ namespace lmtrain {
 namespace {
 
 using testing::error_of;
+using testing::replace_file;
 using testing::TemporaryFolder;
 
 TrialResult trial(int64_t seed, std::optional<double> first_loss, std::optional<double> loss) {
@@ -38,6 +39,7 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   result.diverged = true;
   result.continued = true;
   result.reason = "the loss \"spiked\"";
+  result.fingerprint = "8c1f";
   write_trial(run, result);
   EXPECT_EQ(read_file(file(1339)),
             R"({
@@ -49,7 +51,8 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   "step": 4,
   "tokens": 512,
   "first_eval_loss": 5.5,
-  "eval_loss": 0.3333333333333333
+  "eval_loss": 0.3333333333333333,
+  "fingerprint": "8c1f"
 }
 )");
   const TrialResult read = read_trials(run).at(0);
@@ -61,6 +64,13 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   EXPECT_EQ(read.tokens, 512);
   EXPECT_EQ(read.first_loss, 5.5);
   EXPECT_EQ(read.loss, 1.0 / 3);
+  EXPECT_EQ(read.fingerprint, "8c1f");
+  // An earlier lmtrain wrote none.
+  std::string text = read_file(file(1339));
+  text.replace(text.find(",\n  \"fingerprint"),
+               std::string(",\n  \"fingerprint\": \"8c1f\"").size(), "");
+  replace_file(file(1339), text);
+  EXPECT_EQ(read_trials(run).at(0).fingerprint, "");
 }
 
 TEST_F(TrialTest, ALossThatIsNotFiniteIsNone) {

@@ -75,13 +75,13 @@ TEST_F(WatchTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
   Watch saving(
       store_, Watch::Group{1, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
       [&](const Loss&) { is_ended = true; }, /*forced_end=*/300ms);
-  saving.note_saving(true);
+  saving.mark_saving(true);
   const auto ending = watch(2);
   ending->give_up({5, "rank 2: the disk is full"});
   ASSERT_TRUE(wait_for_loss(saving));
   std::this_thread::sleep_for(1700ms);  // three beats
   EXPECT_FALSE(is_ended);
-  saving.note_saving(false);
+  saving.mark_saving(false);
   for (int i = 0; i < 100 && !is_ended; ++i) std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(is_ended);
 }

@@ -1,6 +1,7 @@
 // What is said about a run, to its files and to the person in front of it.
 #include "run/recorder.h"
 
+#include "e2e/small_disk.h"
 #include "train/tiny_run.h"
 
 namespace lmtrain {
@@ -8,6 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::Json;
+using testing::SmallDisk;
 using testing::TinyRun;
 
 const Json kNoChanges = Json::array();
@@ -251,18 +253,43 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
 }
 
 TEST_F(RecorderTest, AnErrorIsToldAsFarAsTheDiskTakesIt) {
-  // Before the logs are open there is no event.
-  const Json early = Json::parse(recorder.failed(state, {ErrorKind::kIo, "no room", "no room"}));
+  const Failure no_room{ErrorKind::kIo, "no room", "no room"};
+  const Failure nan{ErrorKind::kNumeric, "NaN", "NaN"};
+  // The settings that a run fails with at once are recorded too.
+  const Json changes = {{{"key", "log.every"}}};
+  const Json early = Json::parse(recorder.failed(state, no_room, changes));
   EXPECT_EQ(early.at("state"), "failed");
   EXPECT_EQ(early.at("exit_code"), 5);
-  EXPECT_FALSE(fs::exists(tiny.run.events()));
+  EXPECT_EQ(tiny.events("resume").at(0).at("changed"), changes);
+  EXPECT_EQ(tiny.events("end").at(0).at("reason"), "no room");
   recorder.begin(state);
-  const Json lost = Json::parse(recorder.failed(state, {ErrorKind::kNumeric, "NaN", "NaN"}));
+  const Json lost = Json::parse(recorder.failed(state, nan, changes));
   EXPECT_EQ(lost.at("state"), "diverged");
   EXPECT_EQ(lost.at("exit_code"), 4);
-  EXPECT_EQ(tiny.events("end").at(0).at("reason"), "NaN");
+  EXPECT_EQ(tiny.events("end").at(1).at("reason"), "NaN");
+  EXPECT_EQ(tiny.events("resume").size(), 1U);
   fs::remove_all(tiny.run.path());
-  EXPECT_EQ(recorder.failed(state, {ErrorKind::kNumeric, "NaN", "NaN"}), "");
+  EXPECT_EQ(recorder.failed(state, nan, kNoChanges), "");
+}
+
+// A run that goes back while its disk is full goes on, and its events come once there is room.
+TEST(Recorder, BeginsAgainOnAFullDiskWhereTheRunOutlivesOne) {
+  const SmallDisk disk("1m");
+  if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  const TinyRun tiny(Json{{"checkpoint", {{"on_save_error", "continue"}}}});
+  const RunFolder run(disk / "run");
+  fs::create_directories(run.path());
+  RunRecorder recorder{tiny.config, run, 2000, std::chrono::steady_clock::now(), 1};
+  const TrainingState state;
+  recorder.begin(state);
+  disk.fill("filler");
+  recorder.signalled(state, 15);
+  recorder.begin(state);
+  fs::remove(disk / "filler");
+  recorder.signalled(state, 2);
+  const std::vector<Json> events = tiny.lines(run.events());
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].at("reason"), "signal 15");
 }
 
 }  // namespace

@@ -84,6 +84,35 @@ TEST(RestartableRun, GoesOnWithTheTrialsThatAreMissing) {
   EXPECT_EQ(again.trainer()->state().step, 16);
 }
 
+// All its checkpoints were deleted, those of its best trial long before.
+TEST(RestartableRun, WithoutCheckpointsTheBestBeginsAgain) {
+  const TinyRun tiny(short_run({{"seeds", 2}, {"tokens", "25%"}}));
+  begin_run(tiny);
+  restartable(tiny).run();
+  const std::string bytes = tiny.bytes(16);
+  std::filesystem::remove_all(tiny.run.checkpoints());
+  RestartableRun again = restartable(tiny);
+  ASSERT_NE(again.trainer(), nullptr) << "no trial comes again";
+  EXPECT_EQ(again.run().exit_code, 0);
+  EXPECT_TRUE(tiny.bytes(16) == bytes);
+}
+
+// Losses on other text say nothing about each other.
+TEST(RestartableRun, TrialsOnOtherDataAreRefused) {
+  const TinyRun tiny(short_run({{"seeds", 3}, {"tokens", "25%"}}));
+  begin_run(tiny);
+  TrialResult known;
+  known.seed = 1337;
+  known.loss = 5;
+  known.fingerprint = "other text";
+  write_trial(tiny.run, known);
+  const std::string message = error_of(ErrorKind::kData, [&] { restartable(tiny); });
+  EXPECT_NE(message.find("seed_1337 was trained on other text"), std::string::npos) << message;
+  known.fingerprint = tiny.data.fingerprint;
+  write_trial(tiny.run, known);
+  restartable(tiny);
+}
+
 // With so low a rate no weight changes, and the held-out loss does not fall.
 TEST(RestartableRun, GivesUpAfterTheLastAttempt) {
   Json changes = short_run({{"on_divergence", true}, {"max_attempts", 2}, {"tokens", "25%"}});

@@ -46,5 +46,25 @@ TEST(TrainerSave, ASkippedBatchLeavesAKeptCheckpointKept) {
   EXPECT_TRUE(tiny.state(num_batches - 1).kept);
 }
 
+// A run that is made shorter than it is evaluates once more, and a later extension knows it.
+TEST(TrainerSave, TheLastEvaluationOfAShortenedRunIsSaved) {
+  TinyRun tiny;
+  tiny.trainer().run();
+  tiny.config.train.steps = 20;
+  EXPECT_EQ(tiny.trainer(25).run().exit_code, 0);
+  EXPECT_EQ(tiny.state(25).eval_step, 25);
+}
+
+// A run that has come to its end goes back to its checkpoint in its metrics too.
+TEST(TrainerSave, AShortenedRunThatIsDoneHasTheMetricsOfItsCheckpoint) {
+  TinyRun tiny;
+  tiny.trainer().run();
+  tiny.config.train.steps = 20;
+  EXPECT_EQ(tiny.trainer(20).run().exit_code, 0);
+  EXPECT_EQ(tiny.lines(tiny.run.metrics()).back().at("step"), 20);
+  EXPECT_EQ(tiny.events("end").size(), 2U);
+  EXPECT_EQ(tiny.status().at("step"), 20);
+}
+
 }  // namespace
 }  // namespace lmtrain

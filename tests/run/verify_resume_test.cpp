@@ -42,6 +42,14 @@ std::map<std::string, std::string> everything_in(const fs::path& folder) {
   return files;
 }
 
+// A run that has ended early would end both ways at once.
+TEST(VerifyResume, GoesOnWhereTheRunHasEndedEarly) {
+  const HalfRun tiny(Json{{"eval", {{"early_stop", {{"patience", 1}, {"min_delta", 100}}}}}});
+  const ResumeCheck check = verify(tiny, 6);
+  EXPECT_EQ(check.steps, 6);
+  EXPECT_EQ(check.differences, std::vector<std::string>{});
+}
+
 TEST(VerifyResume, IsEqualAndLeavesEverythingAsItIs) {
   const HalfRun half;
   const auto before = everything_in(half.run.path().parent_path());

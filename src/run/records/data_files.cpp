@@ -16,7 +16,6 @@
 #include "corpus/sources/sources.h"
 #include "formats/checked_json.h"
 #include "formats/json_number.h"
-#include "formats/manifest.h"
 
 namespace lmtrain {
 namespace {
@@ -145,12 +144,11 @@ void warn_of_changed_files(const RunFolder& run, const Config& config) {
           "; their text is read again, and the run goes on only if it is the same"));
 }
 
-void require_same_data(const RunFolder& run, const fs::path& checkpoint, const Config& config,
-                       const std::string& fingerprint) {
-  const Manifest manifest = read_manifest(checkpoint);
-  if (manifest.fingerprint == fingerprint) return;
-  std::string what = str(checkpoint.string(), " was trained on ", manifest.fingerprint,
-                         ", the files now give ", fingerprint);
+void require_same_data(const RunFolder& run, const fs::path& trained, const std::string& recorded,
+                       const Config& config, const std::string& fingerprint) {
+  if (recorded.empty() || recorded == fingerprint) return;
+  std::string what =
+      str(trained.string(), " was trained on ", recorded, ", the files now give ", fingerprint);
   const std::optional<std::string> changes = describe_changes(run, config);
   if (changes && !changes->empty()) {
     what = *changes;

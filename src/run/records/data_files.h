@@ -20,10 +20,11 @@ void record_data_files(const RunFolder& run, const Config& config);
 // go on. Throws what list_source_files() throws (corpus/sources/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
-// Throws Error(kData), naming files that have changed, when the manifest of the verified checkpoint
-// in the folder `checkpoint` has another fingerprint of the training data than `fingerprint`, which
-// is that of the data prepared from the files of `config`.
-void require_same_data(const RunFolder& run, const std::filesystem::path& checkpoint,
-                       const Config& config, const std::string& fingerprint);
+// Throws Error(kData), naming files that have changed, when `recorded`, the fingerprint of the data
+// that the checkpoint or trial `trained` was trained on, is not empty and another one than
+// `fingerprint`, that of the data prepared from the files of `config`.
+void require_same_data(const RunFolder& run, const std::filesystem::path& trained,
+                       const std::string& recorded, const Config& config,
+                       const std::string& fingerprint);
 
 }  // namespace lmtrain

@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-LineFile::LineFile(std::filesystem::path path, bool patient)
-    : path_(std::move(path)), patient_(patient) {}
+LineFile::LineFile(std::filesystem::path path, bool patient, std::string kept)
+    : path_(std::move(path)), patient_(patient), kept_(std::move(kept)) {}
 
 void LineFile::append(const std::string& line) {
   const bool is_late = !kept_.empty();

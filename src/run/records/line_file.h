@@ -10,14 +10,17 @@ namespace lmtrain {
 
 class LineFile {
  public:
-  // Does not touch the file yet. It need not be there, its folder must.
-  LineFile(std::filesystem::path path, bool patient);
+  // Does not touch the file yet. It need not be there, its folder must. `kept` are whole lines that
+  // an earlier LineFile could not write; they are written before the next line.
+  LineFile(std::filesystem::path path, bool patient, std::string kept = {});
 
   // Appends the line, which ends without a newline character. Throws Error(kIo) where the system
   // refuses; a patient file only where its folder is gone.
   void append(const std::string& line);
   // Returns when all lines are on disk, those that were kept among them. Throws Error(kIo).
   void sync();
+  // Returns the lines that are not in the file yet.
+  const std::string& kept() const { return kept_; }
 
  private:
   std::filesystem::path path_;

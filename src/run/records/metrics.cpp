@@ -67,15 +67,23 @@ std::vector<std::pair<std::string, double>> task_figures(const std::vector<TaskR
 
 }  // namespace
 
-RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient)
+RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient,
+               std::string kept_events)
     : run_(run),
       patient_(patient),
       metrics_(run.metrics(), patient),
-      events_(run.events(), patient) {
-  end_torn_line(run.events());
-  const bool resumed = state.step > 0;
-  if (tensorboard)
-    tensorboard_.emplace(run.tensorboard(), resumed ? std::optional(state.step) : std::nullopt);
+      events_(run.events(), patient, std::move(kept_events)) {
+  try {
+    end_torn_line(run.events());
+    if (!tensorboard) return;
+    // What an earlier process has written of later steps does not count any more.
+    const bool is_first = state.step == 0 && list_folder_if_there(run.tensorboard()).empty();
+    tensorboard_.emplace(run.tensorboard(), is_first ? std::nullopt : std::optional(state.step));
+  } catch (const Error& error) {
+    if (!patient_ || error.kind() != ErrorKind::kIo) throw;
+    run_.require_there();
+    log_warning(str(error.what(), "; nothing is written for TensorBoard until a resume"));
+  }
 }
 
 std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,

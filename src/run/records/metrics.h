@@ -43,7 +43,9 @@ class RunLog {
   // Goes on with the files that are there, and begins a TensorBoard file if `tensorboard`. Lines
   // that cannot be written are kept if `patient` (line_file.h), and TensorBoard's file is given up.
   // mend_metrics() (metrics_check.h) comes first: it cuts metrics.jsonl back to `state`.
-  RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false);
+  // `kept_events` are those of a RunLog before (kept_events()).
+  RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
+         std::string kept_events = {});
 
   void update(const UpdateMetrics& metrics);
   // `tasks` are the results of eval.tasks.
@@ -51,6 +53,8 @@ class RunLog {
                   const std::vector<TaskResult>& tasks = {});
   // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
   void sync();
+  // Returns the lines of events that a full disk has kept out of the file.
+  const std::string& kept_events() const { return events_.kept(); }
 
   // Appends a line to events.jsonl; `fields` are added to time, event, step, batch, reason.
   void event(const std::string& name, const TrainingState& state, const std::string& reason,

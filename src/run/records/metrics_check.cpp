@@ -277,13 +277,13 @@ fs::path metrics_aside(const RunFolder& run) {
   return aside;
 }
 
-std::string put_metrics_aside(const RunFolder& run) {
+std::string put_metrics_aside(const RunFolder& run, int64_t first_step) {
   if (!is_there(run.metrics())) return "";
   int64_t reached = 0;
   for (const Line& line : read_lines(MappedFile(run.metrics()).bytes())) {
     if (line.kind == LineKind::kUpdate) reached = std::max(reached, line.step);
   }
-  if (reached == 0) return "";
+  if (reached <= first_step) return "";
   int64_t saved = 0;
   for_each_json_line(run.events(), [&](const nlohmann::json& line, uint64_t) {
     const auto event = line.find("event");
@@ -297,8 +297,8 @@ std::string put_metrics_aside(const RunFolder& run) {
                                        : str(", though one of step ", saved,
                                              " was saved; if it can be brought back, stop "
                                              "this run and resume with it");
-  return str("the run had reached step ", reached, " and begins again at step 0, as there is no ",
-             "checkpoint in ", run.checkpoints().string(), known,
+  return str("the run had reached step ", reached, " and begins again at step ", first_step,
+             ", as there is no checkpoint in ", run.checkpoints().string(), known,
              is_longest ? "; its metrics until then: "
                         : "; its metrics are not kept, as a longer attempt lies in ",
              aside.string());

@@ -46,10 +46,11 @@ std::string describe(const MetricsDamage& damage, const std::filesystem::path& f
 void report_damage(const MetricsDamage& damage, const RunFolder& run, const TrainingState& state,
                    RunLog& log);
 
-// Serves a run that begins at step 0 in a folder where an earlier run has logged updates: moves its
-// metrics.jsonl to metrics_aside(), unless the file there is longer. Returns a text for people that
-// says how far the earlier run came; empty: there was none.
-std::string put_metrics_aside(const RunFolder& run);
+// Serves a run that begins again at `first_step`, since it has no checkpoint any more, in a folder
+// where later updates are logged: moves its metrics.jsonl to metrics_aside(), unless the file there
+// is longer. Returns a text for people that says how far the run had come; empty: there are no such
+// updates.
+std::string put_metrics_aside(const RunFolder& run, int64_t first_step = 0);
 // Returns the path of metrics.jsonl.before-restart.
 std::filesystem::path metrics_aside(const RunFolder& run);
 

@@ -362,13 +362,27 @@ TEST(Restart, OnDivergenceAfterTheTrial) {
   EXPECT_EQ(result.exit_code, 4) << result;
   EXPECT_EQ(run.events("restart_trial").size(), 2U);
   for (const int64_t seed : {kSeed, kSeed + 1}) {
-    const RunDir one = trial(run, seed);
-    const Json outcome = Json::parse(read_text(one.folder() / "trial.json"));
+    const Json outcome = Json::parse(read_text(trial(run, seed).folder() / "trial.json"));
     EXPECT_TRUE(outcome.at("continued"));
     EXPECT_TRUE(outcome.at("diverged"));
-    EXPECT_GT(one.metrics().back().at("step"), 2) << "the curve of the run, not of the trial";
   }
-  EXPECT_TRUE(run.checkpoint_steps().empty());
+  EXPECT_GT(trial(run, kSeed).metrics().back().at("step"), 2)
+      << "the curve of the run, not of the trial";
+  // What the last attempt has trained is kept, and may go on as another run.
+  EXPECT_GT(run.metrics().back().at("step"), 2);
+  ASSERT_FALSE(run.checkpoint_steps().empty());
+  EXPECT_NE(result.err.find("its checkpoints are kept"), std::string::npos) << result;
+  EXPECT_EQ(run.status().at("step"), run.checkpoint_steps().back());
+  const std::string again = lmtrain({"resume", run.path()}).err;
+  EXPECT_NE(again.find("its checkpoints are kept"), std::string::npos) << again;
+  const ProcessResult branch =
+      lmtrain({"resume", run.path(), "--from", std::to_string(run.checkpoint_steps().front()),
+               "--run-dir", (workspace / "branch").string(), "--set", "guard.on_spike=off"});
+  EXPECT_EQ(branch.exit_code, 0) << branch;
+  // With another attempt they go, and it begins.
+  const ProcessResult third = lmtrain({"resume", run.path(), "--set", "restart.max_attempts=3"});
+  EXPECT_EQ(third.exit_code, 4) << third;
+  EXPECT_EQ(run.events("restart_trial").size(), 3U);
 }
 
 }  // namespace

@@ -53,6 +53,28 @@ TEST(GivenModel, WithoutItsTokenizerIsRefused) {
   }
 }
 
+// A scheduler starts the same command again, when the given run may have a newer checkpoint.
+TEST(GivenModel, ARunGoesOnByTheCommandThatBeganIt) {
+  const Workspace workspace;
+  const RunDir given = reference().run.copy(workspace / "given");
+  const std::vector<std::string> command = {"train",
+                                            workspace.config(from("${GIVEN}")),
+                                            "--run-dir",
+                                            (workspace / "run").string(),
+                                            "--continue",
+                                            "--set",
+                                            "init_from=" + given.path(),
+                                            "--set",
+                                            "train.steps=4"};
+  ProcessOptions options;
+  options.env["GIVEN"] = given.path();
+  for (const char* said : {"run        4 steps", "is finished"}) {
+    const ProcessResult result = lmtrain(command, options);
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_NE(result.err.find(said), std::string::npos) << result;
+  }
+}
+
 TEST(GivenModel, ANewTokenizerIsTrainedWhereThatIsAskedFor) {
   const Workspace workspace;
   const std::string folder = copy_of_hf(workspace);

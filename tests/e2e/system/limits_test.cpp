@@ -90,6 +90,25 @@ TEST(Limits, DiskTooSmallForACheckpoint) {
   EXPECT_EQ(difference(moved, reference().run), "");
 }
 
+// The disk that counts is that of the checkpoints, which may be another one than the run's.
+TEST(Limits, CheckpointsMayLieOnALargerDisk) {
+  const SmallDisk disk("1m");
+  if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  const RunDir whole = reference().run;
+  const RunDir run(disk / "run");
+  fs::create_directories(run.folder());
+  for (const char* file : {"config.json", "metrics.jsonl", "events.jsonl", "status.json"})
+    fs::copy_file(whole.folder() / file, run.folder() / file);
+  const fs::path larger = reference().fresh("checkpoints on a larger disk");
+  fs::copy(whole.folder() / "checkpoints", larger, fs::copy_options::recursive);
+  fs::create_directory_symlink(larger, run.folder() / "checkpoints");
+  disk.fill("filler", 1 << 17);
+  const ProcessResult resumed =
+      lmtrain({"resume", run.path(), "--set", "train.steps=44", "--set", "log.tensorboard=false"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(run.checkpoint_steps().back(), 44);
+}
+
 // Saves fail, and the lines of the logs wait, until there is room again.
 TEST(Limits, OnSaveErrorContinueOutlivesAFullDisk) {
   const SmallDisk disk("64m");

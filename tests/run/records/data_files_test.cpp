@@ -5,7 +5,6 @@
 #include "base/files/file.h"
 #include "base/support.h"
 #include "config/parse.h"
-#include "formats/manifest.h"
 
 namespace lmtrain {
 namespace {
@@ -15,21 +14,18 @@ namespace fs = std::filesystem;
 using testing::error_of;
 using testing::TemporaryFolder;
 
-// A run on a folder of text and a file of held-out text, with a checkpoint of "the data".
+// A run on a folder of text and a file of held-out text, whose checkpoint has the fingerprint "the
+// data".
 class DataFilesTest : public ::testing::Test {
  protected:
   DataFilesTest() {
-    lmtrain::create_directories(run.checkpoint(5));
+    lmtrain::create_directories(run.path());
     lmtrain::create_directories(folder / "text");
     for (const char* name : {"text/a.txt", "text/b.txt", "held_out.txt"})
       write(name, "text of " + std::string(name));
     config = parse_config(R"({"data": {"train": [")" + (folder / "text").string() +
                               R"("], "eval": [")" + (folder / "held_out.txt").string() + "\"]}}",
                           "x.json", {});
-    Manifest manifest;
-    manifest.step = 5;
-    manifest.fingerprint = "the data";
-    write_manifest(run.checkpoint(5), manifest);
     record_data_files(run, config);
   }
 
@@ -42,8 +38,9 @@ class DataFilesTest : public ::testing::Test {
                         fs::last_write_time(folder / name) + std::chrono::seconds(1));
   }
   std::string refusal_of(const RunFolder& of) const {
-    return error_of(ErrorKind::kData,
-                    [&] { require_same_data(of, run.checkpoint(5), config, "other text"); });
+    return error_of(ErrorKind::kData, [&] {
+      require_same_data(of, run.checkpoint(5), "the data", config, "other text");
+    });
   }
   std::string refusal() const { return refusal_of(run); }
   std::string warning() const {
@@ -59,7 +56,8 @@ class DataFilesTest : public ::testing::Test {
 };
 
 TEST_F(DataFilesTest, TheSameDataPass) {
-  require_same_data(run, run.checkpoint(5), config, "the data");
+  for (const char* recorded : {"the data", ""})
+    require_same_data(run, run.checkpoint(5), recorded, config, "the data");
   EXPECT_EQ(warning(), "");
 }
 
