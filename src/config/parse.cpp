@@ -35,19 +35,31 @@ double rate_ratio(const OptimizerConfig& optimizer, double widths) {
   return optimizer.adjust_lr == AdjustLr::kMatchRmsAdamW ? std::sqrt(widths) : 1;
 }
 
-// Replaces optimizer.base_width by groups, which the run then keeps. They come after those that are
-// given, which win.
-void write_out_base_width(Config& config) {
-  const ModelConfig& model = config.model;
-  OptimizerConfig& optimizer = config.optimizer;
-  if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
+// Returns the groups that optimizer.base_width, which must be given, stands for.
+std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
   const double widths =
-      static_cast<double>(*optimizer.base_width) / static_cast<double>(model.hidden_size);
+      static_cast<double>(*optimizer.base_width) / static_cast<double>(config.model.hidden_size);
+  std::vector<OptimizerGroupConfig> groups;
   const auto add = [&](const char* pattern, double ratio) {
-    optimizer.groups.push_back({pattern, optimizer.lr * ratio, std::nullopt});
+    groups.push_back({pattern, optimizer.lr * ratio, std::nullopt});
   };
   add("model.layers.*_proj.weight", rate_ratio(optimizer, widths));
-  if (!model.tie_word_embeddings) add("lm_head.weight", widths);
+  if (!config.model.tie_word_embeddings) add("lm_head.weight", widths);
+  return groups;
+}
+
+// Replaces optimizer.base_width by groups, which the run then keeps. They come after those that are
+// given, which win. A run that has these groups already may be given the width again, by the
+// command that began it; any other width stays, and is refused.
+void write_out_base_width(Config& config, bool is_of_run) {
+  OptimizerConfig& optimizer = config.optimizer;
+  if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
+  const std::vector<OptimizerGroupConfig> groups = groups_of_base_width(config);
+  const bool are_there = optimizer.groups.size() >= groups.size() &&
+                         std::equal(groups.rbegin(), groups.rend(), optimizer.groups.rbegin());
+  if (is_of_run && !are_there) return;
+  if (!is_of_run) optimizer.groups.insert(optimizer.groups.end(), groups.begin(), groups.end());
   optimizer.base_width.reset();
   std::map<std::string, std::string>& origins = config.origins.by_key;
   origins.try_emplace("optimizer.groups",
@@ -129,7 +141,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   reader.read_section(*json.root, table, "", "");
   config.origins = reader.origins();
   resolve_defaults(config);
-  if (init_from == InitFrom::kRead) write_out_base_width(config);
+  write_out_base_width(config, /*is_of_run=*/init_from == InitFrom::kSkip);
   if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;

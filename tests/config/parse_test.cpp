@@ -114,6 +114,16 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("change optimizer.groups"), std::string::npos);
   }
+  // The command that began it may be given again.
+  const std::string of_run = config_text(
+      R"("model": {"hidden_size": 512}, "optimizer": {"lr": 2e-3, "groups": [
+           {"pattern": "model.layers.*_proj.weight", "lr": 5e-4}]})");
+  const auto again = [&](const std::string& width) {
+    return parse_config(of_run, "x.json", {"optimizer.base_width=" + width}, InitFrom::kSkip);
+  };
+  EXPECT_EQ(again("128").optimizer.base_width, std::nullopt);
+  EXPECT_EQ(again("128").optimizer.groups.size(), 1U);
+  EXPECT_THROW(again("256"), Error);
   const OptimizerConfig tied = parsed(R"("model": {"hidden_size": 512, "tie_word_embeddings": true},
                 "optimizer": {"lr": 2e-3, "base_width": 128})")
                                    .optimizer;

@@ -2,6 +2,7 @@
 // run and plan alike, or ends the run.
 #include <gtest/gtest.h>
 
+#include "base/processors.h"
 #include "e2e/references.h"
 
 namespace lmtrain::testing {
@@ -82,6 +83,42 @@ TEST(Warnings, ARateThatRisesWhenTheRunIsMadeLonger) {
 }
 
 // Guard off, and the numbers are lost: not `done`, not exit code 0.
+// "fewer threads ... and give other bits", so nothing is changed.
+TEST(Warnings, MoreThreadsThanProcessors) {
+  const Workspace workspace;
+  const std::string config = workspace.config();
+  const int too_many = available_processors() + 1;
+  for (const int threads : {too_many, 1}) {
+    const ProcessResult result =
+        lmtrain({"train", config, "--dry-run", "--set", str("threads=", threads)});
+    EXPECT_EQ(contains(result.err, str(too_many, " threads share")), threads > 1) << result;
+  }
+}
+
+// torchrun would begin a run again that has ended by its time.
+TEST(Warnings, ATimeUnderALauncherThatRestarts) {
+  const Workspace workspace;
+  const std::string config = workspace.config();
+  for (const auto& [restarts, is_warned] : {std::pair{"3", true}, {"0", false}}) {
+    ProcessOptions options;
+    options.env["TORCHELASTIC_MAX_RESTARTS"] = restarts;
+    const ProcessResult result =
+        lmtrain({"train", config, "--dry-run", "--set", "train.max_time=60"}, options);
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_EQ(contains(result.err, "--max-restarts 0"), is_warned) << result;
+  }
+}
+
+TEST(Warnings, ABranchFromBeyondItsNewLength) {
+  const Workspace workspace;
+  const ProcessResult branch =
+      lmtrain({"resume", reference().run.path(), "--run-dir", (workspace / "branch").string(),
+               "--set", "train.steps=20"});
+  EXPECT_EQ(branch.exit_code, 0) << branch;
+  EXPECT_TRUE(contains(branch.err, "more than its new length")) << branch;
+  EXPECT_EQ(RunDir(workspace / "branch").metrics().back().at("step"), 40);
+}
+
 TEST(Warnings, ARunWithoutAGuardWhoseWeightsAreLostIsNotDone) {
   const Workspace workspace;
   const std::string config = workspace.config({{"optimizer", {{"lr", 1e30}}},
