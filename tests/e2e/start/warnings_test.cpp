@@ -83,7 +83,7 @@ TEST(Warnings, ARateThatRisesWhenTheRunIsMadeLonger) {
 }
 
 // Guard off, and the numbers are lost: not `done`, not exit code 0.
-// "fewer threads ... and give other bits", so nothing is changed.
+// The number decides how sums are rounded, so it stays as it was given.
 TEST(Warnings, MoreThreadsThanProcessors) {
   const Workspace workspace;
   const std::string config = workspace.config();
