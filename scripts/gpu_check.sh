@@ -20,12 +20,18 @@ set -euo pipefail
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no $python: set PYTHON"
-case " $* " in *' --join '* | *' --list '*) exec "$python" "$repo_root/scripts/gpu_check.py" "$@" ;; esac
+listing=no
+case " $* " in *' --list '*) listing=yes ;; esac
+case " $* " in *' --join '*) exec "$python" "$repo_root/scripts/gpu_check.py" "$@" ;; esac
 binary=${LMTRAIN_BINARY:+$(realpath -m "$LMTRAIN_BINARY")}
 # `packed` is a file of the archives of gpu_pack.sh.
 if [ -z "$binary" ] && [ -e "$repo_root/packed" ]; then binary=$repo_root/build/lmtrain; fi
 
-if ! gpus=$(nvidia-smi -L 2>/dev/null) || [[ $gpus != *GPU* ]]; then fail "no GPU: nvidia-smi finds none, so there is nothing to check here"; fi
+if [ $listing = yes ] && [ ! -e "$repo_root/packed" ]; then
+  exec "$python" "$repo_root/scripts/gpu_check.py" ${binary:+--lmtrain "$binary" --build "${LMTRAIN_BUILD:-$(dirname "$binary")}"} "$@"
+fi
+
+if [ $listing = no ] && ! gpus=$(nvidia-smi -L 2>/dev/null) || [[ $gpus != *GPU* ]]; then fail "no GPU: nvidia-smi finds none, so there is nothing to check here"; fi
 
 # The torch folder, found without importing torch.
 torch=${LMTRAIN_TORCH:-$("$python" -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')}

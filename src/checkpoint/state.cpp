@@ -98,7 +98,7 @@ static void list_fields(Fields& json, TrainingState& state) {
 }
 
 bool must_save_again(const TrainingState& saved, const TrainingState& now) {
-  // An evaluation that is due after the last update is made by a resume in any case.
+  // An evaluation that has become due since is made by a resume in any case, and needs no save.
   return saved.step != now.step || saved.batch != now.batch || saved.guard != now.guard ||
          saved.loss_scale != now.loss_scale || saved.micro != now.micro ||
          saved.products != now.products || saved.eval_step != now.eval_step ||

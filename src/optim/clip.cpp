@@ -21,7 +21,7 @@ double sum_of_squares_on_gpu(const at::Tensor& grad) {
 }
 
 // Whole blocks that are neighbours are the rows of one matrix, since a call for each would be slow.
-// A matrix is not large, since ATen copies it to fp64.
+// A matrix is kept small, since ATen copies it to fp64.
 std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
   constexpr int64_t kMostElements = int64_t{1} << 24;
   std::vector<at::Tensor> norms;

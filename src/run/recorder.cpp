@@ -81,7 +81,8 @@ std::string RunRecorder::next_after(Stop why) const {
   return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop);
 }
 
-std::string RunRecorder::finished_before(const TrainingState& state, const std::string& status,
+std::string RunRecorder::finished_before(const TrainingState& state, Stop why,
+                                         const std::string& status,
                                          const Json& changed_settings) const {
   // A run may have been killed after more steps than it has now.
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
@@ -91,7 +92,8 @@ std::string RunRecorder::finished_before(const TrainingState& state, const std::
     log.event("resume", state, "the run is finished", {{"changed", changed_settings}});
   if (!status.empty()) return status;
   // A run that was killed in its last moment has not said that it is done.
-  log.event("end", state, "done");
+  if (lmtrain::done_status(run_, state.step, /*of_any_folder=*/true).empty())
+    log.event("end", state, why == Stop::kEarlyStop ? "early stop" : "done");
   return write_status(run_, "done", state, 0);
 }
 
@@ -126,6 +128,7 @@ void RunRecorder::started(const TrainingState& state, bool resumed, const std::s
   Json fields = start_fields(config_);
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   event(resumed ? "resume" : "start", state, reason, fields);
+  is_started_ = true;
   if (resumed) log_note(str("resuming after step ", state.step));
   if (resumed && !reason.empty()) log_warning(str(reason, "; its bits are others from here on"));
   running(state);
@@ -357,11 +360,9 @@ std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bo
 std::string RunRecorder::failed(const TrainingState& state, const Failure& failure,
                                 const Json& changed_settings) {
   try {
-    if (!log_) {
-      log_.emplace(run_, state, /*tensorboard=*/false);
-      if (!changed_settings.empty())
-        event("resume", state, "the run has failed at its start", {{"changed", changed_settings}});
-    }
+    if (!log_) log_.emplace(run_, state, /*tensorboard=*/false);
+    if (!is_started_ && !changed_settings.empty())
+      event("resume", state, "the run has failed at its start", {{"changed", changed_settings}});
     event("end", state, failure.message);
     return write_failed_status(run_, state, failure);
   } catch (const Error& error) {

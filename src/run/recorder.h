@@ -69,9 +69,10 @@ class Recorder {
   // Logs a note that the run has come to its end before, with the commands that may come next.
   virtual void note_finished(const TrainingState& state, Stop why) const = 0;
   // Cuts metrics.jsonl back to `state`, and writes an event `resume` where settings were changed.
-  // Returns `status`, the result of done_status(); where that is empty, writes an event `end` and
-  // status.json anew, and returns its line.
-  virtual std::string finished_before(const TrainingState& state, const std::string& status,
+  // Returns `status`, the result of done_status(); where that is empty, writes status.json anew,
+  // and an event `end` unless the run has only been copied, and returns the line of status.json.
+  virtual std::string finished_before(const TrainingState& state, Stop why,
+                                      const std::string& status,
                                       const nlohmann::ordered_json& changed_settings) const = 0;
 
   // Calls put_metrics_aside() of metrics_check.h, and warns with the text that it returns, if any.
@@ -144,9 +145,9 @@ class Recorder {
   // which says that itself.
   virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) = 0;
   // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
-  // "failed". Where there was no begin(), settings that were changed have an event `resume` before.
-  // Never throws Error, since the disk may be what failed. Returns an empty text where status.json
-  // could not be written.
+  // "failed". Where started() was not called, settings that were changed have an event `resume`
+  // before. Never throws Error, since the disk may be what failed. Returns an empty text where
+  // status.json could not be written.
   virtual std::string failed(const TrainingState& state, const Failure& failure,
                              const nlohmann::ordered_json& changed_settings) = 0;
 };
@@ -162,7 +163,7 @@ class RunRecorder final : public Recorder {
 
   std::string done_status(const TrainingState& state) const override;
   void note_finished(const TrainingState& state, Stop why) const override;
-  std::string finished_before(const TrainingState& state, const std::string& status,
+  std::string finished_before(const TrainingState& state, Stop why, const std::string& status,
                               const nlohmann::ordered_json& changed_settings) const override;
   std::string put_metrics_aside() const override;
   void begin(const TrainingState& state) override;
@@ -219,6 +220,7 @@ class RunRecorder final : public Recorder {
   std::optional<double> peak_flops_;  // of one device, a second
   TimeLeft time_left_;
   std::optional<RunLog> log_;  // from begin() on
+  bool is_started_ = false;    // started() has been called
   Clock::time_point started_, status_written_, lap_begin_;
   int64_t tokens_at_begin_ = 0;
   double elapsed_at_begin_ = 0;
@@ -231,7 +233,7 @@ class SilentRecorder final : public Recorder {
  public:
   std::string done_status(const TrainingState&) const override { return {}; }
   void note_finished(const TrainingState&, Stop) const override {}
-  std::string finished_before(const TrainingState&, const std::string&,
+  std::string finished_before(const TrainingState&, Stop, const std::string&,
                               const nlohmann::ordered_json&) const override {
     return {};
   }

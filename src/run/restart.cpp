@@ -214,7 +214,7 @@ void RestartableRun::finish_promotion(const TrialResult& best) {
 // The curve of the run that failed stays in its trial's folder.
 void RestartableRun::abandon(const TrialResult& failed) {
   const std::vector<int64_t> steps = run_.checkpoint_steps();
-  if (steps.empty()) return;  // done before
+  if (steps.empty() && !is_there(run_.metrics())) return;  // done before
   copy_metrics(run_, trial_folder(run_, failed.seed));
   remove_tree(run_.metrics());
   // The folder stays: it may be a link to another disk.

@@ -138,7 +138,7 @@ std::optional<RunOutcome> Trainer::already_done(Stop why) {
   if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
   recorder_->note_finished(state_, why);
   run_.remove_unfinished();
-  return RunOutcome{0, recorder_->finished_before(state_, status, changed_settings)};
+  return RunOutcome{0, recorder_->finished_before(state_, why, status, changed_settings)};
 }
 
 Stop Trainer::train() {

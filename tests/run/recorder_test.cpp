@@ -236,7 +236,7 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
   EXPECT_EQ(recorder.done_status(state), "");
   const std::string status = recorder.ended(state, {.done = true, .reason = "done"}, false);
   EXPECT_EQ(recorder.done_status(state), status);
-  EXPECT_EQ(recorder.finished_before(state, status, kNoChanges), status);
+  EXPECT_EQ(recorder.finished_before(state, Stop::kFinished, status, kNoChanges), status);
   EXPECT_TRUE(tiny.events("resume").empty());
   TrainingState longer = state;
   longer.step = 2;
@@ -247,7 +247,7 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
   const RunRecorder other(tiny.config, copy, 2000, std::chrono::steady_clock::now(), 1);
   EXPECT_EQ(other.done_status(state), "");
   const Json changes = {{{"key", "log.every"}}};
-  const Json written = Json::parse(other.finished_before(state, "", changes));
+  const Json written = Json::parse(other.finished_before(state, Stop::kFinished, "", changes));
   EXPECT_EQ(written.at("state"), "done");
   EXPECT_EQ(written.at("checkpoint"), copy.checkpoint(1).string());
 }
@@ -263,6 +263,7 @@ TEST_F(RecorderTest, AnErrorIsToldAsFarAsTheDiskTakesIt) {
   EXPECT_EQ(tiny.events("resume").at(0).at("changed"), changes);
   EXPECT_EQ(tiny.events("end").at(0).at("reason"), "no room");
   recorder.begin(state);
+  recorder.started(state, /*resumed=*/false, "", kNoChanges);
   const Json lost = Json::parse(recorder.failed(state, nan, changes));
   EXPECT_EQ(lost.at("state"), "diverged");
   EXPECT_EQ(lost.at("exit_code"), 4);
@@ -270,6 +271,16 @@ TEST_F(RecorderTest, AnErrorIsToldAsFarAsTheDiskTakesIt) {
   EXPECT_EQ(tiny.events("resume").size(), 1U);
   fs::remove_all(tiny.run.path());
   EXPECT_EQ(recorder.failed(state, nan, kNoChanges), "");
+}
+
+// One that is only copied has said before that it is done; an early stop is no plain end.
+TEST_F(RecorderTest, AFinishedRunSaysSoOnce) {
+  write_status(tiny.run, "done", state, 0);
+  EXPECT_NE(recorder.finished_before(state, Stop::kFinished, "", kNoChanges), "");
+  EXPECT_FALSE(fs::exists(tiny.run.events()));
+  fs::remove(tiny.run.status());
+  recorder.finished_before(state, Stop::kEarlyStop, "", kNoChanges);
+  EXPECT_EQ(tiny.events("end").at(0).at("reason"), "early stop");
 }
 
 // A run that goes back while its disk is full goes on, and its events come once there is room.

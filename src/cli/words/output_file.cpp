@@ -21,7 +21,7 @@ void require_place_of(const OutputKind& kind, const fs::path& path) {
     refuse("is a folder; give a file in it: " + shell_quoted((path / kind.name).string()));
   if (info.kind == FileKind::kOther)
     refuse("is " + file_kind_name(path) + "; give the path of a file");
-  if (info.kind == FileKind::kFile && !file_begins_with(path, kind.beginning))
+  if (info.kind == FileKind::kFile && info.size > 0 && !file_begins_with(path, kind.beginning))
     refuse(str("is there already and is no ", kind.what, "; give another path, or remove it"));
   const fs::path folder = absolute_path(path).parent_path();
   if (!is_folder(folder)) {

@@ -13,8 +13,8 @@ struct OutputKind {
   std::string_view name;       // one for a file in a folder that was typed
 };
 
-// Throws Error(kUsage) unless nothing is at `path` in a folder that is there, or a file of this
-// kind, which may be replaced; a file of another kind never is.
+// Throws Error(kUsage) unless nothing is at `path` in a folder that is there, or a file that may be
+// replaced: one of this kind, or an empty one.
 void require_place_of(const OutputKind& kind, const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -59,20 +59,19 @@ FileMarks list_now(const Config& config) {
 std::optional<FileMarks> read_list(const RunFolder& run) {
   fs::path path = run.data_files();
   const std::optional<BranchPoint>& origin = run.identity().branch_of;
-  if (!is_there(path) && origin) path = RunFolder(origin->run_dir).data_files();
-  if (!is_there(path)) return std::nullopt;
   try {
+    if (!is_there(path) && origin) path = RunFolder(origin->run_dir).data_files();
+    if (!is_there(path)) return std::nullopt;
     FileMarks marks;
     const nlohmann::json fields = read_checked_json(path, kLargestList);
     for (const nlohmann::json& file : fields.at("files")) {
-      marks[file.at("path").get<std::string>()] = {integer_in<uint64_t>(file.at("bytes")),
-                                                   integer_in<int64_t>(file.at("mtime_ns"))};
+      marks[file.at(0).get<std::string>()] = {integer_in<uint64_t>(file.at(1)),
+                                              integer_in<int64_t>(file.at(2))};
     }
     return marks;
   } catch (const nlohmann::json::exception& error) {
     log_warning(str(path.string(), ": ", error.what(), "; it is passed over"));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData) throw;
     log_warning(str(error.what(), "; it is passed over"));
   }
   return std::nullopt;
@@ -122,18 +121,16 @@ std::optional<std::string> describe_changes(const RunFolder& run, const Config& 
 }  // namespace
 
 void record_data_files(const RunFolder& run, const Config& config) {
-  FileMarks marks;
-  try {
-    marks = list_now(config);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kMemory) throw;
-    return;
-  }
-  nlohmann::json files = nlohmann::json::array();
-  for (const auto& [path, mark] : marks)
-    files.push_back({{"path", path}, {"bytes", mark.size}, {"mtime_ns", mark.mtime_ns}});
   run.require_there();
-  write_file_atomic(run.data_files(), checked_json_text({{"files", std::move(files)}}));
+  try {
+    nlohmann::json files = nlohmann::json::array();
+    for (const auto& [path, mark] : list_now(config))
+      files.push_back({path, mark.size, mark.mtime_ns});
+    write_file_atomic(run.data_files(),
+                      checked_json_text({{"files", std::move(files)}}, /*indent=*/-1));
+  } catch (const Error& error) {
+    log_warning(str("the list of the data's files is not brought up to date: ", error.what()));
+  }
 }
 
 void warn_of_changed_files(const RunFolder& run, const Config& config) {
@@ -154,8 +151,9 @@ void require_same_data(const RunFolder& run, const fs::path& trained, const std:
     what = *changes;
   } else if (changes) {
     what +=
-        ", and each has the size and time that it had: either the time of one was set back, or "
-        "this version of lmtrain reads them otherwise";
+        ", and each has the size and time that it had when the run was last started: one was "
+        "written to during that start, or its time was set back, or this version of lmtrain "
+        "reads them otherwise";
   }
   throw Error(ErrorKind::kData, str("the data of the run has changed: ", what,
                                     "; restore what it was, or start a new run with init_from"));

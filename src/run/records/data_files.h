@@ -12,7 +12,8 @@
 namespace lmtrain {
 
 // Replaces the list of `run` by one of the files of data.train and data.eval, and of the given
-// tokenizer, as they are now. Does nothing where these files are gone. Throws Error(kIo).
+// tokenizer, as they are now. Where they are gone, or the list cannot be written, the old one
+// stays, and a warning says so. Throws Error(kIo) when the folder of the run is gone.
 void record_data_files(const RunFolder& run, const Config& config);
 
 // Logs a warning that names files which are not as they are in the list, if there are any: the

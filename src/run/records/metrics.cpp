@@ -73,9 +73,9 @@ RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboar
       patient_(patient),
       metrics_(run.metrics(), patient),
       events_(run.events(), patient, std::move(kept_events)) {
+  end_torn_line(run.events());
+  if (!tensorboard) return;
   try {
-    end_torn_line(run.events());
-    if (!tensorboard) return;
     // What an earlier process has written of later steps does not count any more.
     const bool is_first = state.step == 0 && list_folder_if_there(run.tensorboard()).empty();
     tensorboard_.emplace(run.tensorboard(), is_first ? std::nullopt : std::optional(state.step));
@@ -200,7 +200,7 @@ std::string write_status(const RunFolder& run, const std::string& state,
   return line;
 }
 
-std::string done_status(const RunFolder& run, int64_t step) {
+std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder) {
   if (!is_file(run.status())) return "";
   const std::string text = read_file(run.status());
   const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -208,7 +208,7 @@ std::string done_status(const RunFolder& run, int64_t step) {
     return json.is_object() && json.contains(key) && json[key] == value;
   };
   const bool said = says("state", "done") && says("step", step) &&
-                    says("checkpoint", run.checkpoint(step).string());
+                    (of_any_folder || says("checkpoint", run.checkpoint(step).string()));
   return said ? first_line(text) : "";
 }
 

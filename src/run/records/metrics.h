@@ -82,8 +82,9 @@ std::string event_line(const std::string& name, const TrainingState& state,
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
 // Returns the line of status.json where it says that the run is done with the checkpoint of this
-// step; an empty text elsewhere.
-std::string done_status(const RunFolder& run, int64_t step);
+// step in this folder, or, with `of_any_folder`, in the one that it was copied from; an empty text
+// elsewhere.
+std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder = false);
 // Does as write_status() for a run that ended with an error: `state` is "diverged" for kNumeric,
 // else "failed".
 std::string write_failed_status(const RunFolder& run, const TrainingState& training,

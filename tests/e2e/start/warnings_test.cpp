@@ -82,7 +82,6 @@ TEST(Warnings, ARateThatRisesWhenTheRunIsMadeLonger) {
   }
 }
 
-// Guard off, and the numbers are lost: not `done`, not exit code 0.
 // The number decides how sums are rounded, so it stays as it was given.
 TEST(Warnings, MoreThreadsThanProcessors) {
   const Workspace workspace;
@@ -119,6 +118,7 @@ TEST(Warnings, ABranchFromBeyondItsNewLength) {
   EXPECT_EQ(RunDir(workspace / "branch").metrics().back().at("step"), 40);
 }
 
+// Guard off, and the numbers are lost: not `done`, not exit code 0.
 TEST(Warnings, ARunWithoutAGuardWhoseWeightsAreLostIsNotDone) {
   const Workspace workspace;
   const std::string config = workspace.config({{"optimizer", {{"lr", 1e30}}},

@@ -86,7 +86,8 @@ TEST_F(DataFilesTest, AreThoseOfTheLastStart) {
   EXPECT_NE(warning(), "");
   record_data_files(run, config);
   EXPECT_EQ(warning(), "");
-  EXPECT_NE(refusal().find("each has the size and time that it had"), std::string::npos)
+  EXPECT_NE(refusal().find("each has the size and time that it had when the run was last started"),
+            std::string::npos)
       << refusal();
 }
 
@@ -104,7 +105,7 @@ TEST_F(DataFilesTest, AListThatIsGoneOrDamagedDecidesNothing) {
   const std::string both = str("the data of the run has changed: ", run.checkpoint(5).string(),
                                " was trained on the data, the files now give other text; ");
   write("text/c.txt", "");
-  for (const std::string damage : {"", "{}", R"({"files": [{}]})", "[", "\x01"}) {
+  for (const std::string damage : {"", "{}", R"({"files": [[]]})", "[", "\x01"}) {
     write_file_atomic(run.data_files(), damage);
     const std::string message = warning();
     EXPECT_NE(message.find(run.data_files().string()), std::string::npos) << message;
