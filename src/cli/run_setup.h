@@ -13,10 +13,11 @@
 namespace lmtrain {
 
 // Resolves `config` in place for this machine, prepares the data and builds the run from where it
-// stands in its folder, which must be locked. With several processes only the first calls it; the
-// others get the config from it and call prepare_as_told(). Throws the errors of resolve_runtime
-// and resolve_vocab_size (train/resolve.h), prepare_data (corpus/prepare.h) and RestartableRun;
-// with several processes also those of check_processes and require_alike (run/shared) and of the
+// stands in its folder, which must be locked. Warns of files of the data that have changed
+// (run/records/data_files.h). With several processes only the first calls it; the others get the
+// config from it and call prepare_as_told(). Throws the errors of resolve_runtime and
+// resolve_vocab_size (train/resolve.h), prepare_data (corpus/prepare.h) and RestartableRun; with
+// several processes also those of check_processes and require_alike (run/shared) and of the
 // exchanges.
 RestartableRun make_run(Config& config, const RunFolder& run);
 // Does the same for a run that begins, and gives `run` its identity. The folder is not looked into,

@@ -50,8 +50,8 @@ std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
 }
 
 // Replaces optimizer.base_width by groups, which the run then keeps. They come after those that are
-// given, which win. A run whose groups end with these may be given the width again, by
-// the command that began it; any other width stays, and is refused.
+// given, which win. A run whose groups end with these may be given the width again, by the command
+// that began it; any other width stays, and is refused.
 void write_out_base_width(Config& config, bool is_of_run) {
   OptimizerConfig& optimizer = config.optimizer;
   if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;

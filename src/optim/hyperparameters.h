@@ -1,7 +1,7 @@
 // Computes betas and weight decay of an update. They are constant, or change over the run to
 // `optimizer.betas_end` and `optimizer.weight_decay_end_ratio`; AdEMAMix, Prodigy and schedule-free
-// keep the betas that they begin with. They are pure functions of the
-// run's clock after the update (UpdateStep::run), so that the last update has the last values.
+// keep the betas that they begin with. They are pure functions of the run's clock after the update
+// (UpdateStep::run), so that the last update has the last values.
 //
 // A weight w whose step is -lr u decays by w <- w - lr wd w. With `optimizer.cautious_decay` (Chen
 // et al. 2025, Cautious Weight Decay, 2510.12402) it does so only where u w > 0, that is, where the

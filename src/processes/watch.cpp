@@ -30,7 +30,6 @@ constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
 constexpr auto kStay = 3s;            // for the others to read what the store's server has put down
 constexpr auto kLongestSave = 10min;  // after the end of another process
 constexpr const char* kGivenUp = "given_up";
-constexpr int kLostProcess = exit_code(ErrorKind::kIo);
 
 std::string loss_to_text(const Loss& loss) {
   return str(loss.exit_code, " ", loss.num_lost, "\n", loss.cause);
@@ -96,9 +95,9 @@ struct Watch::State {
   // is silent.
   static std::optional<Loss> put_down(const std::shared_ptr<State>& self, const Loss& loss);
   Loss server_is_lost(const std::string& seen) const {
-    return {kLostProcess,
-            str(server_name(), ", where the processes meet, has ended or cannot be reached",
-                seen.empty() ? "" : ": ", seen)};
+    return {.cause =
+                str(server_name(), ", where the processes meet, has ended or cannot be reached",
+                    seen.empty() ? "" : ": ", seen)};
   }
 };
 
@@ -245,10 +244,10 @@ Loss Watch::find_cause(const std::string& seen) {
   } else {
     cause = "the connection between the processes is broken, though all of them live";
   }
-  const Loss found{kLostProcess,
-                   str(cause, "; seen by ",
-                       state->group.names[static_cast<size_t>(state->group.rank)], ": ", seen),
-                   static_cast<int64_t>(silent.size())};
+  const Loss found{
+      .cause = str(cause, "; seen by ", state->group.names[static_cast<size_t>(state->group.rank)],
+                   ": ", seen),
+      .num_lost = static_cast<int64_t>(silent.size())};
   return state->learn(State::put_down(state, found).value_or(found));
 }
 
@@ -280,8 +279,8 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
       // A process that was told to stop does not wait long for one that is gone.
       const auto limit = stop_signal() == 0 ? patience : std::min(patience, kSilenceAfterSignal);
       if (Clock::now() - changed[i] > limit) {
-        const Loss silent{kLostProcess, str(state->group.names[static_cast<size_t>(awaited[i])],
-                                            " gives no sign of life any more")};
+        const Loss silent{.cause = str(state->group.names[static_cast<size_t>(awaited[i])],
+                                       " gives no sign of life any more")};
         return state->learn(State::put_down(state, silent).value_or(silent));
       }
     }

@@ -143,7 +143,7 @@ void warn_of_changed_files(const RunFolder& run, const Config& config) {
 
 void require_same_data(const RunFolder& run, const fs::path& trained, const std::string& recorded,
                        const Config& config, const std::string& fingerprint) {
-  if (recorded.empty() || recorded == fingerprint) return;
+  if (recorded == fingerprint) return;
   std::string what =
       str(trained.string(), " was trained on ", recorded, ", the files now give ", fingerprint);
   const std::optional<std::string> changes = describe_changes(run, config);

@@ -22,8 +22,8 @@ void record_data_files(const RunFolder& run, const Config& config);
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
 // Throws Error(kData), naming files that have changed, when `recorded`, the fingerprint of the data
-// that the checkpoint or trial `trained` was trained on, is not empty and another one than
-// `fingerprint`, that of the data prepared from the files of `config`.
+// that the checkpoint or trial `trained` was trained on, is another one than `fingerprint`, that of
+// the data prepared from the files of `config`.
 void require_same_data(const RunFolder& run, const std::filesystem::path& trained,
                        const std::string& recorded, const Config& config,
                        const std::string& fingerprint);
