@@ -31,7 +31,10 @@ if [ $listing = yes ] && [ ! -e "$repo_root/packed" ]; then
   exec "$python" "$repo_root/scripts/gpu_check.py" ${binary:+--lmtrain "$binary" --build "${LMTRAIN_BUILD:-$(dirname "$binary")}"} "$@"
 fi
 
-if [ $listing = no ] && ! gpus=$(nvidia-smi -L 2>/dev/null) || [[ $gpus != *GPU* ]]; then fail "no GPU: nvidia-smi finds none, so there is nothing to check here"; fi
+if [ $listing = no ]; then
+  gpus=$(nvidia-smi -L 2>/dev/null) || gpus=''
+  [[ $gpus == *GPU* ]] || fail "no GPU: nvidia-smi finds none, so there is nothing to check here"
+fi
 
 # The torch folder, found without importing torch.
 torch=${LMTRAIN_TORCH:-$("$python" -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")')}
