@@ -7,28 +7,27 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/checked_json.h"
 #include "formats/json_fields.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-using Fields = JsonFields<Json>;
 
 }  // namespace
 
-static void list_fields(Fields& json, TrialResult& result) {
-  json.field("attempt", result.attempt);
-  json.field("seed", result.seed);
-  json.field("diverged", result.diverged);
-  json.field("continued", result.continued);
-  json.field("reason", result.reason);
-  json.field("step", result.step);
-  json.field("tokens", result.tokens);
-  json.field("first_eval_loss", result.first_loss);
-  json.field("eval_loss", result.loss);
-  json.later_field("fingerprint", result.fingerprint);
+static void list_fields(JsonFields<nlohmann::json>& fields, TrialResult& result) {
+  fields.field("attempt", result.attempt);
+  fields.field("seed", result.seed);
+  fields.field("diverged", result.diverged);
+  fields.field("continued", result.continued);
+  fields.field("reason", result.reason);
+  fields.field("step", result.step);
+  fields.field("tokens", result.tokens);
+  fields.field("first_eval_loss", result.first_loss);
+  fields.field("eval_loss", result.loss);
+  fields.later_field("fingerprint", result.fingerprint);
 }
 
 namespace {
@@ -39,22 +38,26 @@ std::string trial_name(int64_t seed) { return str("seed_", seed); }
 
 TrialResult read_trial(const fs::path& file) {
   constexpr int64_t kMostAttempts = 1'000'000;
+  const JsonSource source{.kind = ErrorKind::kCheckpoint,
+                          .origin = file.string(),
+                          .advice = "remove its folder, and the trial is made again"};
   const auto no_result = [&](const std::string& problem) {
-    return Error(ErrorKind::kCheckpoint,
-                 str(file.string(), ": not the result of a trial: ", problem,
-                     "; remove its folder, and the trial is made again"));
+    return Error(source.kind,
+                 str(source.origin, ": not the result of a trial: ", problem, "; ", source.advice));
   };
+  nlohmann::json fields = parse_strict_json(read_file(file), source);
+  // An earlier lmtrain wrote none.
+  if (fields.contains("checksum")) take_checksum(fields, source);
   try {
-    const Json json = Json::parse(read_file(file));
     TrialResult result;
-    Fields::read(json, result);
+    JsonFields<nlohmann::json>::read(fields, result);
     const bool counts = result.attempt >= 0 && result.attempt <= kMostAttempts &&
                         result.seed >= 0 && result.step >= 0 && result.tokens >= 0;
     if (!counts) throw no_result("a number is out of range");
     if (file.parent_path().filename() != trial_name(result.seed))
       throw no_result(str("it is of seed ", result.seed));
     return result;
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw no_result(error.what());
   }
 }
@@ -102,12 +105,13 @@ std::vector<TrialResult> read_trials(const RunFolder& run) {
 }
 
 void write_trial(const RunFolder& run, const TrialResult& result) {
-  Json json = Json::object();
-  Fields::write(json, result);
+  nlohmann::json fields = nlohmann::json::object();
+  JsonFields<nlohmann::json>::write(fields, result);
+  // A reason may name a file, and not every file has a name in UTF-8.
+  const std::string text = fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   const fs::path folder = trial_folder(run, result.seed).path();
   lmtrain::create_directories(folder);
-  write_file_atomic(folder / kTrialFile,
-                    json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomic(folder / kTrialFile, checked_json_text(nlohmann::json::parse(text)));
 }
 
 std::optional<TrialResult> best_trial(const std::vector<TrialResult>& trials) {

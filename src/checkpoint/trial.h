@@ -1,8 +1,8 @@
 // Random restart trains the beginning of a run from several seeds and goes on with the best one.
 //
 // Each such beginning is a trial. It has its folder RUN/trials/seed_N with a metrics.jsonl of its
-// own. Its result, trial.json in that folder, is written when it has ended; all decisions of random
-// restart depend on these files alone.
+// own. Its result, trial.json in that folder, is written when it has ended, with a checksum
+// (formats/checked_json.h); all decisions of random restart depend on these files alone.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ Config config_of_seed(Config config, int64_t seed);
 // Returns the folder of the trial with this seed, with the identity of the run. Creates nothing.
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
 // Returns the results of the trials that have ended, sorted by attempt, then seed. Throws
-// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder.
+// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder. Damage to
+// one without a checksum, which an earlier lmtrain wrote, may go unnoticed.
 std::vector<TrialResult> read_trials(const RunFolder& run);
 // Writes or replaces trial.json, and creates the trial's folder if need be. Throws Error(kIo).
 void write_trial(const RunFolder& run, const TrialResult& result);

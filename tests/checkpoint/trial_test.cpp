@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/files/file.h"
 #include "base/support.h"
@@ -44,15 +45,16 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   EXPECT_EQ(read_file(file(1339)),
             R"({
   "attempt": 2,
-  "seed": 1339,
-  "diverged": true,
+  "checksum": "df9da5d3",
   "continued": true,
-  "reason": "the loss \"spiked\"",
-  "step": 4,
-  "tokens": 512,
-  "first_eval_loss": 5.5,
+  "diverged": true,
   "eval_loss": 0.3333333333333333,
-  "fingerprint": "8c1f"
+  "fingerprint": "8c1f",
+  "first_eval_loss": 5.5,
+  "reason": "the loss \"spiked\"",
+  "seed": 1339,
+  "step": 4,
+  "tokens": 512
 }
 )");
   const TrialResult read = read_trials(run).at(0);
@@ -65,12 +67,48 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   EXPECT_EQ(read.first_loss, 5.5);
   EXPECT_EQ(read.loss, 1.0 / 3);
   EXPECT_EQ(read.fingerprint, "8c1f");
-  // An earlier lmtrain wrote none.
-  std::string text = read_file(file(1339));
-  text.replace(text.find(",\n  \"fingerprint"),
-               std::string(",\n  \"fingerprint\": \"8c1f\"").size(), "");
-  replace_file(file(1339), text);
+}
+
+TEST_F(TrialTest, OfAnEarlierLmtrainHasNeitherFingerprintNorChecksum) {
+  std::filesystem::create_directories(file(1338).parent_path());
+  replace_file(file(1338), R"({
+  "attempt": 0, "seed": 1338, "diverged": false, "continued": false, "reason": "",
+  "step": 4, "tokens": 512, "first_eval_loss": 5.5, "eval_loss": 4.5
+})");
+  EXPECT_EQ(read_trials(run).at(0).loss, 4.5);
   EXPECT_EQ(read_trials(run).at(0).fingerprint, "");
+}
+
+TEST_F(TrialTest, AReasonThatIsNotUtf8IsWrittenAndReadBack) {
+  TrialResult result = trial(7, 5, 4);
+  result.reason = "the batch is kept in \xFFtemp";
+  write_trial(run, result);
+  EXPECT_EQ(read_trials(run).at(0).reason, "the batch is kept in \uFFFDtemp");
+}
+
+TEST_F(TrialTest, AnyFlippedBitIsFoundOrHarmless) {
+  TrialResult result = trial(7, 5.25, 4.125);
+  result.fingerprint = "51ab8b8b7027e609c053533520500e1d";
+  write_trial(run, result);
+  const std::string whole = read_file(file(7));
+  size_t found = 0;
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string text = whole;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+    replace_file(file(7), text);
+    try {
+      const TrialResult read = read_trials(run).at(0);
+      EXPECT_TRUE(read.seed == 7 && read.loss == result.loss && read.step == result.step &&
+                  read.first_loss == result.first_loss && read.fingerprint == result.fingerprint &&
+                  read.diverged == result.diverged && read.continued == result.continued)
+          << "bit " << bit;
+    } catch (const Error& error) {
+      ++found;
+      EXPECT_EQ(error.kind(), ErrorKind::kCheckpoint) << error.what();
+      EXPECT_NE(std::string(error.what()).find(file(7).string()), std::string::npos);
+    }
+  }
+  EXPECT_GT(found, 7 * whole.size());
 }
 
 TEST_F(TrialTest, ALossThatIsNotFiniteIsNone) {
@@ -103,16 +141,22 @@ TEST_F(TrialTest, WhatIsNoResultIsNamed) {
     return message;
   };
   broken("");
+  broken("[]");
   broken(whole.substr(0, whole.size() / 2));
-  std::string other = whole;
-  other.replace(other.find("\"step\""), 6, "\"stop\"");
-  EXPECT_NE(broken(other).find("step"), std::string::npos);
-  other = whole;
-  other.replace(other.find("\"seed\": 7"), 9, "\"seed\": 8");
-  EXPECT_NE(broken(other).find("seed 8"), std::string::npos);
-  other = whole;
-  other.replace(other.find("\"tokens\": 512"), 13, "\"tokens\": -5 ");
-  EXPECT_NE(broken(other).find("out of range"), std::string::npos);
+  nlohmann::json fields = nlohmann::json::parse(whole);
+  fields["step"] = 5;
+  EXPECT_NE(broken(fields.dump()).find("checksum"), std::string::npos);
+  fields.erase("checksum");
+  const auto broken_with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json other = fields;
+    other[key] = value;
+    return broken(other.dump());
+  };
+  EXPECT_NE(broken_with("step", "5").find("not the result of a trial"), std::string::npos);
+  EXPECT_NE(broken_with("seed", 8).find("seed 8"), std::string::npos);
+  EXPECT_NE(broken_with("tokens", -5).find("out of range"), std::string::npos);
+  fields.erase("step");
+  EXPECT_NE(broken(fields.dump()).find("step"), std::string::npos);
 }
 
 TEST(Trial, HasConvergedWhenItsLossHasFallen) {
