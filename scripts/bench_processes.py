@@ -136,10 +136,16 @@ def run_lmtrain(name, spec, binary):
         json.dump(config, file, indent=1)
     shutil.rmtree(run, ignore_errors=True)
     metrics = os.path.join(run, "metrics.jsonl")
+    started, seen = time.monotonic(), []
+
+    def enough():
+        steps = len(steps_of(metrics))
+        if steps > 0 and not seen:
+            seen.append(time.monotonic() - started)
+        return steps >= spec["steps"]
+
     # The run is killed after the last step that counts: its checkpoint of 13 GB at 1.1b would only take time.
-    status, resident = run_process(
-        [binary, "train", path, "--run-dir", run], spec["threads"], log, enough=lambda: len(steps_of(metrics)) >= spec["steps"]
-    )
+    status, resident = run_process([binary, "train", path, "--run-dir", run], spec["threads"], log, enough=enough)
     if status != 0:
         raise ContestantFailed(name, status, log)
     lines = steps_of(metrics)[: spec["steps"]]
@@ -159,6 +165,7 @@ def run_lmtrain(name, spec, binary):
         "data_sheet_rate": measured["data_sheet_flops_per_second"],
         "flops_per_token": of_length["flops_per_token"],
         "times": [b - a for a, b in zip(elapsed, elapsed[1:])],
+        "start_seconds": seen[0] if seen else None,  # from the start of the program to the end of its first step, the trial of all shapes within
         "losses": [line["loss"] for line in lines],
         "memory": of_length["peak_memory"] if spec["device"] == "cuda" else resident,
         "warnings": warnings,

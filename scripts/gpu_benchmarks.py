@@ -42,7 +42,7 @@ def prepared(context, section):
         if lack:
             return None, lack
         work = os.path.join(context.work, section)
-        os.makedirs(work)
+        os.makedirs(work, exist_ok=True)  # a contestant before this one may have found no room to prepare
         spec = make_spec(work, size, length, STEPS, BATCH_TOKENS, MICRO_TOKENS, "cuda", "bf16", min(8, os.cpu_count() or 1))
         run_python("prepare", spec)
         return spec, ""
@@ -86,7 +86,7 @@ def numbers_of(context, section, spec, result):
     }
     if "flops_per_token" in result:
         rates = context.memo[("rates", section)] = {key: result[key] for key in ("flops_per_token", "data_sheet_rate", "matmul_rate")}
-        numbers["warnings"] = result["warnings"] or None
+        numbers |= {"start_seconds": result["start_seconds"], "warnings": result["warnings"] or None}
     else:
         rates = context.memo.get(("rates", section))
     if rates and rates["data_sheet_rate"]:

@@ -17,7 +17,7 @@
     fp8         tests, training and steps in fp8
 
 A section is a list of items; SECTION/ITEM names one. The report is written after every row. With --seconds an item begins only
-where its estimate fits into what is left, and one that outlasts the time is stopped; the last line says what was not begun.
+where its estimate fits into what is left, and one that outlasts the time is stopped; the last line says what the next call goes on with.
 """
 
 import argparse
@@ -52,8 +52,9 @@ class Stopped(Exception):
 class Budget:
     """The time that is left to this call; None: as long as it takes."""
 
-    def __init__(self, seconds):
-        self.end = None if seconds is None else time.monotonic() + seconds - SECONDS_TO_END
+    def __init__(self, seconds, taken=0.0):
+        """`taken`: seconds of the call that are over."""
+        self.end = None if seconds is None else time.monotonic() + seconds - taken - SECONDS_TO_END
 
     def left(self):
         return float("inf") if self.end is None else self.end - time.monotonic()
@@ -158,10 +159,13 @@ def run_items(context, items, budget):
         try:
             with budget.enforced():
                 function(context)
+            report.ended.append(label)
         except Stopped:
-            report.add(name, "stopped", reason="the time of this call was over", after_seconds=round(time.monotonic() - started, 1))
+            report.add(name, "stopped", reason="the time of this call was over", after_seconds=round(time.monotonic() - started, 1), item=label)
         except Exception as error:  # one check that cannot be made is a row, not the end
-            report.add(name, False, reason=f"{type(error).__name__}: {error}"[:1500])
+            report.ended.append(label)
+            report.add(name, False, reason=f"{type(error).__name__}: {error}"[:1500], item=label)
+        report.write()
         print(f"-- {time.monotonic() - started:.1f} s", flush=True)
 
 
@@ -171,8 +175,8 @@ def parse_arguments():
     for option, default in (("--lmtrain", os.path.join(build, "lmtrain")), ("--build", build), ("--torch-version", "")):
         parser.add_argument(option, default=default, help=argparse.SUPPRESS)
     parser.add_argument("--report", help="the report, a file of this call alone; default: gpu_check-DATE.json")
-    parser.add_argument("--seconds", type=float, help="end before so many seconds are over; default: as long as it takes")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a rehearsal with tiny models, without a GPU")
+    parser.add_argument("--seconds", type=float, help="end before so many seconds are over, unpacking and building among them; default: as long as it takes")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a rehearsal with tiny models; scripts/gpu_rehearsal.sh has the stand-ins that it needs without a GPU")
     parser.add_argument("--list", action="store_true", help="print every item, with the seconds it takes at most on an H100")
     parser.add_argument("--join", nargs="+", metavar="REPORT", help="check nothing: make one report of several, and print it")
     parser.add_argument("sections", nargs="*", metavar="SECTION[/ITEM]", help="default: all")
@@ -183,8 +187,7 @@ def main():
     parser, arguments = parse_arguments()
     path = arguments.report or time.strftime("gpu_check-%Y%m%dT%H%M%S.json", time.gmtime())
     if arguments.join:
-        join(arguments.join, path)
-        return
+        raise SystemExit(join(arguments.join, path))
     with tempfile.TemporaryDirectory(prefix="gpu_check.") as work:
         context = Context(arguments, work)
         items = chosen(all_items(context), arguments.sections, parser)
@@ -193,14 +196,16 @@ def main():
                 print(f"{section}/{name}  {seconds}")
             return
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folder of work goes, and the report is whole
-        budget = Budget(arguments.seconds)
+        began = float(os.environ.get("LMTRAIN_CHECK_BEGAN", time.time()))
+        budget = Budget(arguments.seconds, max(0.0, time.time() - began))
         report = context.report = Report(path, describe_machine(arguments))
         run_items(context, items, budget)
         report.write()
         for row in verdicts(report.rows):
             print(line_of(row))
-        if report.not_begun:
-            print("not begun, for want of time; the next call goes on with:\n  " + " ".join(report.not_begun))
+        left = [item for item in report.begun + report.not_begun if item not in report.ended]
+        if left:
+            print("not begun or stopped, for want of time; the next call goes on with:\n  " + " ".join(left))
         print(f"{'FAIL' if report.failed() else 'PASS'}; report: {path}", flush=True)
         raise SystemExit(report.failed())
 

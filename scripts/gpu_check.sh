@@ -18,6 +18,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
+export LMTRAIN_CHECK_BEGAN=${LMTRAIN_CHECK_BEGAN:-$(date +%s)}  # a build takes its time from --seconds too
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no $python: set PYTHON"
 listing=no
@@ -48,7 +49,7 @@ if [ -z "$binary" ]; then
   (
     cd "$repo_root"
     scripts/setup.sh --core
-    LMTRAIN_TORCH=$torch LMTRAIN_CUDA=auto LMTRAIN_CUDA_ARCHITECTURES=native scripts/build.sh release
+    LMTRAIN_TORCH=$torch LMTRAIN_CUDA=on LMTRAIN_CUDA_ARCHITECTURES=native scripts/build.sh release
   )
   binary=$repo_root/build/lmtrain
 fi

@@ -26,6 +26,9 @@ def free_port():
 
 
 def num_gpus():
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([gpu for gpu in visible.split(",") if gpu])
     return sum(line.startswith("GPU ") for line in run(["nvidia-smi", "-L"]).stdout.split("\n"))
 
 

@@ -1,13 +1,17 @@
 """Checks of scripts/gpu_check.py that run the programs beside lmtrain: device tests, kernel times, profiler, sanitizer."""
 
+import collections
 import csv
 import io
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+
+from bench_processes import visible_gpu
 
 # Sections of the device tests' suites; all others are in "operators".
 SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuProducts": "products", "GpuRandomShapes": "shapes"}
@@ -28,7 +32,26 @@ COUNTERS = {
 
 
 def run(command, **kwargs):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False, **kwargs)
+    """Where it is stopped, so is what the command has started: a profiler's program would go on and keep the GPU."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace", **kwargs) as process:
+        try:
+            said, errors = process.communicate()
+        except BaseException:
+            kill_with_descendants(process.pid)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, errors)
+
+
+def kill_with_descendants(process):
+    try:
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+            children = file.read().split()
+        os.kill(process, signal.SIGKILL)
+    except OSError:  # it has ended
+        return
+    for child in map(int, children):
+        kill_with_descendants(child)
 
 
 def architectures_compiled_in(context):
@@ -40,7 +63,7 @@ def architectures_compiled_in(context):
 
 def has_fp8(context):
     """Whether the GPU multiplies in fp8, and the program has the kernels that cast to it."""
-    listed = run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).stdout.strip().split("\n")[0]
+    listed = run(["nvidia-smi", "-i", visible_gpu(), "--query-gpu=compute_cap", "--format=csv,noheader"]).stdout.strip().split("\n")[0]
     return context.on_gpu and architectures_compiled_in(context) is not None and float(listed or 0) >= 8.9
 
 
@@ -51,6 +74,9 @@ def suites_of(program):
 
 
 def device_tests(context, suite):
+    if suite == "GpuFp8" and context.on_gpu and not has_fp8(context):
+        context.report.add(suite, None, reason="no GPU that multiplies in fp8, or no kernels of ours for it")
+        return
     done = run([context.program("test_gpu"), f"--gtest_filter={suite}.*"], cwd=context.build)
     # "[       OK ] Suite.Test (3 ms)"; skipped ones are listed once more at the end, without a time.
     ended = re.findall(r"^\[ +(OK|SKIPPED|FAILED) +\] .* \(\d+ ms\)$", done.stdout, re.MULTILINE)
@@ -117,12 +143,26 @@ def counters_of(text):
         counter = COUNTERS.get(row.get("Metric Name"))
         if counter is None:
             continue
-        name = re.sub(r"\(.*", "", row["Kernel Name"].replace("(anonymous namespace)::", "").replace("lmtrain::cuda::", "")) + f" {row['Grid Size']}"
         try:
-            kernels.setdefault(name, {})[counter] = float(row["Metric Value"].replace(",", ""))
+            kernels.setdefault((row["Kernel Name"], row["Grid Size"]), {})[counter] = float(row["Metric Value"].replace(",", ""))
         except ValueError:
             pass  # "n/a"
-    return sorted(kernels.items(), key=lambda kernel: -kernel[1].get("nanoseconds", 0))
+    # Kernels of several files have one name; their parameters tell them apart.
+    short = collections.Counter((without_parameters(name), grid) for name, grid in kernels)
+    named = []
+    for (name, grid), counters in kernels.items():
+        brief = without_parameters(name)
+        named.append((f"{brief if short[brief, grid] == 1 else readable(name)} {grid}", counters))
+    return sorted(named, key=lambda kernel: -kernel[1].get("nanoseconds", 0))
+
+
+def readable(name):
+    """A kernel's name without the namespaces that all have; template arguments as 8 instead of (int)8."""
+    return re.sub(r"\(anonymous namespace\)::|<unnamed>::|lmtrain::cuda::|\((int|unsigned int|long|bool)\)(?=[0-9])", "", name)
+
+
+def without_parameters(name):
+    return readable(name).split("(")[0]
 
 
 def sanitize(context, tool):

@@ -1,6 +1,7 @@
 """Reports of scripts/gpu_check.py: rows in a file that is complete after each, what they mean together, and several joined.
 
-A row has a section, a name, a result and numbers. Results:
+A row has a section, a name, a result and numbers. Where it says that an item was stopped or could not be made, it names that `item`.
+Results:
     pass, fail   a check that was made; `measured`: a number that no check judges by itself
     skip         a check that cannot be made here; `reason` says why
     stopped      the time of the call ended in the middle of it
@@ -28,7 +29,7 @@ class Report:
 
     def __init__(self, path, machine):
         self.path, self.machine, self.rows, self.section = path, machine, [], ""
-        self.begun, self.not_begun = [], []  # items, as SECTION/NAME
+        self.begun, self.ended, self.not_begun = [], [], []  # items, as SECTION/NAME
         try:
             with open(path, "x", encoding="utf-8"):
                 pass
@@ -46,25 +47,28 @@ class Report:
         self.write()
 
     def write(self):
-        write_document(self.path, {"calls": [self.machine | {"begun": self.begun, "not_begun": self.not_begun}], "rows": self.rows})
+        write_document(self.path, {"calls": [self.machine | {"begun": self.begun, "ended": self.ended, "not_begun": self.not_begun}], "rows": self.rows})
 
     def failed(self):
-        return any(row["result"] == "fail" for row in self.rows + verdicts(self.rows))
+        return has_failed(self.rows)
+
+
+def has_failed(rows):
+    return any(row["result"] == "fail" for row in rows + verdicts(rows))
 
 
 def write_document(path, document):
-    judged = verdicts(document["rows"])
-    failed = any(row["result"] == "fail" for row in document["rows"] + judged)
-    head = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "result": "fail" if failed else "pass"}
+    result = "fail" if has_failed(document["rows"]) else "pass"
+    head = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "result": result}
     with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(head | document | {"verdicts": judged}, file, indent=1)
+        json.dump(head | document | {"verdicts": verdicts(document["rows"])}, file, indent=1)
         file.write("\n")
     os.replace(path + ".new", path)
 
 
 def line_of(row):
     """A row as people read it."""
-    numbers = {key: value for key, value in row.items() if key not in ("section", "name", "result")}
+    numbers = {key: value for key, value in row.items() if key not in ("section", "name", "result", "item")}
     details = ", ".join(f"{key} {short(value)}" for key, value in numbers.items() if value is not None and not isinstance(value, (dict, list)))
     return f"{row['result'].upper():8} {row['section']}: {row['name']}" + (f": {details}" if details else "")
 
@@ -102,13 +106,14 @@ def verdicts(rows):
 
 
 def join(paths, into):
-    """One report of several calls of one program. Of a row that several have, the last one that was made counts."""
+    """One report of several calls of one program; returns whether something failed. Of a row that several have, the last one that was made
+    counts; that an item was stopped or failed counts no more where a later call has ended it."""
     reports = []
     for path in paths:
         try:
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
-            reports.append((report["date"], path, report["calls"], report["rows"]))
+            reports.append((max(call["begun_at"] for call in report["calls"]), path, report["calls"], report["rows"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             sys.exit(f"{path} is no report of gpu_check.sh: {error}")
     reports.sort(key=lambda report: report[0])
@@ -118,22 +123,24 @@ def join(paths, into):
     calls, rows = [], {}
     for _, _, calls_of, rows_of in reports:
         calls += calls_of
+        ended = {item for call in calls_of for item in call["ended"]}
+        rows = {key: row for key, row in rows.items() if row.get("item") not in ended}
         for row in rows_of:
             key = row["section"], row["name"]
             if key not in rows or row["result"] not in ("skip", "stopped") or rows[key]["result"] in ("skip", "stopped"):
                 rows[key] = row
-    begun = {item for call in calls for item in call["begun"]}
-    left = sorted({item for call in calls for item in call["not_begun"]} - begun)
+    left = {item for call in calls for item in call["begun"] + call["not_begun"]} - {item for call in calls for item in call["ended"]}
     document = {"calls": calls, "rows": list(rows.values())}
     write_document(into, document)
-    print_report(document["rows"], left)
+    print_report(document["rows"], sorted(left))
     print(f"report: {into}")
+    return has_failed(document["rows"])
 
 
-def print_report(rows, not_begun):
+def print_report(rows, left):
     for row in rows + verdicts(rows):
         print(line_of(row))
     count = {result: sum(row["result"] == result for row in rows + verdicts(rows)) for result in ("pass", "fail", "skip", "stopped", "measured")}
     print("; ".join(f"{number} {result}" for result, number in count.items()))
-    if not_begun:
-        print("not begun: " + " ".join(not_begun))
+    if left:
+        print("not begun or stopped: " + " ".join(left))

@@ -3,6 +3,7 @@
 #   start.sh [OPTION of scripts/gpu_check.sh...]
 #   LMTRAIN_GPU_ROOT=DIR   where it is unpacked; default lmtrain_gpu in the folder for temporary files
 set -euo pipefail
+export LMTRAIN_CHECK_BEGAN=${LMTRAIN_CHECK_BEGAN:-$(date +%s)}  # the seconds of --seconds count from here
 archive=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/lmtrain_gpu.tar.xz
 root=${LMTRAIN_GPU_ROOT:-${TMPDIR:-/tmp}/lmtrain_gpu}
 sum=$(cksum <"$archive")

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 
+from bench_processes import visible_gpu
 from gpu_programs import architectures_compiled_in, has_fp8, run
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -182,7 +183,7 @@ class MemorySampler:
         self.thread.join()
 
     def sample(self):
-        query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        query = ["nvidia-smi", "-i", visible_gpu(), "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
         while not self.done.wait(0.5):
             said = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.split("\n")[0]
             if said.strip().isdigit():

@@ -5,11 +5,13 @@ import collections
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
@@ -77,6 +79,13 @@ class Calls(Case):
         self.assertEqual([(row["name"], row["result"]) for row in report["rows"]], [("a", "fail"), ("b", "pass")])
         self.assertEqual(report["result"], "fail")
 
+    def test_what_was_stopped_is_for_the_next_call(self):
+        calls = self.run_items([("soak", "a", 0, lambda c: None), ("soak", "b", 0, lambda c: time.sleep(60))], 0.5)["calls"]
+        self.assertEqual((calls[0]["begun"], calls[0]["ended"]), (["soak/a", "soak/b"], ["soak/a"]))
+
+    def test_seconds_that_are_over_before_the_first_item_count(self):
+        self.assertLess(gpu_check.Budget(540, taken=500).left(), 40)
+
     def test_a_report_that_is_there_is_not_written_over(self):
         self.report()
         with self.assertRaises(SystemExit):
@@ -84,9 +93,10 @@ class Calls(Case):
 
 
 class Joined(Case):
-    def call(self, name, date, rows, program="p", begun=(), not_begun=()):
+    def call(self, name, date, rows, program="p", begun=(), ended=(), not_begun=()):
+        call = {"program": program, "begun_at": date, "begun": list(begun), "ended": list(ended), "not_begun": list(not_begun)}
         with open(self.path(name), "w", encoding="utf-8") as file:
-            json.dump({"date": date, "calls": [{"program": program, "begun": list(begun), "not_begun": list(not_begun)}], "rows": rows}, file)
+            json.dump({"calls": [call], "rows": rows}, file)
         return self.path(name)
 
     def test_the_last_result_counts_unless_it_is_none(self):
@@ -99,6 +109,21 @@ class Joined(Case):
         joined = self.read("joined")
         self.assertEqual({row["name"]: row["result"] for row in joined["rows"]}, {"a": "pass", "b": "pass", "c": "pass"})
         self.assertEqual(joined["result"], "pass")
+
+    def test_an_item_that_a_later_call_has_ended_is_no_longer_stopped_nor_failed(self):
+        def row(name, result, **more):
+            return {"section": "soak", "name": name, "result": result} | more
+
+        items = [row("a", "fail", item="soak/a"), row("b", "stopped", item="soak/b")]
+        first = self.call("1", "2026-01-01", items, begun=["soak/a", "soak/b"], ended=["soak/a"])
+        self.assertTrue(gpu_report.join([first], self.path("alone")))
+        second = self.call("2", "2026-01-02", [row("of a", "pass"), row("of b", "pass")], begun=["soak/a", "soak/b"], ended=["soak/a", "soak/b"])
+        for paths in ([first, second], [self.path("alone"), second]):
+            self.assertFalse(gpu_report.join(paths, self.path("joined")))
+            self.assertEqual({row["name"] for row in self.read("joined")["rows"]}, {"of a", "of b"})
+        # The other way round: what has passed stays, and so does the failure after it.
+        third = self.call("3", "2026-01-03", items, begun=["soak/a", "soak/b"], ended=["soak/a"])
+        self.assertTrue(gpu_report.join([second, third], self.path("joined")))
 
     def test_reports_of_two_programs_are_refused(self):
         with self.assertRaises(SystemExit):
@@ -254,6 +279,52 @@ exit {code}
         ])
 
 
+    def test_counters_of_kernels_with_one_name_stay_apart(self):
+        text = '"ID","Kernel Name","Grid Size","Metric Name","Metric Value"\n' + "".join(
+            f'"{i}","void lmtrain::cuda::<unnamed>::{name}","(8, 1, 1)","gpu__time_duration.sum","{nanoseconds}"\n'
+            for i, (name, nanoseconds) in enumerate([("f<__nv_bfloat16, (int)8>(const T1 *)", 1), ("f<__nv_bfloat16, (int)8>(const T1 *, float)", 3),
+                                                     ("g<float, (bool)1>(long)", 2)]))
+        self.assertEqual([name for name, _ in gpu_programs.counters_of(text)], [
+            "void f<__nv_bfloat16, 8>(const T1 *, float) (8, 1, 1)", "void g<float, 1> (8, 1, 1)", "void f<__nv_bfloat16, 8>(const T1 *) (8, 1, 1)",
+        ])
+
+    def test_what_a_stopped_command_has_started_ends_with_it(self):
+        self.script("tool", f"sleep 60 & echo $! >{self.path('child')}; wait")
+
+        def stop(*_):
+            raise gpu_check.Stopped
+
+        previous = signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 1)
+        try:
+            with self.assertRaises(gpu_check.Stopped):
+                gpu_programs.run([self.path("tool")])
+        finally:
+            signal.signal(signal.SIGALRM, previous)
+        with open(self.path("child"), encoding="ascii") as file:
+            child = int(file.read())
+        deadline = time.monotonic() + 30
+        while os.path.exists(f"/proc/{child}") and time.monotonic() < deadline:
+            with open(f"/proc/{child}/stat", encoding="ascii") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":  # no one has waited for it
+                    return
+            time.sleep(0.05)
+        self.assertFalse(os.path.exists(f"/proc/{child}"))
+
+    def test_a_gpu_without_fp8_skips_its_tests(self):
+        self.script("nvidia-smi", "echo 8.0")
+        self.script("lmtrain", "echo '(GPU architectures compiled in: 80)'")
+        path, os.environ["PATH"] = os.environ["PATH"], self.folder + ":" + os.environ["PATH"]
+        try:
+            context = self.context()
+            context.lmtrain = self.path("lmtrain")
+            context.memo["version"] = "GPU architectures compiled in: 80)"
+            gpu_programs.device_tests(context, "GpuFp8")
+        finally:
+            os.environ["PATH"] = path
+        self.assertEqual([row["result"] for row in self.read("report.json")["rows"]], ["skip"])
+
+
 class Processes(Case):
     """gpu_processes.py with a script in the place of lmtrain, which writes a loss a step."""
 
@@ -283,6 +354,10 @@ exit {code}
         self.assertEqual(self.compare("2.5")["result"], "fail")
         self.assertEqual(self.compare("2.5", said, gpus=2)["result"], "fail")
         self.assertEqual(self.compare("2.5", gpus=2)["result"], "pass")
+
+    def test_gpus_that_a_process_may_not_see_do_not_count(self):
+        with unittest.mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="3"):
+            self.assertEqual(self.compare("2.5", "warning: the processes " + gpu_processes.PAST_NCCL, gpus=2)["result"], "pass")
 
     def test_losses_that_differ_and_processes_that_fail_are_failures(self):
         row = self.compare("$WORLD_SIZE", gpus=2)
