@@ -10,6 +10,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$repo_root"
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 
 preset=${1:-release}
 shift $(($# > 0))

@@ -90,9 +90,10 @@ def check_bits(bench, counts, only):
     exact = ["parallel.sum=exact", "parallel.parts=4"]
     cases = {name: settings + exact for name, settings in (CASES | MORE_CASES).items()} | {"fast": [], "other_parts": exact}
     wrong = 0
-    for name, settings in cases.items():
-        if only and not any(part in name for part in only):
-            continue
+    chosen = {name: settings for name, settings in cases.items() if not only or any(part in name for part in only)}
+    if not chosen:
+        sys.exit(f"no case has {' or '.join(only)} in its name; there are: {' '.join(cases)}")
+    for name, settings in chosen.items():
         said = []
         one = bench.train(f"{name}-one", settings)
         for count in counts:
@@ -187,6 +188,8 @@ def check_kills(bench, arguments):
             files = [f"nothing happened for {LOST} s, see {log}"]
         wrong += bool(files)
         print(f"run {runs}: {killer.kills - before} kills, " + (f"DIFFERS: {'; '.join(files)}" if files else "equal"), flush=True)
+        if files and killer.kills == before:
+            sys.exit(f"the launcher ends before a process of the run can be killed; see {log} (keep it with --folder)")
     seconds = time.monotonic() - began
     print(f"{killer.kills} kills of {arguments.count} processes in {runs} runs, {seconds / killer.kills:.1f} s each; {wrong} runs differ")
     return wrong

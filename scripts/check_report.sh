@@ -9,6 +9,7 @@ set -euo pipefail
 
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 [ $# -eq 2 ] || fail "a page and a folder are needed: scripts/check_report.sh PAGE FOLDER"
+command -v chromium >/dev/null || fail "there is no chromium; install it"
 page=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
@@ -20,9 +21,10 @@ browse() {
 }
 
 browse --dump-dom "file://$page" >"$work/dom"
-charts=$(grep -o '<figure class="chart' "$work/dom" | wc -l)
+count() { { grep -o "$1" "$work/dom" || true; } | wc -l; }
+charts=$(count '<figure class="chart')
 # What the program has drawn is "against tokens".
-drawn=$(grep -o 'aria-label="[^"]* against target tokens"' "$work/dom" | wc -l)
+drawn=$(count 'aria-label="[^"]* against target tokens"')
 [ "$charts" -gt 0 ] || fail "$page has no chart"
 [ "$charts" = "$drawn" ] || fail "$page: $drawn of $charts charts are drawn by its script"
 

@@ -124,7 +124,7 @@ def compare(old, new):
 
 
 def run(arguments, program, settings, folder):
-    """Trains in `folder`; returns what is compared, or the error that both must end with."""
+    """Trains in `folder`; returns what is compared, or the error that it ended with."""
     config = os.path.join(folder, "config.json")
     with open(config, "w") as file:
         json.dump(small_config(arguments.corpus, os.path.join(folder, "cache"), arguments.steps), file)
@@ -151,7 +151,9 @@ def main():
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs", "**", "*.md"), help="text to train on")
     arguments = parser.parse_args()
     cases = {name: settings for name, settings in CASES.items() if not arguments.only or any(part in name for part in arguments.only)}
-    differing, lonely = 0, set()
+    if not cases:
+        parser.error(f"no case has {' or '.join(arguments.only)} in its name; there are: {' '.join(CASES)}")
+    differing, failing, lonely = 0, 0, set()
     for name, settings in cases.items():
         found = []
         for program in (arguments.old, arguments.new):
@@ -161,12 +163,13 @@ def main():
         wrong, only = compare(old, new)
         lonely |= only
         differing += bool(wrong)
-        what = old.get("error") or f"{len(old)} things"
-        print(f"{name}: " + (f"DIFFERS in {', '.join(wrong)}" if wrong else f"equal ({what})"), flush=True)
+        failing += not wrong and "error" in old
+        said = f"BOTH FAIL: {old['error']}" if "error" in old else f"equal ({len(old)} things)"
+        print(f"{name}: " + (f"DIFFERS in {', '.join(wrong)}" if wrong else said), flush=True)
     if lonely:
         print("fields of one build alone: " + ", ".join(sorted(lonely)))
-    print(f"{len(cases)} cases, {differing} differ")
-    sys.exit(1 if differing else 0)
+    print(f"{len(cases)} cases, {differing} differ, {failing} fail in both")
+    sys.exit(1 if differing or failing else 0)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,16 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 build=${1:-$repo_root/build}
 shift $(($# > 0))
 tests=("$@")
 [ $# -gt 0 ] || mapfile -t tests < <(sed -n 's/^TEST_F(Faults, \(Of[A-Za-z]*\)).*/\1/p' "$repo_root/tests/e2e/faults/faults_test.cpp")
 [ $# -gt 0 ] || tests+=(KillsAtRandomMoments)
 [ -x "$build/test_e2e" ] || fail "there is no $build/test_e2e; build it first: scripts/build.sh"
+for test in "${tests[@]}"; do
+  list_tests "$build/test_e2e" --gtest_filter="Faults.$test" | grep -q . || fail "there is no test Faults.$test in $build/test_e2e"
+done
 jobs=${LMTRAIN_JOBS:-$(nproc)}
 export LMTRAIN_KILLS=${LMTRAIN_KILLS:-500}
 logs=$(mktemp -d)

@@ -28,8 +28,8 @@ num_jobs() {
   [ "$jobs" -ge 1 ] && echo "$jobs" || echo 1
 }
 
-# list_tests PROGRAM: the tests of a test program. Each has a process of its own, as in ctest: some of them send it a signal.
-list_tests() { "$1" --gtest_list_tests | awk '/^[^ ].*\./ { suite = $1; next } /^  / { print suite $1 }'; }
+# list_tests PROGRAM [OPTION...]: the tests of a test program. Each has a process of its own, as in ctest: some of them send it a signal.
+list_tests() { "$@" --gtest_list_tests | awk '/^[^ ].*\./ { suite = $1; next } /^  / { print suite $1 }'; }
 
 # The CUDA compiler: $CUDACXX, on PATH, or where NVIDIA's installer puts it. Empty and false when there is none.
 find_nvcc() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the program under sanitizers, which end it at the first finding.
 #   scripts/sanitize.sh asan [COMMAND...]   AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer: trains a tiny run, resumes it, evaluates,
-#                                           generates, exports, reports (or these of them: train resume eval generate export report)
+#                                           generates, exports, reports (or train, and these of them: resume eval generate export report)
 #   scripts/sanitize.sh tsan                ThreadSanitizer: the tests of all that has threads in the half without libtorch
 # libtorch and Arrow are built without sanitizers: what they do to their own memory is not seen.
 set -euo pipefail
@@ -43,6 +43,7 @@ trap 'rm -rf "$folder"' EXIT
 export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1:check_initialization_order=1 UBSAN_OPTIONS=print_stacktrace=1 OMP_NUM_THREADS=2
 commands=("$@")
 [ ${#commands[@]} -gt 0 ] || commands=(train resume eval generate export report)
+[ "${commands[0]}" = train ] || commands=(train "${commands[@]}")  # the others need its run
 run=$folder/run
 for command in "${commands[@]}"; do
   case $command in
