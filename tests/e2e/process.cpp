@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <ostream>
 #include <thread>
 
@@ -116,11 +117,22 @@ bool Process::reap(bool block) {
 
 bool Process::running() { return !reap(/*block=*/false); }
 
+bool Process::catches(int signal) const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "SigCgt:") continue;
+    uint64_t mask = 0;
+    status >> std::hex >> mask;
+    return (mask >> (signal - 1) & 1U) != 0;
+  }
+  return false;
+}
+
 bool Process::wait_until(const std::function<bool()>& condition) {
   constexpr double kLongest = 60;
   for (const auto begin = Clock::now(); seconds_since(begin) < kLongest; sleep_ms(1)) {
     if (condition()) return true;
-    if (!running()) return false;
+    if (!running()) return condition();
   }
   return false;
 }

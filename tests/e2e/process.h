@@ -47,8 +47,9 @@ class Process {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
+  bool catches(int signal) const;  // it has a handler for it
   bool running();
-  // Polls every millisecond. False when the process ends or a minute passes first.
+  // Polls every millisecond. False when the process ends without it, or a minute passes first.
   bool wait_until(const std::function<bool()>& condition);
   // Until it ends; after `seconds` it is killed and the test fails.
   ProcessResult wait(double seconds = 120);

@@ -96,7 +96,9 @@ TEST_F(Reference, FilesThatChanged) {
     EXPECT_NE(error_of(ErrorKind::kData, [&] { TokenShard(path(), false); }).find("has changed"),
               std::string::npos);
   }
-  rewrite("two", bytes);  // the same content at another time
+  rewrite("two", bytes);  // the same content at another time, whatever the clock's resolution
+  fs::last_write_time(folder_ / "two",
+                      fs::last_write_time(folder_ / "two") + std::chrono::seconds(1));
   EXPECT_NE(error_of(ErrorKind::kData, [&] { TokenShard(path(), false); }).find("has changed"),
             std::string::npos);
   fs::remove(folder_ / "two");

@@ -71,7 +71,7 @@ TEST_F(MeetingTest, TheFirstProcessComesLast) {
 
 // Rank 0 is started again while the others wait: they enter its new session.
 TEST_F(MeetingTest, ASecondFirstProcessIsFollowed) {
-  std::future<Meeting> former = come(0, 200ms);
+  std::future<Meeting> former = come(0, 3s);
   std::vector<std::future<Meeting>> processes;
   processes.push_back(come(1));
   EXPECT_NE(problem_of(std::move(former)).find("rank 2 of 3 has not come"), std::string::npos);
@@ -84,10 +84,10 @@ TEST_F(MeetingTest, ASecondFirstProcessIsFollowed) {
 TEST_F(MeetingTest, ASuccessorTakesThePlaceOfAProcess) {
   std::vector<std::future<Meeting>> processes;
   processes.push_back(come(0));
-  std::future<Meeting> former = come(1, 1s);
-  std::this_thread::sleep_for(100ms);
+  std::future<Meeting> former = come(1, 6s);
+  std::this_thread::sleep_for(1s);
   processes.push_back(come(1));
-  std::this_thread::sleep_for(100ms);
+  std::this_thread::sleep_for(1s);
   processes.push_back(come(2));
   expect_met(std::move(processes));
   const std::string problem = problem_of(std::move(former));
@@ -97,7 +97,7 @@ TEST_F(MeetingTest, ASuccessorTakesThePlaceOfAProcess) {
 
 TEST_F(MeetingTest, WhoDoesNotComeIsNamed) {
   EXPECT_NE(problem_of(come(2, 100ms)).find("rank 0 of 3 has not come"), std::string::npos);
-  std::future<Meeting> first = come(0, 300ms), second = come(2, 300ms);
+  std::future<Meeting> first = come(0, 3s), second = come(2, 3s);
   EXPECT_NE(problem_of(std::move(first)).find("rank 1 of 3 has not come"), std::string::npos);
   EXPECT_NE(problem_of(std::move(second)).find("rank 1 of 3 has not come"), std::string::npos);
 }

@@ -15,6 +15,7 @@ A block ```text shows lines of what the commands before it print. Each must come
 may be others, "..." stands for any lines, and at the end of a line for its rest. Each block ```sh needs a comment.
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -109,10 +110,13 @@ def missing_line(shown, printed, folder):
     return None
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+@contextlib.contextmanager
+def reserved_port():
+    """A port that nobody else is given, and that a listener with SO_REUSEADDR, such as c10d's, may take."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 class Runner:
@@ -165,8 +169,9 @@ class Runner:
 
     def run(self, block):
         environment = {**self.environment, "PAGES_SETTINGS": "\n".join(block.settings)}
-        text = block.text.replace(PORT_OF_PAGES, f"MASTER_PORT={free_port()}")
-        self.execute(["bash", "-c", "set -euo pipefail\n" + text], environment, block)
+        with reserved_port() as port:
+            text = block.text.replace(PORT_OF_PAGES, f"MASTER_PORT={port}")
+            self.execute(["bash", "-c", "set -euo pipefail\n" + text], environment, block)
 
     def execute(self, command, environment, block):
         process = subprocess.Popen(

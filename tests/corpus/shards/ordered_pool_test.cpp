@@ -46,12 +46,13 @@ TEST(OrderedPool, TheCallerIsOneOfTheThreads) {
   EXPECT_EQ(alone.pop(), std::this_thread::get_id());
   // Two threads in all: while the other is busy with the oldest, the caller does the next.
   OrderedPool<std::thread::id> pool(2, 4);
-  std::atomic<bool> next_is_done = false;
+  std::atomic<bool> first_has_begun = false, next_is_done = false;
   pool.push([&] {
+    first_has_begun = true;
     while (!next_is_done) std::this_thread::yield();
     return std::this_thread::get_id();
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (!first_has_begun) std::this_thread::yield();
   pool.push([&] {
     next_is_done = true;
     return std::this_thread::get_id();

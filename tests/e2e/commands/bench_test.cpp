@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdint>
-#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -81,22 +79,10 @@ TEST(Bench, RefusesBeforeItMeasures) {
   EXPECT_EQ(lmtrain({"bench"}).exit_code, 2);
 }
 
-// Whether the process has a handler for the signal.
-bool catches(pid_t pid, int signal) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string word; status >> word;) {
-    if (word != "SigCgt:") continue;
-    uint64_t mask = 0;
-    status >> std::hex >> mask;
-    return (mask >> (signal - 1) & 1U) != 0;
-  }
-  return false;
-}
-
 TEST(Bench, ASignalEndsIt) {
   const Workspace workspace;
   LmtrainProcess process({"bench", workspace.config(), "--steps", "100000"});
-  ASSERT_TRUE(process.wait_until([&] { return catches(process.pid(), SIGINT); }));
+  ASSERT_TRUE(process.wait_until([&] { return process.catches(SIGINT); }));
   process.send(SIGINT);
   EXPECT_EQ(process.wait().exit_code, 128 + SIGINT);
 }

@@ -174,7 +174,7 @@ TEST(Distributed, AKilledRankEndsTheOthers) {
 TEST(Distributed, AStoppedRankEndsTheOthers) {
   const Reference& one = reference(exact());
   const RunDir run(one.fresh("hangs"));
-  Ranks ranks(2, {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=4s",
+  Ranks ranks(2, {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=12s",
                   "--set", "train.steps=100000"});
   EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":5,"); }));
   ranks[1].send(SIGSTOP);
@@ -225,6 +225,7 @@ TEST(Distributed, ASignalEndsAProcessThatWaitsForTheOthers) {
                    {"MASTER_ADDR", "127.0.0.1"},
                    {"MASTER_PORT", std::to_string(port.number())}};
     LmtrainProcess process({"train", workspace.config()}, options);
+    EXPECT_TRUE(process.wait_until([&] { return process.catches(SIGTERM); }));
     std::this_thread::sleep_for(std::chrono::seconds(2));
     process.send(SIGTERM);
     EXPECT_EQ(process.wait(10).exit_code, 128 + SIGTERM) << rank;

@@ -95,7 +95,7 @@ TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
         "--set",
         async ? "checkpoint.async=true" : "checkpoint.async=false",
         "--set",
-        "parallel.timeout=10s"};
+        "parallel.timeout=12s"};
     const std::filesystem::path busy = one.fresh("busy");
     std::ofstream(busy).put('\n');
     const ProcessOptions slow = slow_disk("step_00000010", busy);
@@ -151,7 +151,7 @@ TEST(SharedSave, AStoppedFirstEndsTheOther) {
   const std::filesystem::path busy = one.fresh("busy");
   // Rank 0 syncs this folder when it has made the one of a checkpoint in it.
   Ranks ranks(2,
-              {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=4s",
+              {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=12s",
                "--set", "checkpoint.every=20 steps"},
               slow_disk("/checkpoints", busy), /*one=*/0);
   EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":1,"); }));

@@ -24,15 +24,17 @@ TEST(Stall, NamesTheFileThatIsWaitedForAndGoesOn) {
   const std::filesystem::path busy = reference().fresh("busy");
   std::ofstream(busy).put('\n');
   LmtrainProcess process({"train", reference().config, "--run-dir", run.path()}, slow_disk(busy));
+  const std::string file = "syncing " + run.path() + "/checkpoints/.tmp-step_00000003/optimizer";
   // The limit is ten times the longest sync before, so the delay cannot have a fixed length. The
   // loop waits for the checkpoint as soon as the next one is due.
   EXPECT_TRUE(process.wait_until([&] {
-    return process.err().find("waiting for the checkpoint step_00000003") != std::string::npos;
+    const std::string said = process.err();
+    return said.find("it has been " + file) != std::string::npos &&
+           said.find("waiting for the checkpoint step_00000003") != std::string::npos;
   })) << process.err();
   std::filesystem::remove(busy);
   const ProcessResult result = process.wait();
   ASSERT_EQ(result.exit_code, 0) << result;
-  const std::string file = "syncing " + run.path() + "/checkpoints/.tmp-step_00000003/optimizer";
   EXPECT_NE(result.err.find("warning: the run makes no progress: it has been " + file),
             std::string::npos)
       << result;

@@ -46,6 +46,7 @@ TEST(Agreement, WaitingForASlowProcessIsCountedAndNamed) {
     const bool is_slow = processes.rank() == 1;
     Agreement agreement(processes, std::chrono::steady_clock::now());
     EXPECT_FALSE(agreement.balance());
+    processes.barrier();
     agreement.begin_step(0);
     processes.barrier();
     if (is_slow) std::this_thread::sleep_for(std::chrono::duration<double>(kDelay));
