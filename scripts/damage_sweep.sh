@@ -11,7 +11,7 @@ set -euo pipefail
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 count=${1:-10000} build=${2:-$repo_root/build}
 [ -x "$build/test_e2e" ] || fail "there is no $build/test_e2e; build it first: scripts/build.sh"
-list_tests "$build/test_e2e" --gtest_filter='DamageSweep.*' | grep -q . || fail "$build/test_e2e has no such tests; build it again"
+[ -n "$(list_tests "$build/test_e2e" --gtest_filter='DamageSweep.*')" ] || fail "$build/test_e2e has no such tests; build it again"
 jobs=${LMTRAIN_JOBS:-$(nproc)}
 seed=${LMTRAIN_DAMAGE_SEED:-1}
 logs=$(mktemp -d)

@@ -15,7 +15,7 @@ tests=("$@")
 [ $# -gt 0 ] || tests+=(KillsAtRandomMoments)
 [ -x "$build/test_e2e" ] || fail "there is no $build/test_e2e; build it first: scripts/build.sh"
 for test in "${tests[@]}"; do
-  list_tests "$build/test_e2e" --gtest_filter="Faults.$test" | grep -q . || fail "there is no test Faults.$test in $build/test_e2e"
+  [ -n "$(list_tests "$build/test_e2e" --gtest_filter="Faults.$test")" ] || fail "there is no test Faults.$test in $build/test_e2e"
 done
 jobs=${LMTRAIN_JOBS:-$(nproc)}
 export LMTRAIN_KILLS=${LMTRAIN_KILLS:-500}

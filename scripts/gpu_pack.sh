@@ -57,7 +57,7 @@ size=$(stat -c %s "$folder/lmtrain_gpu.tar.xz.new")
 [ "$size" -le "$most_bytes" ] || fail "the archive has $size bytes, and $most_bytes are the most: give a higher LMTRAIN_PACK_LEVEL"
 mv "$folder/lmtrain_gpu.tar.xz.new" "$folder/lmtrain_gpu.tar.xz"
 cp "$repo_root/scripts/gpu_start.sh" "$folder/start.sh"
-if "$build/lmtrain" --version | grep -q 'GPU architectures compiled in: none'; then
+if [[ $("$build/lmtrain" --version) == *'GPU architectures compiled in: none'* ]]; then
   say "warning: $build/lmtrain has no GPU kernels: a check of it says nothing of them; build it with LMTRAIN_CUDA=on"
 fi
 say "$folder/lmtrain_gpu.tar.xz: $size bytes, of $(cat "$pack/packed")" "There: $(basename "$folder")/start.sh --seconds 540 --report REPORT.json"
