@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from bench_processes import LMTRAIN, REPO, SIZES, ContestantFailed, make_spec, run_contestant, run_python
-from gpu_programs import has_fp8, run
+from gpu_programs import NO_FP8, has_fp8, run
 from gpu_report import BENCHMARKS
 
 BATCH_TOKENS, MICRO_TOKENS = 131072, 32768
@@ -100,7 +100,7 @@ def numbers_of(context, section, spec, result):
 
 def fp8(context, section):
     if not has_fp8(context):
-        context.report.add(section, None, reason="no GPU that multiplies in fp8, or no kernels of ours for it")
+        context.report.add(section, None, reason=NO_FP8)
         return
     measure(context, section, "lmtrain-fp8", section)
 

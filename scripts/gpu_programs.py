@@ -20,6 +20,7 @@ SECONDS_OF_SUITE = {"GpuGraphs": 120, "Cases/OnGpu": 90, "GpuRandomShapes": 150,
 OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*:*AddProduct*"
 # What compute-sanitizer says where a machine does not let it work.
 NO_SANITIZER = re.compile(r"Device not supported|not supported on|Failed to initialize|Unable to find injection|InitializationError|error 999", re.IGNORECASE)
+NO_FP8 = "no GPU that multiplies in fp8, or no kernels of ours for it"
 # Metrics of ncu, and what they are called in the report.
 COUNTERS = {
     "gpu__time_duration.sum": "nanoseconds",
@@ -75,7 +76,7 @@ def suites_of(program):
 
 def device_tests(context, suite):
     if suite == "GpuFp8" and context.on_gpu and not has_fp8(context):
-        context.report.add(suite, None, reason="no GPU that multiplies in fp8, or no kernels of ours for it")
+        context.report.add(suite, None, reason=NO_FP8)
         return
     done = run([context.program("test_gpu"), f"--gtest_filter={suite}.*"], cwd=context.build)
     # "[       OK ] Suite.Test (3 ms)"; skipped ones are listed once more at the end, without a time.

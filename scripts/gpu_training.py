@@ -14,7 +14,7 @@ import threading
 import time
 
 from bench_processes import visible_gpu
-from gpu_programs import architectures_compiled_in, has_fp8, run
+from gpu_programs import NO_FP8, architectures_compiled_in, has_fp8, run
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STEPS, REHEARSED_STEPS = 50, 12
@@ -126,7 +126,7 @@ def compare_graphs(context, how, settings, batching, script):
 
 def compare_precision(context, batching, precision):
     if precision == "fp8" and not has_fp8(context):
-        context.report.add(f"{batching} fp8", None, reason="no GPU that multiplies in fp8, or no kernels of ours for it")
+        context.report.add(f"{batching} fp8", None, reason=NO_FP8)
         return
     reference = on_cpu(context, batching)
     settings = {"device": context.device, "precision": precision, "compile": "script"}

@@ -4,33 +4,32 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "formats/checked_json.h"
 #include "formats/json_fields.h"
 
 namespace lmtrain {
-namespace {
 
-namespace fs = std::filesystem;
-
-}  // namespace
-
-static void list_fields(JsonFields<nlohmann::json>& fields, TrialResult& result) {
-  fields.field("attempt", result.attempt);
-  fields.field("seed", result.seed);
-  fields.field("diverged", result.diverged);
-  fields.field("continued", result.continued);
-  fields.field("reason", result.reason);
-  fields.field("step", result.step);
-  fields.field("tokens", result.tokens);
-  fields.field("first_eval_loss", result.first_loss);
-  fields.field("eval_loss", result.loss);
-  fields.later_field("fingerprint", result.fingerprint);
+static void list_fields(JsonFields<nlohmann::json>& json, TrialResult& result) {
+  json.field("attempt", result.attempt);
+  json.field("seed", result.seed);
+  json.field("diverged", result.diverged);
+  json.field("continued", result.continued);
+  json.field("reason", result.reason);
+  json.field("step", result.step);
+  json.field("tokens", result.tokens);
+  json.field("first_eval_loss", result.first_loss);
+  json.field("eval_loss", result.loss);
+  json.later_field("fingerprint", result.fingerprint);
 }
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kTrialFile = "trial.json";
 
@@ -105,13 +104,15 @@ std::vector<TrialResult> read_trials(const RunFolder& run) {
 }
 
 void write_trial(const RunFolder& run, const TrialResult& result) {
-  nlohmann::json fields = nlohmann::json::object();
-  JsonFields<nlohmann::json>::write(fields, result);
+  TrialResult written = result;
   // A reason may name a file, and not every file has a name in UTF-8.
-  const std::string text = fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  written.reason.clear();
+  append_replacing_malformed(written.reason, result.reason);
+  nlohmann::json fields = nlohmann::json::object();
+  JsonFields<nlohmann::json>::write(fields, written);
   const fs::path folder = trial_folder(run, result.seed).path();
   lmtrain::create_directories(folder);
-  write_file_atomic(folder / kTrialFile, checked_json_text(nlohmann::json::parse(text)));
+  write_file_atomic(folder / kTrialFile, checked_json_text(std::move(fields)));
 }
 
 std::optional<TrialResult> best_trial(const std::vector<TrialResult>& trials) {
