@@ -42,7 +42,7 @@ function(lmtrain_install_share)
   endif()
   install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${doc} COMPONENT program)
   install(DIRECTORY docs DESTINATION ${doc} COMPONENT program
-    PATTERN benchmarks EXCLUDE PATTERN decisions EXCLUDE PATTERN "files.md" EXCLUDE)
+    PATTERN benchmarks EXCLUDE PATTERN decisions EXCLUDE)
   install(DIRECTORY configs data DESTINATION ${doc}/examples COMPONENT program)
 endfunction()
 

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # What the pages say exists must exist. Prints file:line: message; exit status 1 when something does not.
-#   tests/layers/check_docs.sh links [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
-#                                             path (src/base/files/file.h) and every test (Suite.Test) in backticks
-#   tests/layers/check_docs.sh map [ROOT]     docs/files.md has a line for every file of src, and no other
+#   tests/layers/check_docs.sh [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
+#                                       path (src/base/files/file.h) and every test (Suite.Test) in backticks
 # A path may hold * and ?, and a name in capitals (src/FOLDER) stands for any.
 set -euo pipefail
-what=${1:?links or map}
-cd "${2:-$(dirname "${BASH_SOURCE[0]}")/../..}"
+cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"
 problems=0
 complain() { printf '%s\n' "$*"; problems=$((problems + 1)); }
 
@@ -70,25 +68,5 @@ check_links() {
   echo "${#pages[@]} pages looked at"
 }
 
-check_map() {
-  local page=docs/files.md folder name file
-  local -A listed=()
-  while IFS=' ' read -r folder name; do
-    file=''
-    for file in "src/$folder/$name" "src/$folder/$name".{h,cpp,cu,cuh}; do
-      if [ -f "$file" ]; then listed[$file]=1; fi
-    done
-    [ -f "src/$folder/$name" ] || compgen -G "src/$folder/$name.*" >/dev/null || complain "$page: src/$folder/$name is listed and not there"
-  done < <(awk -F'`' '/^## `src\// { folder = $2; sub(/^src\//, "", folder); sub(/\/$/, "", folder); next } /^##/ { folder = "" } folder && /^\| `/ { print folder, $2 }' "$page")
-  while read -r file; do
-    [ -n "${listed[$file]:-}" ] || complain "$page: no line for $file"
-  done < <(find src -mindepth 2 -type f ! -name CMakeLists.txt | LC_ALL=C sort)
-  echo "${#listed[@]} files of src are on the map"
-}
-
-case $what in
-  links) check_links ;;
-  map) check_map ;;
-  *) echo "links or map, not $what" >&2; exit 2 ;;
-esac
+check_links
 [ "$problems" -eq 0 ] || { echo "$problems problems"; exit 1; }
