@@ -22,6 +22,7 @@
 #include "checkpoint/state.h"
 #include "cli/group.h"
 #include "cli/length_picture.h"
+#include "corpus/given_tokenizer.h"
 #include "device/device.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
@@ -243,6 +244,7 @@ PreparedData resolve_and_prepare(Config& config) {
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
   warn_of_restarts(config);
+  resolve_document_ends(config);
   const PrepareOrder order{config};
   const bool has_others = processes.leaders().size() > 1;
   if (has_others && divides_encoding(config)) tell(processes, order);

@@ -38,8 +38,10 @@ struct TokenizerConfig {
   std::optional<std::string> model;
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the tokenizer may differ from that of the weights
-  bool add_bos = true;
-  bool add_eos = true;
+  // None, auto: what a given tokenizer's own files say, and both for one that is trained. A run's
+  // config has the values (corpus/given_tokenizer.h).
+  std::optional<bool> add_bos;
+  std::optional<bool> add_eos;
   bool operator==(const TokenizerConfig&) const = default;
 };
 
