@@ -8,13 +8,13 @@
 
 namespace lmtrain {
 
-using Json = nlohmann::ordered_json;
+
 
 std::string path_beside(const std::string& origin, std::string_view name) {
   return (std::filesystem::path(origin).parent_path() / name).string();
 }
 
-Json read_settings_file(const std::vector<TokenizerFile>& files, std::string_view name,
+nlohmann::ordered_json read_settings_file(const std::vector<TokenizerFile>& files, std::string_view name,
                         const std::string& origin) {
   for (const TokenizerFile& file : files) {
     if (file.name != name) continue;
@@ -27,18 +27,18 @@ Json read_settings_file(const std::vector<TokenizerFile>& files, std::string_vie
                                         ": is no JSON object; get it again from where it "
                                         "came, or remove it"));
     }
-    return Json::parse(file.bytes);
+    return nlohmann::ordered_json::parse(file.bytes);
   }
-  return Json::object();
+  return nlohmann::ordered_json::object();
 }
 
-std::optional<std::string> token_text(const Json& token) {
-  const Json& value = token.is_object() && token.contains("content") ? token["content"] : token;
+std::optional<std::string> token_text(const nlohmann::ordered_json& token) {
+  const nlohmann::ordered_json& value = token.is_object() && token.contains("content") ? token["content"] : token;
   if (!value.is_string()) return std::nullopt;
   return value.get<std::string>();
 }
 
-std::optional<std::string> token_named(const Json& settings, const char* key) {
+std::optional<std::string> token_named(const nlohmann::ordered_json& settings, const char* key) {
   const auto found = settings.find(key);
   return found == settings.end() ? std::nullopt : token_text(*found);
 }
