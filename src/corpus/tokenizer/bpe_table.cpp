@@ -35,9 +35,7 @@ bool hides_a_piece(const ModelPiece& piece, const std::set<std::string_view>& te
 
 std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
   if (model.type != ModelType::kBpe) return "it is not a BPE model";
-  if (model.changes_characters) return "it replaces characters before it encodes";
   if (!model.escapes_spaces) return "it leaves spaces as they are";
-  if (model.space_is_suffix) return "its spaces end words";
   std::set<std::string_view> texts;
   for (const ModelPiece& piece : model.pieces) {
     if (piece.type == PieceType::kUnused) return "it has unused pieces";
