@@ -66,8 +66,8 @@ void Preparation::encode(const Tokenizer& tokenizer, TokensPlace start, ShardPai
     log_note(str("the tokenizer is encoded by sentencepiece itself, which is slower: ",
                  tokenizer.why_slow()));
   }
-  const DocumentEncoder encoder{tokenizer, request_.adds_bos, request_.adds_eos,
-                                num_threads_, exchange};
+  const DocumentEncoder encoder{tokenizer, request_.adds_bos, request_.adds_eos, num_threads_,
+                                exchange};
   const auto pass = [&](bool in_eval, const Corpus& corpus, const HoldOut& held_out,
                         const std::string& action, const CorpusScan& scanned,
                         const std::string& pointer) {

@@ -48,7 +48,7 @@ TEXTS = ["", "Hello", "Hello there", "<|im_start|>user\nHello there<|im_end|>\n<
          "<s>hi</s>", "a <tool> b <norm> c<norm>d", "x  <l>  y  <r>  z", "sword word words word.", "<norm>", "<tool>", "<|im_start", "<|im_end|><|im_end|>",
          "<|im_start|><tool>x<tool><|im_end|>", "word", "a<unk>b", "1234 <tool>5678", "caf\u00e9<tool>\u65e5\u672c\u8a9e<tool>\U0001f600", "<r>   x<l>", "a\tb<tool>\n\n\nc",
          "Line one\n<|im_start|>line two<|im_end|>", "<0x41><tool><0x41>"]
-LEGACY_TEXTS = [text for text in TEXTS if "> " not in text and ">\n" not in text]
+LEGACY_TEXTS = [text for text in TEXTS if "> " not in text and ">\n" not in text and "word " not in text]
 
 
 def main():

@@ -66,8 +66,8 @@ class Reader {
     if (static_cast<size_t>(token.id) < pieces_.size() &&
         pieces_[static_cast<size_t>(token.id)].text != token.content)
       fail(file, str("the added token ", quote(token.content), " has the id ", token.id,
-                     ", which is the piece ",
-                     quote(pieces_[static_cast<size_t>(token.id)].text), " of ", origin_));
+                     ", which is the piece ", quote(pieces_[static_cast<size_t>(token.id)].text),
+                     " of ", origin_));
     if (const auto same = tokens_.find(token.id); same != tokens_.end())
       fail(file, str("the id ", token.id, " is that of ", quote(same->second.content), " and of ",
                      quote(token.content)));
@@ -113,6 +113,15 @@ class Reader {
     }
   }
 
+  void make_special(const std::string& name, int32_t id) {
+    const auto [token, is_new] = tokens_.try_emplace(id);
+    token->second.special = true;
+    if (!is_new) return;
+    token->second.content = name;
+    token->second.id = id;
+    token->second.normalized = false;
+  }
+
   // A special token that the lists above do not have is one of the model's pieces.
   void read_special_tokens() {
     std::vector<std::string> names;
@@ -130,14 +139,12 @@ class Reader {
       }
     }
     for (const std::string& name : names) {
-      const auto found = ids_.find(name);
-      if (found == ids_.end()) continue;
-      const auto [token, is_new] = tokens_.try_emplace(found->second);
-      token->second.special = true;
-      if (!is_new) continue;
-      token->second.content = name;
-      token->second.id = found->second;
-      token->second.normalized = false;
+      if (const auto found = ids_.find(name); found != ids_.end())
+        make_special(name, found->second);
+    }
+    for (size_t id = 0; id < pieces_.size(); ++id) {
+      if (pieces_[id].type == PieceType::kControl)
+        make_special(pieces_[id].text, static_cast<int32_t>(id));
     }
   }
 
@@ -147,10 +154,11 @@ class Reader {
     for (const auto& [id, token] : tokens_) {
       if (static_cast<size_t>(id) < pieces_.size()) continue;
       if (static_cast<size_t>(id) != next) {
-        fail(settings_.contains("added_tokens_decoder") ? "tokenizer_config.json"
-                                                        : "added_tokens.json",
-             str("the added token ", quote(token.content), " has the id ", id, ", and no token has ",
-                 next, ": ids must follow those of ", origin_, " without a hole"));
+        fail(
+            settings_.contains("added_tokens_decoder") ? "tokenizer_config.json"
+                                                       : "added_tokens.json",
+            str("the added token ", quote(token.content), " has the id ", id, ", and no token has ",
+                next, ": ids must follow those of ", origin_, " without a hole"));
       }
       ++next;
     }

@@ -220,9 +220,9 @@ TEST(Tokenizer, LongTextsEncodedInPartsGiveTheIdsOfTheWhole) {
   sentencepiece::SentencePieceProcessor whole;
   const std::string mark = "\xE2\x96\x81";
   std::mt19937_64 random(3);
+  // The ids of a unigram model are not those of the library that is linked (unigram_encoder_test).
   for (const std::string& bytes :
-       {read_file(kReference / "tokenizer.model"), train(small(), sample_texts()).front().bytes,
-        train(small("unigram"), sample_texts()).front().bytes}) {
+       {read_file(kReference / "tokenizer.model"), train(small(), sample_texts()).front().bytes}) {
     ASSERT_TRUE(whole.LoadFromSerializedProto(bytes).ok());
     const Tokenizer tokenizer(bytes, "model");
     std::vector<std::string> texts = {std::string(10'000, ' '), std::string(10'000, 'a'), ""};

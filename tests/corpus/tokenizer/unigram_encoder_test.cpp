@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/files/file.h"
 #include "corpus/tokenizer/model_bytes.h"
@@ -17,14 +16,12 @@ using Json = nlohmann::json;
 using Ids = std::vector<int32_t>;
 
 // Made by tests/reference/sentencepiece_unigram.py with sentencepiece 0.2.3.
-const fs::path kReference =
-    fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/sentencepiece_unigram";
+const fs::path kReference = fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/sentencepiece_unigram";
 
 class UnigramReference : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(UnigramReference, IdsAreThoseOfTheCurrentRelease) {
-  const Tokenizer tokenizer =
-      Tokenizer::load(kReference / (GetParam() + std::string(".model")));
+  const Tokenizer tokenizer = Tokenizer::load(kReference / (GetParam() + std::string(".model")));
   EXPECT_EQ(tokenizer.why_slow(), "");
   const Json golden = Json::parse(read_file(kReference / "golden.json"));
   const Json& texts = golden.at("texts");
@@ -35,6 +32,14 @@ TEST_P(UnigramReference, IdsAreThoseOfTheCurrentRelease) {
     EXPECT_EQ(tokenizer.encode(texts[i].get<std::string>()), ids[i].get<Ids>());
     EXPECT_EQ(tokenizer.decode(ids[i].get<Ids>()), decoded[i].get<std::string>());
   }
+  // A text so long that scores are counted anew: all others, eight times.
+  std::string all;
+  for (const Json& text : texts) all += text.get<std::string>();
+  std::string last;
+  for (int i = 0; i < 8; ++i) last += all;
+  uint64_t hash = 0;
+  for (const int32_t id : tokenizer.encode(last)) hash = hash * 1000003 + static_cast<uint64_t>(id);
+  EXPECT_EQ(hash, golden.at("hash_of_last").at(GetParam()).get<uint64_t>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, UnigramReference,
@@ -72,7 +77,11 @@ TEST(UnigramEncoder, ARunOfUnknownCharactersIsOnePiece) {
 }
 
 TEST(UnigramEncoder, ThePrefixIsThereWhereItIsAskedFor) {
-  SentencePieceModel model = model_of({{"a", -1}, {"\xE2\x96\x81", -1}, {"\xE2\x96\x81" "a", -1.5}});
+  SentencePieceModel model = model_of({{"a", -1},
+                                       {"\xE2\x96\x81", -1},
+                                       {"\xE2\x96\x81"
+                                        "a",
+                                        -1.5}});
   model.adds_prefix = true;
   EXPECT_EQ(encode(model, "a a"), (Ids{3, 3}));
   EXPECT_EQ(encode(model, "a a", /*adds_prefix=*/false), (Ids{1, 3}));
