@@ -151,15 +151,11 @@ int threads_to_prepare(const Processes& processes, const Config& config) {
   return processes.is_only() ? threads : std::max(threads, available_processors());
 }
 
-// Files of tokens need no encoding, which machines could divide.
-bool divides_encoding(const Config& config) { return config.data.format != DataFormat::kTokens; }
-
-// One process of each machine prepares: what the others of its machine find afterwards.
-PreparedData prepare_with_leaders(Processes& processes, const Config& config) {
-  PrepareOptions options;
-  if (processes.leaders().size() > 1 && divides_encoding(config))
-    options.peers = &processes.among_leaders();
-  return prepare_data(config, threads_to_prepare(processes, config), options);
+PreparedData prepare_while_watching(Processes& processes, const Config& config) {
+  PreparedData data;
+  processes.while_watching(
+      [&] { data = prepare_data(config, threads_to_prepare(processes, config)); });
+  return data;
 }
 
 // Reached by each of several processes on its machine, before anything is exchanged in training.
@@ -243,12 +239,8 @@ PreparedData resolve_and_prepare(Config& config) {
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
   warn_of_restarts(config);
-  const PrepareOrder order{config};
-  const bool has_others = processes.leaders().size() > 1;
-  if (has_others && divides_encoding(config)) tell(processes, order);
-  PreparedData data = prepare_with_leaders(processes, config);
-  // Where machines share a cache, they find there what rank 0 has prepared.
-  if (has_others && !divides_encoding(config)) tell(processes, order);
+  tell(processes, PrepareOrder{config});
+  PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
@@ -259,12 +251,11 @@ PreparedData resolve_and_prepare(Config& config) {
   return data;
 }
 
-std::optional<PreparedData> prepare_as_leader(const Config& config) {
+std::optional<PreparedData> prepare_for_machine(const Config& config) {
   Processes& processes = joined_processes();
   set_timeout(processes, config.parallel);
-  const std::vector<int>& leaders = processes.leaders();
-  if (std::find(leaders.begin(), leaders.end(), processes.rank()) == leaders.end()) return {};
-  return prepare_with_leaders(processes, config);
+  if (!processes.prepares()) return std::nullopt;
+  return prepare_while_watching(processes, config);
 }
 
 PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
@@ -280,7 +271,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     data = std::move(*prepared);
   } else {
     const WarningsMuted muted;
-    data = prepare_data(config, threads_to_prepare(processes, config));
+    data = prepare_while_watching(processes, config);
   }
   require_alike(processes, data.fingerprint, what_rounds(config));
   prepare_memory(config, processes.count());

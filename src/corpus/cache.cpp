@@ -157,9 +157,6 @@ std::optional<FileLock> Cache::try_lock(const std::string& kind, const std::stri
 fs::path Cache::lock_path(const std::string& kind, const std::string& key) const {
   return folder_ / "locks" / str(kind, "-", key);
 }
-fs::path Cache::mark_path(const std::string& name) const {
-  return folder_ / "index" / (name + ".mark");
-}
 
 fs::path Cache::tokenizer_path(const std::string& key, std::string_view name) const {
   return folder_ / "tokenizers" / key / name;

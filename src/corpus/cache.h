@@ -38,9 +38,6 @@ class Cache {
   FileLock lock(const std::string& kind, const std::string& key) const;
   // Returns nothing where another process holds the lock.
   std::optional<FileLock> try_lock(const std::string& kind, const std::string& key) const;
-  // Returns the path of a file that a process leaves here, while others ask whether this is their
-  // folder too; `name` is of no other process.
-  std::filesystem::path mark_path(const std::string& name) const;
 
   // Returns the path of the first file of a tokenizer (Tokenizer::files()), whether it is there or
   // not; `name` is the name of that file.

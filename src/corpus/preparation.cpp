@@ -97,27 +97,18 @@ Preparation::Preparation(const PreparationRequest& request, const Cache& cache, 
     : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
 
 PreparedData Preparation::run() {
+  if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
+  if (request_.eval) scan_eval();
+  scan();
+  choose_held_out();
   fs::path tokenizer_path;
-  const Tokenizer tokenizer = read_text(tokenizer_path);
+  const Tokenizer tokenizer = obtain_tokenizer(tokenizer_path);
   const std::string fingerprint = this->fingerprint(tokenizer);
   const FileLock lock = cache_.lock("shards", fingerprint);
   std::optional<PreparedData> data = cache_.find_shards(fingerprint);
   const bool were_there = data.has_value();
-  if (!were_there) {
-    ShardPair shards = open_shards(tokenizer, fingerprint);
-    encode(tokenizer, *state_.tokens, &shards, nullptr);
-    data = finish_shards(shards, fingerprint);
-  }
+  if (!were_there) data = write_shards(tokenizer, fingerprint);
   return complete(std::move(*data), were_there, std::move(tokenizer_path));
-}
-
-Tokenizer Preparation::read_text(fs::path& tokenizer_path) {
-  // The journal of a folder that this process does not write may vanish while it is read.
-  if (keeps_ && journal_.load(state_)) log_note("going on with a preparation that was interrupted");
-  if (request_.eval) scan_eval();
-  scan();
-  choose_held_out();
-  return obtain_tokenizer(tokenizer_path);
 }
 
 PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path tokenizer_path) {
@@ -148,7 +139,7 @@ void Preparation::scan_eval() {
         state_.overlap.add_eval(hash, bytes);
       },
       [this] {
-        if (is_save_due()) journal_.save(state_);
+        if (journal_.due()) journal_.save(state_);
       });
   if (state_.eval.counts.documents == 0)
     throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
@@ -157,7 +148,7 @@ void Preparation::scan_eval() {
 
 void Preparation::scan() {
   const auto save_when_due = [this] {
-    if (is_save_due()) journal_.save(state_);
+    if (journal_.due()) journal_.save(state_);
   };
   const std::vector<SourceFile>& files = request_.train.files;
   const bool are_entries_compared =
@@ -221,16 +212,11 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   const std::string key = hasher.digest().hex();
   path = cache_.tokenizer_path(
       key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
-  std::optional<FileLock> lock;
-  if (keeps_) lock = cache_.lock("tokenizer", key);
+  const FileLock lock = cache_.lock("tokenizer", key);
   if (std::optional<Tokenizer> found = cache_.find_tokenizer(path)) return std::move(*found);
-  return train(path);
-}
-
-Tokenizer Preparation::train(const fs::path& path) const {
   const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
-  if (keeps_) cache_.store_tokenizer(path, trained);
+  cache_.store_tokenizer(path, trained);
   log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
                format_duration(seconds_since(begin))));
   return trained;
@@ -277,7 +263,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
 
 // The text is read more than once; what was counted and split must be what is used afterwards.
 void Preparation::fail_changed(const std::string& pointer) const {
-  if (keeps_) journal_.remove();
+  journal_.remove();
   throw Error(ErrorKind::kData, str(pointer,
                                     ": the text changed while it was prepared; run the command "
                                     "again once it is complete"));

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/peers.h"
 #include "config/config.h"
 #include "corpus/shards/overlap.h"
 #include "corpus/sources/format.h"
@@ -37,21 +36,17 @@ struct PreparedData {
   FormatCounts eval_formats;   // files and documents of data.eval
 };
 
-// PrepareOptions say how often a preparation saves its state, what it does after each time, and who
-// prepares the same data.
+// PrepareOptions say how often a preparation saves its state, and what it does after each time.
 struct PrepareOptions {
   std::chrono::milliseconds save_every = std::chrono::seconds(10);
   std::function<void()> after_save = [] {};  // where tests kill the process
-  Peers* peers = nullptr;  // they divide the encoding of text (corpus/division.h); null: alone
 };
 // Prepares the data of `config`, or finds it prepared in the cache. Logs progress and a summary
 // (documents, bytes, empty documents, documents with invalid UTF-8). Killed at any instant, it goes
-// on at the next call from what was saved. Processes that share a cache do not harm each other
-// (lock and rename). Where there are peers, all of them must call it with the same config; it
-// returns when the data are ready here, and others may still write theirs. Throws Error(kUsage) or
-// Error(kConfig) for paths and formats that cannot be used, Error(kData) for damaged, empty or
-// changing files, Error(kIo), and StopRequested on a signal; with peers also the errors of
-// PreparationDivision and BlockExchange.
+// on at the next call from what was saved. Of several processes with one cache, on one machine or
+// on several, the process that locks the entry prepares; the others wait and find what it has made.
+// Throws Error(kUsage) or Error(kConfig) for paths and formats that cannot be used, Error(kData)
+// for damaged, empty or changing files, Error(kIo), and StopRequested on a signal.
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 

@@ -12,12 +12,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/peers.h"
 #include "processes/sums/ranges.h"
 
 namespace lmtrain {
@@ -65,9 +65,9 @@ class Processes : public RangeExchange {
   // The rank and the number of processes on this machine.
   int local_rank() const { return local_rank_; }
   int local_count() const { return local_count_; }
-  // The ranks of the processes that prepare data for their machines, ascending: rank 0, and those
-  // of local rank 0.
-  const std::vector<int>& leaders() const { return leaders_; }
+  // Returns whether this process prepares data for its machine: rank 0 and each process of local
+  // rank 0 do. The other processes find the data in the cache.
+  bool prepares() const { return is_first() || local_rank_ == 0; }
   // The number of processes of this machine, this one included, that may run on exactly the same
   // processors as this one.
   int processor_sharers() const { return processor_sharers_; }
@@ -80,10 +80,6 @@ class Processes : public RangeExchange {
   // object; another call returns the same ones, and more where it asks for more. All processes must
   // make the call together and ask for as many, like an exchange; it connects them.
   virtual std::vector<RangeExchange*> aside(int count) = 0;
-  // Returns messages among the leaders, numbered in the order of leaders(), over connections of
-  // their own that live as long as this object. All leaders make the first call together, and only
-  // they call it.
-  virtual Peers& among_leaders() = 0;
   // Copies `values` of the process `from` into those of the process `to`: of the same size and
   // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
   // is copied where `from` and `to` are the same.
@@ -112,6 +108,11 @@ class Processes : public RangeExchange {
   virtual std::string listen() = 0;
   // Returns when all processes have called it with this name. A name may be used once in a run.
   virtual void meet(const std::string& stage) = 0;
+  // Does work that may take hours and makes no exchange, such as the preparation of data. Another
+  // thread looks after the other processes meanwhile. Where one of them has ended, or is silent for
+  // longer than the timeout, that thread ends this process ten seconds later: with the cause as its
+  // last message, and the exit code of ProcessLost. Throws the exceptions of the work.
+  virtual void while_watching(const std::function<void()>& work) { work(); }
 
   // Notes are texts from one process to another that need no exchange: any thread may leave and
   // take them, whatever the processes do meanwhile. A name may be used once in a run.
@@ -145,7 +146,6 @@ class Processes : public RangeExchange {
   Processes() = default;
   int rank_ = 0, count_ = 1;
   int local_rank_ = 0, local_count_ = 1;
-  std::vector<int> leaders_ = {0};
   int processor_sharers_ = 1;
 };
 

@@ -46,7 +46,7 @@ TEST_P(Exchanges, BroadcastAndGather) {
     EXPECT_EQ(processes.count(), count);
     EXPECT_EQ(processes.local_count(), count);
     EXPECT_EQ(processes.local_rank(), rank);
-    EXPECT_EQ(processes.leaders(), std::vector<int>{0});
+    EXPECT_EQ(processes.prepares(), rank == 0);
     EXPECT_EQ(processes.processor_sharers(), count);
     const std::string text(static_cast<size_t>(3 * rank), 'a' + static_cast<char>(rank));
     EXPECT_EQ(processes.broadcast(rank == 0 ? "from rank 0" : "none"), "from rank 0");

@@ -26,22 +26,16 @@ struct EncodedDocument {
   std::optional<Hash128> whole;
 };
 
-class BlockExchange;
-
 struct DocumentEncoder {
   const Tokenizer& tokenizer;
   bool add_bos = true;
   bool add_eos = true;
   int num_threads = 1;  // the calling one is counted; less than 1 counts as 1
-  // The processes that encode the same documents, from the same place on (block_exchange.h). Where
-  // this one does not write, the documents of the others come without ids.
-  BlockExchange* exchange = nullptr;
 
   // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
   // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
   // line. Throws the errors of Corpus::for_each and of `sink`, Error(kData) where the tokenizer
-  // lacks BOS or EOS or cannot encode a text, Error(kMemory) where memory or threads run out, and
-  // the errors of the exchange.
+  // lacks BOS or EOS or cannot encode a text, and Error(kMemory) where memory or threads run out.
   void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
               const std::function<void(const EncodedDocument&)>& sink,
               const DocumentLocation& from = {}) const;

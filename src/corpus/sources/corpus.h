@@ -3,7 +3,6 @@
 // is chosen.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -24,8 +23,6 @@ namespace lmtrain {
 struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 that the compiler puts there
-  auto operator<=>(const DocumentLocation&) const = default;
 };
 
 struct Corpus {

@@ -233,9 +233,6 @@ class OneOfTwo final : public Processes {
   void set_timeout(std::chrono::milliseconds /*timeout*/) override {}
   void give_up(int /*exit_code*/, const std::string& /*cause*/) noexcept override {}
   void leave() override {}
-  Peers& among_leaders() override {
-    throw Error(ErrorKind::kInternal, "the choice asks every process");
-  }
   void leave_note(const std::string& /*name*/, const std::string& /*text*/) override {}
   std::string take_note(const std::string& /*name*/, int /*from*/,
                         std::chrono::milliseconds /*patience*/) override {
