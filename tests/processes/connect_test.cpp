@@ -144,6 +144,19 @@ TEST_P(Exchanges, NotesAreTakenBesideTheExchanges) {
   });
 }
 
+// The work is done on the calling thread, and its error comes out.
+TEST_P(Exchanges, WorkIsDoneWhileTheOthersAreWatched) {
+  as_ranks(GetParam(), [&](Processes& processes) {
+    std::thread::id worker;
+    processes.while_watching([&] { worker = std::this_thread::get_id(); });
+    EXPECT_EQ(worker, std::this_thread::get_id());
+    EXPECT_THROW(
+        processes.while_watching([] { throw Error(ErrorKind::kData, "the text is damaged"); }),
+        Error);
+    processes.barrier();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Exchanges, ::testing::Values(2, 3, 4));
 
 // The leaves are the ranks, neighbours first, whatever the number of ranks that share them.
