@@ -22,6 +22,7 @@
 #include "checkpoint/state.h"
 #include "cli/group.h"
 #include "cli/length_picture.h"
+#include "config/parse.h"
 #include "device/device.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
