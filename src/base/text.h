@@ -40,15 +40,15 @@ std::string shell_quoted(const std::string& text);
 // the length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". A number that
-// is none is "nan", whatever its sign.
+// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". NaN is "nan",
+// whatever its sign.
 std::string printed(const char* format, double value);
 // Returns a count with three digits and K, M, B or T: 1234567 -> "1.23M"; 999 -> "999".
 std::string format_count(double count);
 // Returns bytes in binary units: 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// Returns seconds, rounded to whole ones, as "45s", "3m05s", "2h07m" or "1d03h"; what is below the
-// smaller unit is cut off, and less than 0 is "0s". Requires a finite number.
+// Returns whole seconds as "45s", "3m05s", "2h07m" or "1d03h". Anything below the smaller unit is
+// cut off; a negative time is "0s". Requires a finite number.
 std::string format_duration(double seconds);
 // Returns a time, by default the present one, in UTC: "2026-11-21T09:43:00.123Z".
 std::string utc_timestamp(

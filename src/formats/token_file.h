@@ -1,7 +1,7 @@
 // Files of token ids that other programs wrote are read in place, without a copy
-// (docs/formats/token_files.md): those of nanoGPT and OLMo (ids alone), numpy's .npy, llm.c's, and
-// Megatron's .bin with its .idx. The functions throw Error(kData) that names file and location for
-// one that is cut short or contradicts itself.
+// (docs/formats/token_files.md): nanoGPT and OLMo (ids alone), numpy's .npy, llm.c, and Megatron's
+// .bin with its .idx. The functions throw Error(kData) that names file and location where a file is
+// cut short or contradicts itself.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,9 @@ struct TokenFileLayout {
   uint64_t begin = 0;  // the byte at which the first id begins
   uint64_t num_tokens = 0;
   uint32_t bytes_per_token = 0;  // 1, 2, 4 or 8, little-endian
-  // The id with which each document begins, where the format says it.
+  // The id with which each document begins, if the format tells.
   std::optional<int32_t> document_begins_with{};
-  // These are the ends of the documents, in tokens from the first id, where an index says them;
-  // else empty.
+  // The ends of the documents, in tokens from the first id, if there is an index; else empty.
   std::vector<uint64_t> document_ends{};
 };
 

@@ -5,9 +5,9 @@
 
 namespace lmtrain {
 
-// Returns the value at `done` of `total`, which are in one unit, steps or tokens: `begin` at 0,
-// also where `total` is 0, and `end` from `total` on. Between them it follows a line or half a
-// cosine.
+// Returns the value at `done` of `total`, both in steps or both in tokens. The value goes from
+// `begin` at 0 along a line or half a cosine to `end` at `total`, and stays there. It is `begin`
+// where `total` is 0.
 double transition(EndShape shape, double begin, double end, double done, double total);
 
 }  // namespace lmtrain

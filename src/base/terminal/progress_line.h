@@ -9,7 +9,7 @@ namespace lmtrain {
 
 struct LinePart {
   std::string text;
-  int drop = 0;  // the part with the highest number goes first; 0: never
+  int drop = 0;  // the part with the highest number is left out first; 0: never
 };
 
 // Returns all parts, two spaces apart.
