@@ -25,19 +25,19 @@ struct RunConfig {
 // Throws Error(kCheckpoint) when the digest does not fit, is gone although the run had one, or the
 // file belongs to another run; the message names each value that differs from the config kept in
 // config_history/. The same error is thrown when the text is no config. Throws Error(kUsage) when
-// there is no config.json. The identity is that of the files; run.identity() is not read.
+// there is no config.json. The identity comes from the files; run.identity() is not read.
 RunConfig read_run_config(const RunFolder& run);
 // Returns the same config with `overrides` applied, each KEY=VALUE as typed after --set. Throws as
 // above, and Error(kConfig) when an override, or the text, is wrong.
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
 
-// Returns whether config.json in the folder is that of a model of transformers, which names its
-// type there.
+// Returns whether config.json in the folder describes a model of transformers: it names a model
+// type.
 bool is_model_folder(const std::filesystem::path& folder);
 
-// Requires that config.json is gone or that of a model. Throws Error(kCheckpoint) with the command
-// that puts it back, where a run has begun in the folder: where it has events, and a whole config
-// in config_history/. Returns otherwise.
+// Call this when config.json is gone or describes a model. Throws Error(kCheckpoint) with the
+// command that puts it back, if a run has begun in the folder: if the folder has events, and a
+// whole config in config_history/. Returns otherwise.
 void require_config_of_run(const RunFolder& run);
 
 // Writes `config`, in force from `step` on, with run.identity(), as config.json, and before that in

@@ -16,7 +16,7 @@
 namespace lmtrain {
 
 struct TrialResult {
-  int64_t attempt = 0;  // from 0; trials are compared with those of the same attempt
+  int64_t attempt = 0;  // from 0; trials of one attempt are compared
   int64_t seed = 0;
   bool diverged = false;   // the guard ended it, as a trial or later
   bool continued = false;  // it was the best and became the run
@@ -29,13 +29,13 @@ struct TrialResult {
   // These are in nats per token. A loss is absent when it is not finite, or there is no held-out
   // text.
   std::optional<double> first_loss, loss;  // held-out, at step 0 and at the end
-  // True when the trial has not diverged and its held-out loss, if there is held-out text, is
-  // finite and below that of step 0.
+  // Returns whether the trial has not diverged, and its held-out loss, if there is held-out text,
+  // is finite and below the loss of step 0.
   bool converged() const;
 };
 
 // Returns the config of the trial with this seed. With restart.vary "init" the order of data stays
-// that of `config`, so data.seed is set to its present value.
+// as in `config`: data.seed is set to its present value.
 Config config_of_seed(Config config, int64_t seed);
 
 // Returns the folder of the trial with this seed, with the identity of the run. Creates nothing.

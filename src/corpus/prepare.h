@@ -19,7 +19,7 @@
 namespace lmtrain {
 
 struct PreparedData {
-  std::filesystem::path tokenizer_model;  // that of the config, or one in the cache
+  std::filesystem::path tokenizer_model;  // given by the config, or in the cache
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
       eval_shard;  // documents in hash order; none: no held-out text

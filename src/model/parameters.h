@@ -37,7 +37,7 @@ struct WorkingSpec {
 
 class ParameterLayout {
  public:
-  // `vocab_size` is the number of rows of the embedding; that of `model` is not read.
+  // `vocab_size` is the number of rows of the embedding; `model.vocab_size` is not read.
   ParameterLayout(const ModelConfig& model, int64_t vocab_size);
 
   const std::vector<ParameterSpec>& parameters() const {

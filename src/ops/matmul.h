@@ -49,8 +49,8 @@ struct MatrixPart {
 
 // A function that threads call with each part of a matrix while it lies in their own cache. `data`
 // is the first number of the part; its rows are contiguous, `stride` numbers apart. `beside` holds
-// matrices of the same shape, the same part of which the function reads or writes; they are
-// prefetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
+// matrices of the same shape. The function reads or writes the same part of each, which is
+// prefetched during the product. T is float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
 template <class T>
 struct TileFunction {
   std::vector<at::Tensor> beside;

@@ -2,11 +2,11 @@
 // alone the exchanges do nothing.
 //
 // Every process must make the same calls in the same order, except tell(), listen(), give_up(),
-// mark_saving() and those of notes; all calls of a process come from one thread, but for
-// mark_saving(), notes and those of aside(). A call returns when this process has its result. It
-// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
-// at the latest, except in listen(), meet() and take_note(). The message names that process and the
-// cause.
+// mark_saving() and the calls about notes. One thread of a process makes all calls, except
+// mark_saving(), the calls about notes, and the exchanges of aside(). A call returns when this
+// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot be
+// reached: after the timeout at the latest, except in listen(), meet() and take_note(). The message
+// names the lost process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,8 +22,8 @@
 
 namespace lmtrain {
 
-// A process that is well gets this error when another one has ended, and must end too. `exit_code`
-// is that of the process that ended first, where it had one, else 5.
+// Another process has ended, so this process must end too. `exit_code` is the exit code of the
+// process that ended first, or 5 where it had none.
 class ProcessLost : public Error {
  public:
   ProcessLost(int exit_code, const std::string& message)
@@ -75,22 +75,22 @@ class Processes : public RangeExchange {
   // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
   // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // Returns `count` exchanges, each of which another thread may make while this one makes those
-  // above: over connections of their own, of tensors in host memory. They live as long as this
-  // object; another call returns the same ones, and more where it asks for more. All processes must
-  // make the call together and ask for as many, like an exchange; it connects them.
+  // Returns `count` independent exchanges, one for each thread. Each has connections of its own,
+  // and exchanges tensors in host memory. They live as long as this object; a later call returns
+  // the same ones, and more if it asks for more. The call connects the processes: all must make it
+  // together, with the same `count`.
   virtual std::vector<RangeExchange*> aside(int count) = 0;
-  // Copies `values` of the process `from` into those of the process `to`: of the same size and
-  // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
-  // is copied where `from` and `to` are the same.
+  // Copies `values` of the process `from` into `values` of the process `to`. Both have the same
+  // size and dtype, on any device. The other processes call it too and may pass an undefined
+  // tensor. Nothing is copied where `from` and `to` are the same.
   virtual void pass(const at::Tensor& values, int from, int to) = 0;
-  // Overwrites `values` in every process by those of rank 0. They must be contiguous, and of the
+  // Overwrites `values` in every process by `values` of rank 0. They must be contiguous, and of the
   // same size and dtype everywhere; any dtype will do.
   virtual void broadcast(const at::Tensor& values) = 0;
   // Returns the bytes of rank 0; the others may pass any.
   virtual std::string broadcast(const std::string& bytes) = 0;
-  // Returns the values of rank 0, then those of rank 1, and so on. All processes must pass the same
-  // number of values.
+  // Returns the values of all ranks, in the order of ranks. All processes must pass the same number
+  // of values.
   virtual std::vector<double> all_gather(const std::vector<double>& values) = 0;
   // Returns the text of each rank, by rank. The lengths may differ.
   virtual std::vector<std::string> gather_texts(const std::string& text) = 0;

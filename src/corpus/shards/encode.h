@@ -1,5 +1,5 @@
 // Encodes text to token ids on several threads, in bounded memory; the results come in the order of
-// the documents. A document of which only some blocks are held out becomes several.
+// the documents. A document with some blocks held out becomes several documents.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct EncodedDocument {
   std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
   Hash128 hash;              // hash128() of its text
   uint64_t bytes = 0;
-  DocumentLocation location;  // place in the corpus; a part has that of its document
+  DocumentLocation location;  // place in the corpus; a part has the place of its document
   bool held_out = false;
   // This is the hash of the text of the whole document. It is set for a document that is not cut,
   // and for the last part of one that is.
