@@ -1,7 +1,6 @@
-// Config holds every setting of a run, as plain data. The meaning and range of each are stated
-// once, in the table of settings (config/settings.h), from which the parser, `config schema`,
-// `config explain` and docs/config.md come. Defaults are those of the structs here, and names are
-// those of the JSON file.
+// Config holds every setting of a run, as plain data. The table of settings (config/settings.h)
+// states the meaning and range of each once; the parser, `config schema`, `config explain` and
+// docs/config.md come from it. The structs here have the defaults, and the names of the JSON file.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +36,7 @@ struct TokenizerConfig {
   // The path of a sentencepiece .model or of a tokenizer.json; none: train one.
   std::optional<std::string> model;
   TokenizerTrainConfig train;
-  bool allow_mismatch = false;  // with init_from: the tokenizer may differ from that of the weights
+  bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
   bool add_bos = true;
   bool add_eos = true;
   bool operator==(const TokenizerConfig&) const = default;
@@ -95,10 +94,10 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig and Qwen3Config, except two that they
-// lack. With activation_checkpointing activations are not kept but computed again in the backward,
-// which saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a
-// norm of each query and key head (QK-norm).
+// Names and meanings are as in transformers' LlamaConfig and Qwen3Config, which lack two of them.
+// With activation_checkpointing activations are not kept but computed again in the backward, which
+// saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a norm of
+// each query and key head (QK-norm).
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
   int64_t hidden_size = 256;
@@ -207,7 +206,7 @@ struct GuardConfig {
 };
 
 struct RestartConfig {
-  int64_t seeds = 1;  // trials, of which the best goes on; 1: no trials
+  int64_t seeds = 1;  // trials; the best goes on; 1: no trials
   // The length of a trial; with on_divergence also of a run's first part, which must converge.
   TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   RestartVary vary = RestartVary::kAll;
@@ -269,8 +268,8 @@ struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   bool given(const std::string& key) const { return by_key.contains(key); }
-  // Returns the origin of the key, else that of the nearest section around it; empty when nothing
-  // is known.
+  // Returns the origin of the key, else the origin of the nearest section around it; empty when
+  // nothing is known.
   std::string origin(std::string key) const;
   bool operator==(const ConfigOrigins&) const { return true; }
 };

@@ -266,7 +266,7 @@ std::string name_of(Enum value) {
   throw Error(ErrorKind::kInternal, "a setting has a value without a name");
 }
 
-// Returns the value with this name; none where there is no such value.
+// Returns the value with this name; nothing where there is no such value.
 template <NamedEnum Enum>
 std::optional<Enum> value_named(std::string_view name) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {

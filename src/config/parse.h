@@ -60,7 +60,7 @@ nlohmann::ordered_json config_to_json(const Config& config);
 // Error(kConfig) for what is wrong, and where model_type is missing. `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
 // Returns config.json for a checkpoint, which opens in transformers 4 and 5. An id below 0 becomes
-// null. `dtype` is that of the weights beside it.
+// null. `dtype` is the dtype of the weights beside it.
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
                                             int64_t max_position_embeddings, int64_t bos_id,
                                             int64_t eos_id, int64_t pad_id,

@@ -86,10 +86,10 @@ class Engine {
   // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
   // it is model(), and then it has the masters only after show_masters().
   Llama& evaluation_model();
-  // Where the optimizer trains at other weights than the masters, show_masters() sets all working
-  // weights to the masters, rounded, for an evaluation; show_training_weights() then sets those of
-  // the tensors that this process updates back to what it trains at (Optimizer::refresh_working).
-  // Elsewhere both do nothing.
+  // These are for an optimizer that trains at other weights than the masters. show_masters() sets
+  // all working weights to the masters, rounded, for an evaluation. show_training_weights() then
+  // sets the tensors that this process updates back to the training weights
+  // (Optimizer::refresh_working). For other optimizers both do nothing.
   void show_masters();
   void show_training_weights();
   Optimizer& optimizer() { return *optimizer_; }
@@ -104,7 +104,7 @@ class Engine {
   Parameters fp32_parameters_;
   Llama model_;
   Precision precision_, evaluation_precision_;
-  std::optional<Llama> evaluation_model_;  // none where model_ serves, and before it is wanted
+  std::optional<Llama> evaluation_model_;  // empty if model_ serves, and before it is wanted
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
   std::optional<std::vector<ElementRange>> held_;
