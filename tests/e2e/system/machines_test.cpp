@@ -26,6 +26,9 @@ class Machines : public ::testing::Test {
   Machines() {
     for (const char* name : {"first", "second"})
       workspace_.write(name + std::string("/text.jsonl"), text());
+    // An entry of the cache is found by path, size and time of the text.
+    fs::last_write_time(workspace_ / "second/text.jsonl",
+                        fs::last_write_time(workspace_ / "first/text.jsonl"));
   }
   // Each line of the licence is a document.
   static std::string text() {
@@ -39,7 +42,7 @@ class Machines : public ::testing::Test {
   // A run whose tokenizer is trained, with this cache.
   std::string config(const std::string& cache) const {
     return workspace_.config(
-        {{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 300}}}}},
+        {{"tokenizer", {{"model", nullptr}, {"train", {{"vocab_size", 400}}}}},
          {"data",
           {{"train", {"/proc/self/cwd/text.jsonl"}}, {"eval", nullptr}, {"cache_dir", cache}}},
          {"parallel", {{"sum", "exact"}, {"parts", 4}}},
@@ -98,7 +101,7 @@ TEST_F(Machines, WithOneCacheTheyWaitForWhoeverHasTheLock) {
   const auto made = contents(cache / "shards");
   Ranks ranks(train(cache.string(), "run"), both());
   EXPECT_TRUE(ranks[0].wait_until([&] { return waits_for_lock(ranks[0]); }));
-  lock.release();
+  lock = FileLock();
   expect_all(ranks.wait(), 0);
   EXPECT_TRUE(contents(cache / "shards") == made);
   EXPECT_EQ(difference(RunDir(workspace_ / "run"), alone(cache.string())), "");
