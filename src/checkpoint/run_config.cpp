@@ -153,6 +153,12 @@ RunConfig read_run_config(const RunFolder& run) {
             seal_of(text) == Seal::kGood, identity_of(run, text)};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
+    if (seal_of(text) == Seal::kGood) {
+      throw Error(ErrorKind::kCheckpoint,
+                  str(error.what(),
+                      "\nthis is the config of a run that another version of lmtrain wrote; finish "
+                      "the run with that version"));
+    }
     throw Error(ErrorKind::kCheckpoint,
                 str(error.what(), "\nthis is the config of a run, and damaged",
                     kept ? "; " + put_back(kept->file, run) : ""));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "batching/batch_order.h"
-#include "products/product_choices.h"
 #include "schedule/evaluation_history.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
@@ -36,7 +35,6 @@ struct TrainingState {
   std::optional<LossScale> loss_scale;     // with fp16 alone
   bool kept = false;                       // the checkpoint of this step is never removed
   MicroBatchLimits micro;                  // smaller micro-batches, where memory was too small
-  std::optional<ProductChoices> products;  // how a GPU multiplies; none: nothing was chosen
 };
 
 // Returns whether the checkpoint of the state `saved` has to be published again for `now`: a resume

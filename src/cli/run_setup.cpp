@@ -229,8 +229,7 @@ void require_storable(const std::filesystem::path& run) {
 // Returns a text of all that decides how results are rounded, which must be alike in every process.
 // `config` is resolved.
 std::string what_rounds(const Config& config) {
-  return device_description(resolve_device(config.device), static_cast<int>(*config.threads)) +
-         (config.products == ProductSetting::kChosen ? ", chosen products" : "");
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
 }  // namespace

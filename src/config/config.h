@@ -283,7 +283,6 @@ struct Config {
   std::string device = "auto";     // auto | cpu | cuda | cuda:N
   PrecisionSetting precision = PrecisionSetting::kAuto;
   CompileMode compile = CompileMode::kAuto;
-  ProductSetting products = ProductSetting::kHeuristic;
   bool deterministic = false;
   std::optional<std::string> init_from;
   TokenizerConfig tokenizer;

@@ -35,13 +35,6 @@ constexpr auto enum_names(CompileMode) {
       {{kAuto, "auto"}, {kEager, "eager"}, {kScript, "script"}, {kGraph, "graph"}});
 }
 
-// `products`.
-enum class ProductSetting { kHeuristic, kChosen };
-constexpr auto enum_names(ProductSetting) {
-  using enum ProductSetting;
-  return std::to_array<EnumName<ProductSetting>>({{kHeuristic, "heuristic"}, {kChosen, "chosen"}});
-}
-
 // `tokenizer.train.type`.
 enum class TokenizerType { kBpe, kUnigram, kByteBpe };
 constexpr auto enum_names(TokenizerType) {

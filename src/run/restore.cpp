@@ -117,7 +117,6 @@ void keep_after_rollback(TrainingState& restored, const TrainingState& left,
   restored.guard.rollback_step = restored.step;
   restored.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
   restored.micro = left.micro;
-  restored.products = left.products;
 }
 
 }  // namespace lmtrain

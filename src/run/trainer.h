@@ -118,8 +118,7 @@ class Trainer {
   // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
   // them after all, and returns its losses (StepSum::compute).
   std::vector<double> compute_share(const Batch& batch);
-  // Finds micro-batches that fit into memory, and then the algorithms of their products, the same
-  // in every process.
+  // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
   // Carries out the decision about a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
