@@ -32,9 +32,9 @@ struct TrainingState {
   std::vector<Replan> replans;       // each change of the length on resume
   RunLength total;                   // the length after these changes
   GuardState guard;
-  std::optional<LossScale> loss_scale;     // with fp16 alone
-  bool kept = false;                       // the checkpoint of this step is never removed
-  MicroBatchLimits micro;                  // smaller micro-batches, where memory was too small
+  std::optional<LossScale> loss_scale;  // with fp16 alone
+  bool kept = false;                    // the checkpoint of this step is never removed
+  MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
 // Returns whether the checkpoint of the state `saved` has to be published again for `now`: a resume

@@ -11,10 +11,10 @@
 namespace lmtrain {
 
 struct GoneSetting {
-  std::string_view key;       // dotted
-  std::string_view value;     // the value that went; empty: the whole setting went
+  std::string_view key;          // dotted
+  std::string_view value;        // the value that went; empty: the whole setting went
   std::string_view old_default;  // of a whole setting, as JSON
-  std::string_view sentence;  // why it went, and what to use
+  std::string_view sentence;     // why it went, and what to use
 };
 
 // Returns the entry of a setting that went as a whole; null where there is none.

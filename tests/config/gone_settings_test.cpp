@@ -29,12 +29,12 @@ TEST_P(GoneSettings, AreRefusedWithWhatToUse) {
   EXPECT_NE(problems[0].find(gone.cure), std::string::npos) << problems[0];
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, GoneSettings,
-    testing::Values(Gone{"products", R"("products": "chosen")", "/products", "leave it out"},
-                    Gone{"products_default", R"("products": "heuristic")", "/products",
-                         "leave it out"}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, GoneSettings,
+                         testing::Values(Gone{"products", R"("products": "chosen")", "/products",
+                                              "leave it out"},
+                                         Gone{"products_default", R"("products": "heuristic")",
+                                              "/products", "leave it out"}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(GoneSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
   const std::string of_run = R"("digest": "0123", )";
