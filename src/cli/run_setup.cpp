@@ -165,9 +165,10 @@ PreparedData prepare_with_leaders(Processes& processes, const Config& config) {
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
-void set_timeout(Processes& processes, const ParallelConfig& config) {
+void set_exchanges(Processes& processes, const ParallelConfig& config) {
   processes.set_timeout(
       std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+  processes.use_nccl(config.nccl);
 }
 
 // -1: the folder has no checkpoint.
@@ -237,7 +238,7 @@ std::string what_rounds(const Config& config) {
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
   check_processes(config.parallel, processes.count());
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
@@ -260,7 +261,7 @@ PreparedData resolve_and_prepare(Config& config) {
 
 std::optional<PreparedData> prepare_as_leader(const Config& config) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   const std::vector<int>& leaders = processes.leaders();
   if (std::find(leaders.begin(), leaders.end(), processes.rank()) == leaders.end()) return {};
   return prepare_with_leaders(processes, config);
@@ -268,7 +269,7 @@ std::optional<PreparedData> prepare_as_leader(const Config& config) {
 
 PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
   processes.meet(kPrepared);

@@ -246,6 +246,7 @@ struct ParallelConfig {
   int64_t parts = 8;  // for sum exact: micro-batches in a step, the leaves of the tree of sums
   ParallelShard shard = ParallelShard::kOptimizer;
   double timeout = 600;  // seconds
+  bool nccl = true;      // false: GPUs exchange through host memory
   bool operator==(const ParallelConfig&) const = default;
 };
 
@@ -259,6 +260,7 @@ struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
   std::optional<SamplesConfig> samples{};
+  double stall = 600;  // seconds without progress before the run says so, at least; 0: never
   bool operator==(const LogConfig&) const = default;
 };
 

@@ -279,6 +279,8 @@ class GlooProcesses final : public Processes {
     if (peers_) peers_->set_patience(timeout);
   }
 
+  void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
+
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
       watch_->give_up({exit_code, str(name_of(rank_), ": ", cause)});

@@ -58,7 +58,7 @@ class DeviceExchange {
 // in every process where one of them cannot have NCCL: the library is missing or turned off,
 // versions differ, two processes share a GPU, or NCCL refuses. Rank 0 then logs one warning that
 // names the process and the cause, and tensors must go through host memory. Throws the errors of
-// nccl_is_wanted() and of `processes`.
+// `processes`.
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
                                                 Watch& watch, const at::Device& device,
                                                 std::chrono::milliseconds limit);

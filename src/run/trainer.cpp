@@ -151,8 +151,8 @@ Stop Trainer::train() {
   begin_from_state();
   prepare_saves();
   recorder_->started(state_, resumed, left_behind, changed_settings);
-  stall_watch_ = std::make_unique<StallWatch>(processes_.is_first() ? std::optional(run_.events())
-                                                                    : std::nullopt);
+  stall_watch_ = std::make_unique<StallWatch>(
+      processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
   agreement_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
   // A run without the time for a step leaves this to the process that goes on with it.

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(All, GoneSettings,
                                               "leave it out"},
                                          Gone{"products_default", R"("products": "heuristic")",
                                               "/products", "leave it out"}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& one) { return one.param.name; });
 
 TEST(GoneSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
   const std::string of_run = R"("digest": "0123", )";
