@@ -122,9 +122,7 @@ enum class OptimizerType {
   kRmsProp,
   kAdam,
   kAdopt,
-  kMars,
-  kScheduleFree,
-  kProdigy
+  kMars
 };
 constexpr auto enum_names(OptimizerType) {
   using enum OptimizerType;
@@ -137,16 +135,7 @@ constexpr auto enum_names(OptimizerType) {
                                                  {kRmsProp, "rmsprop"},
                                                  {kAdam, "adam"},
                                                  {kAdopt, "adopt"},
-                                                 {kMars, "mars"},
-                                                 {kScheduleFree, "schedule_free"},
-                                                 {kProdigy, "prodigy"}});
-}
-
-// `optimizer.end_shape`.
-enum class EndShape { kLinear, kCosine };
-constexpr auto enum_names(EndShape) {
-  using enum EndShape;
-  return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
+                                                 {kMars, "mars"}});
 }
 
 // `optimizer.ns_coefficients`.

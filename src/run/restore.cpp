@@ -66,10 +66,6 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
     ReadBuffer read;
     if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));
     shards.restore(engine.optimizer(), read);
-    if (!trains_at_masters(config.optimizer)) {
-      engine.show_training_weights();
-      shards.gather_working(engine.parameters());
-    }
   }
   adapt_state(state, config);
   return state;

@@ -126,7 +126,6 @@ class Trainer {
   // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
-  void evaluate_masters();  // where the model's weights are the masters
   // Returns the held-out loss, of the masters; nothing when a signal has come to any process. Does
   // not return where some process cannot read its rows.
   std::optional<Evaluation> evaluate_held_out();
