@@ -60,7 +60,7 @@ static void list_fields(Fields& json, EvaluationHistory& evaluations) {
 }
 
 static void list_fields(Fields& json, TrainingState& state) {
-  json.later_field("run", state.run);
+  json.field("run", state.run);
   json.field("seed", state.seed);
   json.field("step", state.step);
   json.field("batch", state.batch);
@@ -70,14 +70,14 @@ static void list_fields(Fields& json, TrainingState& state) {
   json.field("eval_loss", state.eval_loss);
   json.field("eval_step", state.eval_step);
   json.field("eval_pending", state.eval_pending);
-  json.later_field("evaluations", state.evaluations);
+  json.field("evaluations", state.evaluations);
   json.field("fingerprint", state.fingerprint);
   json.field("planned", state.planned);
   json.field("replans", state.replans);
   json.field("total", state.total);
   json.field("guard", state.guard);
   json.field("loss_scale", state.loss_scale);
-  json.later_field("kept", state.kept);
+  json.field("kept", state.kept);
   json.field("micro", state.micro);
 }
 

@@ -16,7 +16,7 @@
 namespace lmtrain {
 
 struct TrainingState {
-  std::string run;                   // id of the run (run_identity.h); empty: an earlier lmtrain's
+  std::string run;                   // id of the run (run_identity.h)
   int64_t seed = 0;                  // the run's seed; with random restart, the trial's
   int64_t step = 0;                  // updates applied
   int64_t batch = 0;                 // number of the next batch in the order of data, from 0

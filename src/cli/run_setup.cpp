@@ -325,9 +325,7 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
   require_storable(folder.path());
   const RunLock lock = lock_run(folder);
-  auto [before, sealed, identity] = read_run_config(folder);
-  const bool has_id = !identity.id.empty();
-  if (!has_id) identity.id = random_id();
+  auto [before, identity] = read_run_config(folder);
   const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
   // A run that was copied or moved is a run of its own, where it is; no setting has changed by
@@ -335,24 +333,17 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   config.run_dir = run.path().string();
   const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);
-  // The id is in the config before it is in a checkpoint.
-  if (!has_id) write_run_config(run, before, std::max<int64_t>(0, newest_step(run)));
   finish_branch(run);
   const std::optional<PreparedData> data = prepare_again(config, run, !overrides.empty(), json);
   if (!data) return 0;
   RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
-  if (!sealed) {
-    log_note(str(run.config().string(),
-                 " has no digest, since an earlier lmtrain wrote it: whether it was damaged cannot "
-                 "be told; it has one from now on"));
-  }
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_rate(before, config, training);
   warn_of_end(changes, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (!sealed || moved || !changes.empty()) write_run_config(run, config, step);
+  if (moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
 }
 
