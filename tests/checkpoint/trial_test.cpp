@@ -70,16 +70,6 @@ TEST_F(TrialTest, IsWrittenFieldByFieldAndReadBack) {
   EXPECT_EQ(read.fingerprint, "8c1f");
 }
 
-TEST_F(TrialTest, OfAnEarlierLmtrainHasNeitherFingerprintNorChecksum) {
-  std::filesystem::create_directories(file(1338).parent_path());
-  replace_file(file(1338), R"({
-  "attempt": 0, "seed": 1338, "diverged": false, "continued": false, "reason": "",
-  "step": 4, "tokens": 512, "first_eval_loss": 5.5, "eval_loss": 4.5
-})");
-  EXPECT_EQ(read_trials(run).at(0).loss, 4.5);
-  EXPECT_EQ(read_trials(run).at(0).fingerprint, "");
-}
-
 TEST_F(TrialTest, AReasonThatIsNotUtf8IsWrittenAndReadBack) {
   TrialResult result = trial(7, 5, 4);
   result.reason = "the batch is kept in \xFFtemp";
