@@ -17,10 +17,8 @@ cut    The link is cut in mid-run: both processes end within parallel.timeout, w
 link   The link of slow_link.py, at 200 Mbit/s and 0, 5 and 20 ms: the round trip of a byte is twice the delay and at most 5 ms more, and
        50 MB go over it at 80 to 101 % of the rate (a connection begins slowly).
 slow-  For parallel.shard optimizer and none: step time, share of communication and bytes a step over the link as it is, and at some rates
-       (Mbit/s) and delays (ms, each way), with the sum of the gradient after the backward (LMTRAIN_OVERLAP=off) and during it (on); beside
-       them the time that sending takes in theory, and which part of what could be hidden is hidden: by how much a step waits less for the
-       other, and by how much less the whole step takes, against the gradient's sending time, or the backward where that is shorter (two
-       thirds of the step without communication).
+       (Mbit/s) and delays (ms, each way); beside them the time that sending the gradient takes in theory, and the step of a model in which
+       the backward (two thirds of the step without communication) hides all of it that it can.
        Rates alone are set by tc (tbf); where a delay is asked for, a process carries the packets of all runs (slow_link.py). Fails where
        the bytes differ by more than 2 % from the theory.
 
@@ -374,9 +372,9 @@ def check_link(pair):
         assert 0.8 * rate < speed < 1.01 * rate, "the rate is not that of the link"
 
 
-def measure_slow(pair, arguments, run, overlap):
+def measure_slow(pair, arguments, run):
     """Trains; returns the seconds of a step, the share of communication, the bytes that a process sent in a step, and the theory's."""
-    processes = pair.start(run, variables={"LMTRAIN_OVERLAP": overlap})
+    processes = pair.start(run)
     # The bytes of the steps alone: counted from one step to another.
     counts = {}
     while any(process.poll() is None for process in processes):
@@ -410,36 +408,26 @@ def check_slow(pair, arguments, shard):
     for rate, delay in ((None, 0), *((rate, delay) for rate in arguments.rates for delay in arguments.delays)):
         pair.shape(rate, delay)
         name = f"{shard}, {f'{rate:g} Mbit/s' if rate else 'as it is'}{f', {delay:g} ms each way' if delay else ''}"
-        steps, computing, waiting = {}, {}, {}
-        for overlap in ("off", "on"):
-            step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{delay:g}-{overlap}", overlap)
-            theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
-            hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
-            if not told:
-                told = True
-                print(f"slow: {parameters} parameters; with {shard} a process sends {theory / 1e6:.3f} MB a step in theory, "
-                      f"{hideable / 1e6:.3f} MB of it for the gradient")
-            steps[overlap] = step
-            computing[overlap], waiting[overlap] = step * (1 - share), step * share
-            print(f"slow: {name}, overlap {overlap}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
-                  f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
-            if abs(sent / theory - 1) > 0.02:
-                wrong.append(f"{name}, overlap {overlap}")
+        step, share, sent, parameters = measure_slow(pair, arguments, f"slow-{shard}-{rate or 'full'}-{delay:g}")
+        theory = 4 * parameters  # 8 P (N - 1) / N, for two processes
+        hideable = theory / 2 if shard == "optimizer" else theory  # what is sent for the gradient
+        if not told:
+            told = True
+            print(f"slow: {parameters} parameters; with {shard} a process sends {theory / 1e6:.3f} MB a step in theory, "
+                  f"{hideable / 1e6:.3f} MB of it for the gradient")
+        print(f"slow: {name}: step {1000 * step:.1f} ms, share of communication {share:.2f}, "
+              f"{sent / 1e6:.3f} MB sent a step ({100 * (sent / theory - 1):+.1f} %)", flush=True)
+        if abs(sent / theory - 1) > 0.02:
+            wrong.append(name)
         if rate:
-            alone = computing["on"]
+            alone = step * (1 - share)
             # Halving and doubling with two processes: one round for the sum, and one to gather.
             latency = delay / 1000
             sending = hideable * 8 / (rate * 1e6) + (latency if shard == "optimizer" else 2 * latency)
-            # Of the waiting alone: what else the machine does changes the time of computing from run to run.
-            hidden, could = waiting["off"] - waiting["on"], min(sending, 2 / 3 * alone)
-            whole = alone + theory * 8 / (rate * 1e6) + 2 * latency
-            pair.points.append({"shard": shard, "rate": rate, "delay": delay, "waits_off": waiting["off"], "waits_on": waiting["on"],
-                                "off": steps["off"], "on": steps["on"], "model_off": whole, "model_on": whole - could})
+            model = alone + theory * 8 / (rate * 1e6) + 2 * latency - min(sending, 2 / 3 * alone)
+            pair.points.append({"shard": shard, "rate": rate, "delay": delay, "step": step, "model": model})
             print(f"slow: {name}: the gradient takes {1000 * sending:.1f} ms to send, the backward about {2000 / 3 * alone:.1f} ms; "
-                  "hidden "
-                  f"{1000 * hidden:.1f} ms of the {1000 * could:.1f} ms that could be: {100 * hidden / could:.0f} %, and by the whole step "
-                  f"{100 * (steps['off'] - steps['on']) / could:.0f} %; the model says a step of "
-                  f"{1000 * whole:.1f} ms, and of {1000 * (whole - could):.1f} ms with all of that hidden", flush=True)
+                  f"the model says a step of {1000 * model:.1f} ms", flush=True)
     assert not wrong, f"the bytes are more than 2 % off the theory: {'; '.join(wrong)}"
 
 

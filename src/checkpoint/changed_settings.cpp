@@ -93,9 +93,6 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   if (before.optimizer.type == OptimizerType::kMuon) {  // which matrices have a second moment
     compare("optimizer.normuon", before.optimizer.normuon, after.optimizer.normuon);
   }
-  if (before.optimizer.type == OptimizerType::kProdigy) {  // the unit of its sums
-    compare("optimizer.d0", before.optimizer.d0, after.optimizer.d0);
-  }
   compare("restart.seeds", before.restart.seeds, after.restart.seeds);
   compare("restart.tokens", before.restart.tokens, after.restart.tokens);
   compare("restart.vary", before.restart.vary, after.restart.vary);

@@ -124,7 +124,7 @@ bool is_checkpoint_folder(const std::filesystem::path& folder);
 // optimizer.safetensors are not read: evaluation needs neither.
 void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state);
 // Throws Error(kCheckpoint), naming both runs, when the run id in the checkpoint's state differs
-// from run.identity(). It passes when either has no id, as an earlier lmtrain wrote it.
+// from run.identity(). It passes when either has no id.
 void require_own_checkpoint(const RunFolder& run, int64_t step);
 
 // Returns the step of the newest checkpoint that verify_checkpoint accepts, or nothing when the run

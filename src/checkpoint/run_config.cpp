@@ -111,25 +111,14 @@ void require_own_text(const RunFolder& run, const std::string& text,
   if (seal == Seal::kBroken)
     refuse(run, text, "its digest does not fit, so it was damaged or edited", kept);
   const nlohmann::json json = sealed_json(text);
-  if (!kept || !json.is_object()) return;
+  if (!json.is_object()) return;
   if (seal == Seal::kNone)
     refuse(run, text, "its digest is gone, so it was damaged or edited", kept);
+  if (!kept) return;
   const std::string is = identity_in(json).id;
   const std::string was = identity_in(kept->json).id;
   if (!is.empty() && !was.empty() && is != was)
     refuse(run, text, str("it is the config of the run ", is, ", not of ", was), kept);
-}
-
-// The identity in a config.json. An earlier lmtrain that wrote the file in the meantime has left it
-// out; then it is in a kept one.
-RunIdentity identity_of(const RunFolder& run, const std::string& text) {
-  RunIdentity identity = identity_in(sealed_json(text));
-  for (const auto& [number, file] : kept_configs(run)) {
-    if (!identity.id.empty()) break;
-    const std::string former = read_file(file);
-    if (seal_of(former) == Seal::kGood) identity = identity_in(sealed_json(former));
-  }
-  return identity;
 }
 
 std::string read_own_text(const RunFolder& run, std::optional<Kept>& kept) {
@@ -150,9 +139,15 @@ RunConfig read_run_config(const RunFolder& run) {
   const std::string text = read_own_text(run, kept);
   try {
     return {parse_config(text, run.config().string(), {}, InitFrom::kSkip),
-            seal_of(text) == Seal::kGood, identity_of(run, text)};
+            identity_in(sealed_json(text))};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
+    if (seal_of(text) == Seal::kGood) {
+      throw Error(ErrorKind::kCheckpoint,
+                  str(error.what(),
+                      "\nthis is the config of a run that another version of lmtrain wrote; finish "
+                      "the run with that version"));
+    }
     throw Error(ErrorKind::kCheckpoint,
                 str(error.what(), "\nthis is the config of a run, and damaged",
                     kept ? "; " + put_back(kept->file, run) : ""));
@@ -185,8 +180,6 @@ void write_run_config(const RunFolder& run, const Config& config, int64_t step) 
   Json json = config_to_json(config);
   if (!run.identity().id.empty()) json[kIdentityKey] = identity_json(run.identity());
   const std::string text = sealed_text(std::move(json));
-  // The run was begun by an lmtrain that kept none.
-  if (run.holds_run() && kept_configs(run).empty()) keep(run, read_file(run.config()), 0);
   keep(run, text, step);
   write_file_atomic(run.config(), text);
 }

@@ -18,11 +18,10 @@ namespace lmtrain {
 
 struct RunConfig {
   Config config;
-  bool sealed = false;  // false: an earlier lmtrain wrote it, without a digest
   RunIdentity identity;
 };
 
-// Throws Error(kCheckpoint) when the digest does not fit, is gone although the run had one, or the
+// Throws Error(kCheckpoint) when the digest does not fit or is gone, or the
 // file belongs to another run; the message names each value that differs from the config kept in
 // config_history/. The same error is thrown when the text is no config. Throws Error(kUsage) when
 // there is no config.json. The identity comes from the files; run.identity() is not read.

@@ -21,8 +21,7 @@ struct TrialResult {
   bool diverged = false;   // the guard ended it, as a trial or later
   bool continued = false;  // it was the best and became the run
   std::string reason;      // why it diverged
-  // Identifies the data that it was trained on (formats/manifest.h); empty: an earlier lmtrain
-  // wrote it.
+  // Identifies the data that it was trained on (formats/manifest.h).
   std::string fingerprint;
   // Updates, and their targets, when the trial ended.
   int64_t step = 0, tokens = 0;
@@ -41,8 +40,7 @@ Config config_of_seed(Config config, int64_t seed);
 // Returns the folder of the trial with this seed, with the identity of the run. Creates nothing.
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
 // Returns the results of the trials that have ended, sorted by attempt, then seed. Throws
-// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder. Damage to
-// one without a checksum, which an earlier lmtrain wrote, may go unnoticed.
+// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder.
 std::vector<TrialResult> read_trials(const RunFolder& run);
 // Writes or replaces trial.json, and creates the trial's folder if need be. Throws Error(kIo).
 void write_trial(const RunFolder& run, const TrialResult& result);

@@ -83,7 +83,6 @@ int run_command_line(int argc, char** argv) {
   add_report_command(app, action);
   add_config_command(app, action);
   add_completion_command(app, action);
-  add_manual_command(app, action);
   const std::vector<std::string> arguments = arguments_of(argc, argv);
   std::string problem = unknown_command(app, arguments);
   if (!problem.empty()) return report(ErrorKind::kUsage, problem);

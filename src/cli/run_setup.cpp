@@ -162,9 +162,10 @@ PreparedData prepare_while_watching(Processes& processes, const Config& config) 
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
-void set_timeout(Processes& processes, const ParallelConfig& config) {
+void set_exchanges(Processes& processes, const ParallelConfig& config) {
   processes.set_timeout(
       std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+  processes.use_nccl(config.nccl);
 }
 
 // -1: the folder has no checkpoint.
@@ -226,8 +227,7 @@ void require_storable(const std::filesystem::path& run) {
 // Returns a text of all that decides how results are rounded, which must be alike in every process.
 // `config` is resolved.
 std::string what_rounds(const Config& config) {
-  return device_description(resolve_device(config.device), static_cast<int>(*config.threads)) +
-         (config.products == ProductSetting::kChosen ? ", chosen products" : "");
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ std::string what_rounds(const Config& config) {
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
   check_processes(config.parallel, processes.count());
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
@@ -254,14 +254,14 @@ PreparedData resolve_and_prepare(Config& config) {
 
 std::optional<PreparedData> prepare_for_machine(const Config& config) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   if (!processes.prepares()) return std::nullopt;
   return prepare_while_watching(processes, config);
 }
 
 PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
   processes.meet(kPrepared);
@@ -317,9 +317,7 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
   require_storable(folder.path());
   const RunLock lock = lock_run(folder);
-  auto [before, sealed, identity] = read_run_config(folder);
-  const bool has_id = !identity.id.empty();
-  if (!has_id) identity.id = random_id();
+  auto [before, identity] = read_run_config(folder);
   const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
   // A run that was copied or moved is a run of its own, where it is; no setting has changed by
@@ -327,24 +325,17 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   config.run_dir = run.path().string();
   const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);
-  // The id is in the config before it is in a checkpoint.
-  if (!has_id) write_run_config(run, before, std::max<int64_t>(0, newest_step(run)));
   finish_branch(run);
   const std::optional<PreparedData> data = prepare_again(config, run, !overrides.empty(), json);
   if (!data) return 0;
   RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
-  if (!sealed) {
-    log_note(str(run.config().string(),
-                 " has no digest, since an earlier lmtrain wrote it: whether it was damaged cannot "
-                 "be told; it has one from now on"));
-  }
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_rate(before, config, training);
   warn_of_end(changes, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (!sealed || moved || !changes.empty()) write_run_config(run, config, step);
+  if (moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
 }
 

@@ -139,9 +139,6 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};  // as many as optimizer_defaults() has
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
-  double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
-  EndShape end_shape = EndShape::kLinear;
   bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else
   double momentum = 0.95;       // muon, sgd
   bool nesterov = true;         // muon, sgd
@@ -156,8 +153,6 @@ struct OptimizerConfig {
   int64_t precondition_frequency = 10;                                     // soap
   int64_t max_precond_dim = 10000;                                         // soap
   double gamma = 0.025;                                                    // mars
-  double d0 = 1e-6;                                                        // prodigy
-  double d_coef = 1.0;                                                     // prodigy
   std::vector<OptimizerGroupConfig> groups;
   std::optional<int64_t> base_width;  // none after parse_config, which writes it out as groups
   bool operator==(const OptimizerConfig&) const = default;
@@ -245,6 +240,7 @@ struct ParallelConfig {
   int64_t parts = 8;  // for sum exact: micro-batches in a step, the leaves of the tree of sums
   ParallelShard shard = ParallelShard::kOptimizer;
   double timeout = 600;  // seconds
+  bool nccl = true;      // false: GPUs exchange through host memory
   bool operator==(const ParallelConfig&) const = default;
 };
 
@@ -258,6 +254,7 @@ struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
   std::optional<SamplesConfig> samples{};
+  double stall = 600;  // seconds without progress before the run says so, at least; 0: never
   bool operator==(const LogConfig&) const = default;
 };
 
@@ -282,7 +279,6 @@ struct Config {
   std::string device = "auto";     // auto | cpu | cuda | cuda:N
   PrecisionSetting precision = PrecisionSetting::kAuto;
   CompileMode compile = CompileMode::kAuto;
-  ProductSetting products = ProductSetting::kHeuristic;
   bool deterministic = false;
   std::optional<std::string> init_from;
   TokenizerConfig tokenizer;

@@ -35,13 +35,6 @@ constexpr auto enum_names(CompileMode) {
       {{kAuto, "auto"}, {kEager, "eager"}, {kScript, "script"}, {kGraph, "graph"}});
 }
 
-// `products`.
-enum class ProductSetting { kHeuristic, kChosen };
-constexpr auto enum_names(ProductSetting) {
-  using enum ProductSetting;
-  return std::to_array<EnumName<ProductSetting>>({{kHeuristic, "heuristic"}, {kChosen, "chosen"}});
-}
-
 // `tokenizer.train.type`.
 enum class TokenizerType { kBpe, kUnigram, kByteBpe };
 constexpr auto enum_names(TokenizerType) {
@@ -129,9 +122,7 @@ enum class OptimizerType {
   kRmsProp,
   kAdam,
   kAdopt,
-  kMars,
-  kScheduleFree,
-  kProdigy
+  kMars
 };
 constexpr auto enum_names(OptimizerType) {
   using enum OptimizerType;
@@ -144,16 +135,7 @@ constexpr auto enum_names(OptimizerType) {
                                                  {kRmsProp, "rmsprop"},
                                                  {kAdam, "adam"},
                                                  {kAdopt, "adopt"},
-                                                 {kMars, "mars"},
-                                                 {kScheduleFree, "schedule_free"},
-                                                 {kProdigy, "prodigy"}});
-}
-
-// `optimizer.end_shape`.
-enum class EndShape { kLinear, kCosine };
-constexpr auto enum_names(EndShape) {
-  using enum EndShape;
-  return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
+                                                 {kMars, "mars"}});
 }
 
 // `optimizer.ns_coefficients`.

@@ -53,11 +53,6 @@ void add_run(SettingTable& t, Config& c) {
       "How the model runs. eager: its source as it stands, for debugging; script: compiled "
       "TorchScript; graph: script and a captured CUDA graph per shape, where one can be captured. "
       "All give the same bits.");
-  t.add("products", &c.products,
-        "By which algorithms a GPU multiplies bf16 and fp16 matrices. heuristic: those that cuBLAS "
-        "expects to be the fastest; chosen: those of cuBLASLt that are the fastest, measured once "
-        "before the first step and kept with the run. chosen has not run on a GPU yet, and is "
-        "heuristic on a CPU.");
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");
   t.add("init_from", &c.init_from,

@@ -58,12 +58,6 @@ class JsonFields {
       from_json(read_->at(key), value);
     }
   }
-  // Does the same for a member that files of earlier programs lack: where it is missing, `value`
-  // stays as it is.
-  template <class T>
-  void later_field(const char* key, T& value) {
-    if (written_ != nullptr || read_->contains(key)) field(key, value);
-  }
   // Returns whether `value` is there. When reading, it is given a default value first if the object
   // has the member `key`, and is emptied if not; its contents are not read.
   template <class T>

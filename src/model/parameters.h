@@ -70,10 +70,9 @@ class ParameterLayout {
 
 class Parameters {
  public:
-  // All values are zero at first. Working weights of dtype fp32 share the masters' memory, unless
-  // they are `separate`. fp64 is for tests: the masters are fp64 too, and shared.
-  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device,
-             bool separate = false);
+  // All values are zero at first. Working weights of dtype fp32 share the masters' memory. fp64 is
+  // for tests: the masters are fp64 too, and shared.
+  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
   // Returns the same in host memory that is there where it was written
   // (device/releasable_memory.h).
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);

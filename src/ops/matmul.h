@@ -1,6 +1,5 @@
 // Multiplies matrices by the fastest product: on some processors ours (kernels/cpu/gemm.h), else
-// libtorch's. The choice depends on processor, dtype and shape, never on timing, except on a GPU
-// where algorithms were chosen before the first step (products/chosen_products.h). Operands of a
+// libtorch's. The choice depends on processor, dtype and shape, never on timing. Operands of a
 // product have one dtype and device. In each operand rows or columns must be contiguous for our
 // product; libtorch's takes any. Nothing here has a gradient: call it where autograd does not
 // record, as in the forward and the backward of an operator.

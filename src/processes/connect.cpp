@@ -281,6 +281,8 @@ class GlooProcesses final : public Processes {
     for (const auto& link : aside_) link->set_timeout(timeout);
   }
 
+  void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
+
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
       watch_->give_up({exit_code, str(name_of(rank_), ": ", cause)});

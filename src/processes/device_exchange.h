@@ -58,7 +58,7 @@ class DeviceExchange {
 // Connects the GPUs of all processes; each process passes its own `device`. If one process cannot
 // have NCCL, all get null: the library is missing or turned off, versions differ, two processes
 // share a GPU, or NCCL refuses. Rank 0 then logs one warning that names the process and the cause,
-// and tensors must go through host memory. Throws the errors of nccl_is_wanted() and of
+// and tensors must go through host memory. Throws the errors of
 // `processes`.
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
                                                 Watch& watch, const at::Device& device,

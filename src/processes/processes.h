@@ -133,6 +133,8 @@ class Processes : public RangeExchange {
 
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
+  // Says, before the first tensor on a GPU is exchanged, whether GPUs exchange by NCCL.
+  virtual void use_nccl(bool /*is_wanted*/) {}
   // Tells the others that this process ends, why, and with which exit code; when another process
   // has ended before, its cause stays. Returns within seconds.
   virtual void give_up(int exit_code, const std::string& cause) noexcept = 0;

@@ -82,8 +82,7 @@ class Recorder {
   // whenever the run goes back to a checkpoint.
   virtual void begin(const TrainingState& state) = 0;
   // Writes the event `start`, or `resume`, and status.json. `reason` is what put_metrics_aside()
-  // has returned, or why the bits of a resume are others (take_up_products); then a warning says
-  // so.
+  // has returned.
   virtual void started(const TrainingState& state, bool resumed, const std::string& reason,
                        const nlohmann::ordered_json& changed_settings) = 0;
 

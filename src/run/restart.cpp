@@ -77,7 +77,6 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     for (const TrialResult& trial : trials_) {
-      if (trial.fingerprint.empty()) continue;
       require_same_data(run_, trial_folder(run_, trial.seed).path(), trial.fingerprint, config_,
                         data_.fingerprint);
     }

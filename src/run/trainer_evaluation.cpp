@@ -13,14 +13,6 @@ namespace lmtrain {
 void Trainer::evaluate_now() {
   shards_.gather_masters(engine_.parameters());
   if (state_.eval_step == state_.step) return;
-  engine_.show_masters();
-  evaluate_masters();
-  if (trains_at_masters(config_.optimizer)) return;
-  engine_.show_training_weights();
-  shards_.gather_working(engine_.parameters());
-}
-
-void Trainer::evaluate_masters() {
   recorder_->begin_lap();
   if (!eval_shard_) {
     if (!state_.eval_step) recorder_->no_held_out_text();

@@ -84,14 +84,8 @@ class Engine {
   Llama& model() { return model_; }
   // Returns a model with the same weights in the precision of evaluations (evaluation_precision()
   // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
-  // it is model(), and then it has the masters only after show_masters().
+  // it is model().
   Llama& evaluation_model();
-  // These are for an optimizer that trains at other weights than the masters. show_masters() sets
-  // all working weights to the masters, rounded, for an evaluation. show_training_weights() then
-  // sets the tensors that this process updates back to the training weights
-  // (Optimizer::refresh_working). For other optimizers both do nothing.
-  void show_masters();
-  void show_training_weights();
   Optimizer& optimizer() { return *optimizer_; }
   const at::Tensor& gradient() const { return gradient_; }  // flat, fp32
   at::Device device() const { return model_.device(); }

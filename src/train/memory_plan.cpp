@@ -151,7 +151,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   MemoryPlan plan;
   plan.weights = static_cast<int64_t>(parameters.master().nbytes());
   plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
-  if (precision.dtype != at::kFloat || !trains_at_masters(config.optimizer))
+  if (precision.dtype != at::kFloat)
     plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
   // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.

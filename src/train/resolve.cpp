@@ -12,7 +12,6 @@
 #include "device/captured_graph.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
-#include "products/chosen_products.h"
 #include "train/memory_plan.h"
 
 namespace lmtrain {
@@ -65,13 +64,6 @@ void resolve_runtime(Config& config, const Processes& processes) {
     if (!reason.empty()) {
       log_warning(str("compile \"graph\" is \"script\" here, which gives the same bits: ", reason));
       config.compile = CompileMode::kScript;
-    }
-  }
-  if (config.products == ProductSetting::kChosen) {
-    const std::string reason = why_no_chosen_products(device);
-    if (!reason.empty()) {
-      log_warning(str("products \"chosen\" is \"heuristic\" here: ", reason));
-      config.products = ProductSetting::kHeuristic;
     }
   }
   if (!config.batch.micro_tokens && device.is_cpu()) {

@@ -22,9 +22,9 @@ int default_threads(int sharers = 1);
 // Makes threads, device, precision and compile concrete, on a CPU also batch.micro_tokens, and sets
 // up libtorch's threads and determinism. Call once, before the first operator. Each of several
 // processes of a machine takes the GPU of its local rank, modulo the number of GPUs that it sees.
-// Warns where `compile: graph` is not possible here and becomes "script", where `products: chosen`
-// is not and becomes "heuristic", and where fp16 is to run on a CPU. Throws the errors of
-// resolve_device, resolve_precision and configure_runtime (device/device.h).
+// Warns where `compile: graph` is not possible here and becomes "script", and where fp16 is to run
+// on a CPU. Throws the errors of resolve_device, resolve_precision and configure_runtime
+// (device/device.h).
 void resolve_runtime(Config& config, const Processes& processes = only_process());
 
 // Makes model.vocab_size concrete: the tokenizer's unless given. Throws Error(kConfig) when the one

@@ -72,6 +72,7 @@ TEST(RestartableRun, GoesOnWithTheTrialsThatAreMissing) {
   known.seed = 1337;
   known.diverged = true;
   known.reason = "known before";
+  known.fingerprint = tiny.data.fingerprint;
   write_trial(tiny.run, known);
   EXPECT_EQ(restartable(tiny).run().exit_code, 0);
   const std::vector<TrialResult> trials = read_trials(tiny.run);

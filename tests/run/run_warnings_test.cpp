@@ -93,14 +93,6 @@ TEST_F(RunWarningsTest, ASourceWithoutADocument) {
   expect("/data/train/1 (\"/empty\") gives no document");
 }
 
-TEST_F(RunWarningsTest, AScheduleFreeRuleWithARateThatFalls) {
-  config.optimizer.type = OptimizerType::kScheduleFree;
-  config.lr_schedule.type = LrScheduleType::kCosine;
-  expect("lr_schedule.type cosine lowers it as well");
-  config.lr_schedule.type = LrScheduleType::kConstant;
-  EXPECT_EQ(warnings(), std::vector<std::string>());
-}
-
 TEST_F(RunWarningsTest, ABatchLargerThanTheText) {
   config.batch.tokens = 8192;
   config.eval.every = config.checkpoint.every = {1, TrainingDuration::Unit::kSteps};

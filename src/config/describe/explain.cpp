@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/describe/catalog.h"
 #include "config/describe/describe.h"
+#include "config/gone_settings.h"
 
 namespace lmtrain {
 namespace {
@@ -63,6 +64,8 @@ std::string explain_setting(const std::string& key) {
   }
   if (!out.empty()) return out;
 
+  if (const GoneSetting* gone = gone_setting(dotted))
+    throw Error(ErrorKind::kUsage, std::string(gone->sentence));
   // A dotted key is compared as a whole first: its last part may stand in several sections.
   std::string near;
   if (dotted.find('.') != std::string::npos) near = nearest_word(dotted, keys);
