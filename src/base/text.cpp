@@ -95,6 +95,32 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
+std::vector<std::string> most_similar_words(std::string_view word,
+                                            const std::vector<std::string>& candidates,
+                                            size_t count) {
+  constexpr size_t kLeastPart = 3;  // letters of a part that is no accident
+  const auto shares_part = [&](const std::string& candidate) {
+    for (size_t begin = 0; begin <= word.size();) {
+      const size_t end = std::min(word.find('_', begin), word.size());
+      const std::string_view part = word.substr(begin, end - begin);
+      if (part.size() >= kLeastPart && candidate.find(part) != std::string::npos) return true;
+      begin = end + 1;
+    }
+    return false;
+  };
+  std::vector<std::pair<size_t, std::string>> ranked;
+  ranked.reserve(candidates.size());
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    ranked.emplace_back(shares_part(candidate) ? 0 : 1 + distance, candidate);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> nearest;
+  for (size_t i = 0; i < std::min(count, ranked.size()); ++i) nearest.push_back(ranked[i].second);
+  return nearest;
+}
+
 std::string format_count(double count) {
   constexpr std::array<const char*, 5> kSuffixes = {"", "K", "M", "B", "T"};
   size_t suffix = 0;

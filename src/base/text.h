@@ -40,6 +40,12 @@ std::string shell_quoted(const std::string& text);
 // the length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
+// Returns the `count` candidates that are the most like `word`, the nearest first: those that hold
+// one of its parts between "_", then by edit distance. None is left out for being far.
+std::vector<std::string> most_similar_words(std::string_view word,
+                                            const std::vector<std::string>& candidates,
+                                            size_t count);
+
 // Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". NaN is "nan",
 // whatever its sign.
 std::string printed(const char* format, double value);

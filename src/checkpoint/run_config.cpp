@@ -1,5 +1,6 @@
 #include "checkpoint/run_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/text.h"
+#include "checkpoint/checkpoint.h"
 #include "config/digest.h"
 #include "config/parse.h"
 
@@ -164,6 +166,30 @@ bool is_model_folder(const fs::path& folder) {
   if (!is_file(file)) return false;
   const Json json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
+}
+
+bool is_run_folder(const fs::path& folder) {
+  return RunFolder(folder).holds_run() && !is_checkpoint_folder(folder) && !is_model_folder(folder);
+}
+
+std::string name_runs_in(const fs::path& folder, const std::string& command) {
+  constexpr size_t kMostNames = 1000, kMostShown = 5;
+  if (!is_folder(folder)) return "";
+  std::vector<std::string> names = list_folder(folder);
+  std::sort(names.begin(), names.end());
+  names.resize(std::min(names.size(), kMostNames));
+  const std::string before = command.empty() ? "" : str("lmtrain ", command, " ");
+  std::vector<std::string> shown;
+  int64_t count = 0;
+  for (const std::string& name : names) {
+    if (!is_run_folder(folder / name)) continue;
+    if (++count <= static_cast<int64_t>(kMostShown))
+      shown.push_back(str(before, shell_quoted((folder / name).string())));
+  }
+  if (count == 0) return "";
+  const int64_t more = count - static_cast<int64_t>(shown.size());
+  return str("; ", counted(count, "run"), " in it: ", join(shown, ", "),
+             more > 0 ? str(", and ", more, " more") : "");
 }
 
 void require_config_of_run(const RunFolder& run) {

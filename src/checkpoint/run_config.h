@@ -34,6 +34,14 @@ Config read_run_config(const RunFolder& run, const std::vector<std::string>& ove
 // type.
 bool is_model_folder(const std::filesystem::path& folder);
 
+// Returns whether the folder holds a run: a config.json that is not that of a model or a
+// checkpoint.
+bool is_run_folder(const std::filesystem::path& folder);
+// Names the runs in the folder for a message that ends with them, as arguments of `command`: "; 2
+// runs in it: lmtrain eval runs/a, lmtrain eval runs/b"; without a command by their paths alone.
+// Empty where there are none among the first thousand names, or the path is no folder.
+std::string name_runs_in(const std::filesystem::path& folder, const std::string& command);
+
 // Call this when config.json is gone or describes a model. Throws Error(kCheckpoint) with the
 // command that puts it back, if a run has begun in the folder: if the folder has events, and a
 // whole config in config_history/. Returns otherwise.

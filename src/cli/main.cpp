@@ -92,6 +92,10 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) problem = unknown_word(app, arguments);
     if (!problem.empty()) return report(ErrorKind::kUsage, problem);
+    if (lacks_command(app, arguments)) {
+      return report(ErrorKind::kUsage,
+                    str("a command is missing; lmtrain COMMAND --help says more\n\n", app.help()));
+    }
     const bool asked_for = app.exit(error) == 0;  // --help and --version end here
     return finish_output(asked_for ? 0 : exit_code(ErrorKind::kUsage));
   }

@@ -228,7 +228,7 @@ struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   int64_t keep = 3;                                // so many of the newest stay
   std::optional<TrainingDuration> keep_every{};    // how often one is kept for good; none: never
-  int64_t keep_best = 0;                           // so many with the lowest held-out loss stay
+  int64_t keep_best = 1;                           // so many with the lowest held-out loss stay
   CheckpointDType dtype = CheckpointDType::kFp32;  // of model.safetensors
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;

@@ -40,7 +40,7 @@ void add_output_settings(SettingTable& t, Config& c) {
       .null_is("none");
   t.add("checkpoint.keep_best", &c.checkpoint.keep_best,
         "How many of those with the lowest held-out loss to keep, beside the others. An evaluation "
-        "that gives a new lowest loss saves one.")
+        "that gives a new lowest loss saves one. Without held-out text it has no effect.")
       .range(0, 1'000'000);
   t.add(
       "checkpoint.dtype", &c.checkpoint.dtype,

@@ -59,6 +59,9 @@ nlohmann::ordered_json config_to_json(const Config& config);
 // are ignored. A missing key has the default of transformers; vocab_size is always set. Throws
 // Error(kConfig) for what is wrong, and where model_type is missing. `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
+// Returns the keys of config.json about positions in both forms: rope_theta and rope_scaling, which
+// version 4 of transformers reads, and rope_parameters, which version 5 reads.
+nlohmann::ordered_json hf_rope_json(const ModelConfig& model);
 // Returns config.json for a checkpoint, which opens in transformers 4 and 5. An id below 0 becomes
 // null. `dtype` is the dtype of the weights beside it.
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,

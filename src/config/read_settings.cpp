@@ -146,7 +146,16 @@ void SettingReader::unknown_key(const JsonMember& member, const SettingTable& ta
     if (setting.kind != SettingKind::kAccepted) add(setting.key);
   }
   for (const SettingSection& other : table.sections()) add(other.key);
-  problem(member.key_where, pointer, "unknown key; known here: " + join(known, ", "));
+  constexpr size_t kMostNamed = 6;
+  if (known.size() <= kMostNamed) {
+    problem(member.key_where, pointer, "unknown key; known here: " + join(known, ", "));
+    return;
+  }
+  constexpr size_t kNearest = 3;
+  problem(member.key_where, pointer,
+          str("unknown key; the nearest of ", known.size(), " known here: ",
+              join(most_similar_words(lower_case(member.key), known, kNearest), ", "),
+              "; all: lmtrain config explain ", section.empty() ? "--all" : section));
 }
 
 void SettingReader::read(const JsonNode& node, const Setting& setting, const std::string& pointer) {

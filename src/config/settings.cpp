@@ -56,7 +56,7 @@ void add_run(SettingTable& t, Config& c) {
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");
   t.add("init_from", &c.init_from,
-        "A Hugging Face Llama folder, a checkpoint, or a run (its newest checkpoint) to take the "
+        "A Hugging Face Llama folder, a checkpoint, or a run (its best checkpoint) to take the "
         "weights from, and from its "
         "config.json the defaults "
         "of model; optimizer, step and data begin at 0.")

@@ -26,6 +26,7 @@
 #include "run/incident.h"
 #include "run/probes/samples.h"
 #include "run/records/metrics.h"
+#include "run/records/report.h"
 #include "run/records/time_left.h"
 #include "run/shared/agreement.h"
 #include "schedule/due.h"
@@ -206,8 +207,11 @@ class RunRecorder final : public Recorder {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // The evaluations in metrics.jsonl, and the checkpoints that belong to them; `saved_step` is that
+  // of the newest checkpoint.
+  EndReport evaluations(std::optional<int64_t> saved_step) const;
   // The commands that may come next with the run, which has come to its end.
-  std::string next_after(Stop why) const;
+  std::string next_after(Stop why, const EndReport& report) const;
   // Whether the run goes on where its files cannot be written.
   bool outlives_full_disk() const;
 

@@ -153,7 +153,8 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
 // Settings that go by the held-out loss, where it does not come or comes too seldom.
 void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
                       Warnings& warnings) {
-  if (!has_eval && config.checkpoint.keep_best > 0) {
+  // One is the default, and asks for nothing.
+  if (!has_eval && config.checkpoint.keep_best > 1) {
     warnings.push_back(str("checkpoint.keep_best ", config.checkpoint.keep_best,
                            " keeps checkpoints by their held-out loss, and there is no held-out "
                            "text: none is kept for that; set data.eval or data.eval_fraction"));

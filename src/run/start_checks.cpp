@@ -166,8 +166,8 @@ CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const 
   CheckpointRoom room;
   room.each = checkpoint_bytes(config);
   if (plan.kept_checkpoints) {
-    room.at_once =
-        config.checkpoint.keep + config.checkpoint.keep_best + *plan.kept_checkpoints + 1;
+    const int64_t best = plan.best_checkpoints == 0 ? 0 : config.checkpoint.keep_best;
+    room.at_once = config.checkpoint.keep + best + *plan.kept_checkpoints + 1;
     if (plan.checkpoints && plan.best_checkpoints)
       room.at_once = std::min(*room.at_once, *plan.checkpoints + *plan.best_checkpoints);
   }

@@ -41,9 +41,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.log = Cadence(config_.log.every);
   rules_.evaluate = Cadence(config_.eval.every);
   rules_.save = SaveSchedule(config_, *lr_schedule_);
-  if (trial) {  // it is trained to its end, and only its end is of use
+  if (trial) {  // it is trained to its end
     rules_.trial_end = now.resolve(*trial);
-    config_.checkpoint.keep_best = 0;
   } else if (config_.eval.early_stop) {
     rules_.patience = config_.eval.early_stop->patience;
   }

@@ -37,8 +37,11 @@ bool leaves_bos_out(const fs::path& tokenizer) {
 }
 
 std::set<int32_t> stop_ids_in(const fs::path& folder) {
-  const nlohmann::json ids =
-      hf_settings(folder / "generation_config.json").value("eos_token_id", nlohmann::json());
+  // transformers takes those of config.json where generation_config.json has none.
+  nlohmann::json ids;
+  for (const char* file : {"generation_config.json", "config.json"}) {
+    if (ids.is_null()) ids = hf_settings(folder / file).value("eos_token_id", nlohmann::json());
+  }
   std::set<int32_t> stop_ids;
   for (const nlohmann::json& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
     if (id.is_number_integer() && std::in_range<int32_t>(id.get<int64_t>()))

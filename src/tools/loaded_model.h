@@ -39,7 +39,7 @@ class LoadedModel {
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
   // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list,
-  // of the generation_config.json in the folder.
+  // of the generation_config.json in the folder, or, where that has none, of its config.json.
   const std::set<int32_t>& stop_ids() const { return stop_ids_; }
 
  private:

@@ -10,6 +10,18 @@
 namespace lmtrain {
 namespace {
 
+TEST(Text, TheMostSimilarWordsComeFirst) {
+  const std::vector<std::string> words = {"hidden_size", "num_hidden_layers", "rope_theta",
+                                          "head_dim"};
+  EXPECT_EQ(most_similar_words("layers", words, 2),
+            (std::vector<std::string>{"num_hidden_layers", "head_dim"}));
+  EXPECT_EQ(most_similar_words("n_layers", words, 1),
+            std::vector<std::string>{"num_hidden_layers"});
+  EXPECT_EQ(most_similar_words("hid", words, 1), std::vector<std::string>{"hidden_size"});
+  EXPECT_EQ(most_similar_words("x", words, 9).size(), 4U);
+  EXPECT_EQ(most_similar_words("x", {}, 3), std::vector<std::string>());
+}
+
 TEST(Text, StrStreamsItsArguments) {
   EXPECT_EQ(str("step ", 3, " of ", 10L, ' ', 0.5), "step 3 of 10 0.5");
 }

@@ -53,6 +53,8 @@ const BrokenConfig kBroken[] = {
     {"key_with_dash", R"("run-dir": "x")", "2", "/run-dir", "did you mean \"run_dir\"?"},
     {"key_with_dots", R"("optimizer.lr": 1)", "2", "/optimizer.lr", "\"optimizer.lr\"?"},
     {"key_like_nothing", R"("clip": {"zzzzzzzz": 1})", "2", "/clip/zzzzzzzz", "known here: type"},
+    {"key_like_nothing_of_many", R"("model": {"qqqq_layers": 1})", "2", "/model/qqqq_layers",
+     "known here: num_hidden_layers, "},
     {"key_with_slash", R"("a/b~zzzzzzz": 1)", "2", "/a~1b~0zzzzzzz", "unknown key"},
     {"key_twice", "\"seed\": 1,\n\"seed\": 2", "3", "/seed",
      "twice in one object, first at run.json:2"},

@@ -115,6 +115,7 @@ TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
   const BatchOrder batches = order(config);
   PreparedData data;
   data.eval_shard = "held_out.bin";
+  config.checkpoint.keep_best = 0;
   EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 0);
   config.checkpoint.keep_best = 2;
   EXPECT_EQ(plan_run(config, data, batches, 1).checkpoints, 4);       // 60, 120, 180, the end

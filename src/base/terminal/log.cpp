@@ -110,7 +110,7 @@ void say(std::string_view prefix, std::string_view line) {
   if (log.rank > 0 && prefix.empty()) return;
   if (log.warnings_muted && prefix != kErrorPrefix) return;
   const std::string text = str(prefix, rank_prefix(), line);
-  print_line(log, text);
+  print_line(log, is_terminal() ? wrapped_lines(text, terminal_columns()) : text);
   lock.unlock();
   keep(log, text);
 }
