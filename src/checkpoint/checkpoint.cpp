@@ -95,17 +95,18 @@ nlohmann::ordered_json id_or_null(int32_t id) {
   return id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
 }
 
-// The tokenizer's own files, and tokenizer_config.json where it is none of them.
+// The tokenizer's own files, and tokenizer_config.json where it is none of them. That of a
+// sentencepiece model says what the run did.
 std::vector<TokenizerFile> tokenizer_files(const Config& config, const Tokenizer& tokenizer) {
   std::vector<TokenizerFile> files = tokenizer.files();
-  const bool has_config = std::any_of(files.begin(), files.end(), [](const TokenizerFile& file) {
+  const auto found = std::find_if(files.begin(), files.end(), [](const TokenizerFile& file) {
     return file.name == Tokenizer::kTokenizerConfig;
   });
-  if (!has_config) {
-    files.push_back(
-        {std::string(Tokenizer::kTokenizerConfig),
-         tokenizer.hf_tokenizer_config(config.tokenizer.add_bos, config.sequence.max_length)});
-  }
+  if (found != files.end() && tokenizer.is_json()) return files;
+  if (found != files.end()) files.erase(found);
+  files.push_back({std::string(Tokenizer::kTokenizerConfig),
+                   tokenizer.hf_tokenizer_config(config.tokenizer.add_bos.value_or(true),
+                                                 config.sequence.max_length)});
   return files;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/length_picture.h"
 #include "cli/words/validators.h"
 #include "config/parse.h"
+#include "corpus/given_tokenizer.h"
 #include "device/device.h"
 #include "run/run_warnings.h"
 #include "run/start_checks.h"
@@ -246,6 +247,7 @@ int show_plan(const PlanArguments& options) {
   make_paths_absolute(config);
   std::vector<std::string> warnings = check_given_model(config);
   resolve_runtime(config);
+  resolve_document_ends(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_micro_tokens(config, options.processes);

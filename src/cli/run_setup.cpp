@@ -23,6 +23,7 @@
 #include "cli/group.h"
 #include "cli/length_picture.h"
 #include "config/parse.h"
+#include "corpus/given_tokenizer.h"
 #include "device/device.h"
 #include "run/copy_checkpoint.h"
 #include "run/given_model.h"
@@ -240,6 +241,7 @@ PreparedData resolve_and_prepare(Config& config) {
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
   warn_of_restarts(config);
+  resolve_document_ends(config);
   tell(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));

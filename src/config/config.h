@@ -37,8 +37,10 @@ struct TokenizerConfig {
   std::optional<std::string> model;
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
-  bool add_bos = true;
-  bool add_eos = true;
+  // None, auto: what a given tokenizer's own files say, and both for one that is trained. A run's
+  // config has the values (corpus/given_tokenizer.h).
+  std::optional<bool> add_bos;
+  std::optional<bool> add_eos;
   bool operator==(const TokenizerConfig&) const = default;
 };
 

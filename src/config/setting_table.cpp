@@ -21,6 +21,7 @@ SettingKind kind_of(const SettingSlot& slot) {
     SettingKind operator()(const int64_t*) const { return SettingKind::kInteger; }
     SettingKind operator()(const std::optional<int64_t>*) const { return SettingKind::kInteger; }
     SettingKind operator()(const double*) const { return SettingKind::kNumber; }
+    SettingKind operator()(const std::optional<bool>*) const { return SettingKind::kBool; }
     SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
     SettingKind operator()(const std::string*) const { return SettingKind::kText; }
     SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }

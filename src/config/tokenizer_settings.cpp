@@ -30,8 +30,13 @@ void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
       .as(SettingKind::kBytes)
       .range(1, 0x1p53)
       .used_if("tokenizer.model", {"null"});
-  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.");
-  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.");
+  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.")
+      .null_is(
+          "what the given tokenizer's files say (add_bos_token, the template of tokenizer.json; a "
+          "sentencepiece model with BOS alone: true); true for one that is trained",
+          "auto");
+  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.")
+      .null_is("true, but for a given tokenizer that has no EOS", "auto");
 }
 
 }  // namespace lmtrain

@@ -71,6 +71,7 @@ struct ToJson {
       out.push_back(duration_json(duration, setting.bare_unit));
     return out;
   }
+  Json operator()(const std::optional<bool>* slot) const { return optional_json(*slot, setting); }
   Json operator()(const std::optional<int64_t>* slot) const {
     return optional_json(*slot, setting);
   }

@@ -11,4 +11,9 @@ namespace lmtrain {
 // where nothing is there.
 std::filesystem::path given_tokenizer_path(const Config& config);
 
+// Gives tokenizer.add_bos and tokenizer.add_eos values where they are auto, and logs which and why
+// where a tokenizer is given. `eval` and `generate` of a folder do the same by its tokenizer
+// (LoadedModel). Throws like given_tokenizer_path() and Tokenizer::load.
+void resolve_document_ends(Config& config);
+
 }  // namespace lmtrain

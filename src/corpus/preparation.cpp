@@ -81,7 +81,7 @@ std::string index_key(const PreparationRequest& request) {
   hasher.add(uint64_t{request.eval.has_value()});
   if (request.eval) add_corpus(*request.eval);
   add_fraction(hasher, request.eval_fraction);
-  hasher.add(uint64_t{request.tokenizer.add_bos}).add(uint64_t{request.tokenizer.add_eos});
+  hasher.add(uint64_t{request.adds_bos}).add(uint64_t{request.adds_eos});
   hasher.add(request.given_tokenizer_path.native());
   if (request.given_tokenizer) {
     for (const TokenizerFile& file : request.given_tokenizer->files()) hasher.add(file.bytes);
@@ -208,7 +208,7 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   add_tokenizer_settings(hasher, request_.tokenizer.train);
   const bool gives_json = request_.tokenizer.train.type == TokenizerType::kByteBpe;
-  if (gives_json) hasher.add(uint64_t{request_.tokenizer.add_bos});  // its post-processor has it
+  if (gives_json) hasher.add(uint64_t{request_.adds_bos});  // its post-processor has it
   const std::string key = hasher.digest().hex();
   path = cache_.tokenizer_path(
       key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
@@ -257,7 +257,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
   add_fraction(hasher, request_.eval_fraction);
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   for (const TokenizerFile& file : tokenizer.files()) hasher.add(file.bytes);
-  hasher.add(uint64_t{request_.tokenizer.add_bos}).add(uint64_t{request_.tokenizer.add_eos});
+  hasher.add(uint64_t{request_.adds_bos}).add(uint64_t{request_.adds_eos});
   return hasher.digest().hex();
 }
 

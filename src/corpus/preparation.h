@@ -22,6 +22,8 @@ namespace lmtrain {
 // the format of each is decided (decide_formats) before Preparation::run().
 struct PreparationRequest {
   TokenizerConfig tokenizer;
+  bool adds_bos = true;  // to each document
+  bool adds_eos = true;
   std::optional<Tokenizer> given_tokenizer;
   std::filesystem::path given_tokenizer_path;
   Corpus train;

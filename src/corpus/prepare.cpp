@@ -32,11 +32,12 @@ Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& 
 PreparationRequest request_of(const Config& config) {
   PreparationRequest request;
   request.tokenizer = config.tokenizer;
+  request.adds_bos = config.tokenizer.add_bos.value();
+  request.adds_eos = config.tokenizer.add_eos.value();
   if (config.tokenizer.model) {
     request.given_tokenizer_path = given_tokenizer_path(config);
     request.given_tokenizer = Tokenizer::load(request.given_tokenizer_path);
-    request.given_tokenizer->require_special_ids(config.tokenizer.add_bos,
-                                                 config.tokenizer.add_eos);
+    request.given_tokenizer->require_special_ids(request.adds_bos, request.adds_eos);
   }
   request.train = make_corpus(config.data, config.data.train, kTrainPointer, Role::kTrain);
   if (config.data.eval) {
@@ -125,7 +126,9 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
 
 }  // namespace
 
-PreparedData prepare_data(const Config& config, int num_threads, const PrepareOptions& options) {
+PreparedData prepare_data(const Config& given, int num_threads, const PrepareOptions& options) {
+  Config config = given;
+  resolve_document_ends(config);
   const Cache cache(absolute_path(config.data.cache_dir));
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache)

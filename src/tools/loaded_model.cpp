@@ -31,11 +31,6 @@ nlohmann::json hf_settings(const fs::path& file) {
   return settings.is_object() ? settings : nlohmann::json::object();
 }
 
-bool leaves_bos_out(const fs::path& tokenizer) {
-  return hf_settings(tokenizer.parent_path() / Tokenizer::kTokenizerConfig)
-             .value("add_bos_token", nlohmann::json()) == false;
-}
-
 std::set<int32_t> stop_ids_in(const fs::path& folder) {
   // transformers takes those of config.json where generation_config.json has none.
   nlohmann::json ids;
@@ -73,11 +68,10 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   if (!options.tokenizer_path.empty()) warn_of_other_tokenizer(location.folder);
   if (location.run) {
     const Config config = read_run_config(RunFolder(*location.run)).config;
-    add_bos_ = config.tokenizer.add_bos;
-    add_eos_ = config.tokenizer.add_eos;
+    add_bos_ = config.tokenizer.add_bos.value_or(tokenizer_->adds_bos());
+    add_eos_ = config.tokenizer.add_eos.value_or(tokenizer_->eos_id() >= 0);
   } else {
-    add_bos_ =
-        tokenizer_->adds_bos() && (tokenizer_->is_json() || !leaves_bos_out(tokenizer_path_));
+    add_bos_ = tokenizer_->adds_bos();
     add_eos_ = tokenizer_->eos_id() >= 0;
   }
   stop_ids_ = stop_ids_in(location.folder);

@@ -33,9 +33,8 @@ class LoadedModel {
   int64_t max_length() const { return model_->max_length(); }
   int num_threads() const { return num_threads_; }
   std::string precision() const;  // the dtype of its products: "fp32", "bf16" or "fp16"
-  // These two are as the run was trained. For a HF folder without a run, EOS is added where the
-  // tokenizer has one, and BOS as the tokenizer and its tokenizer_config.json say: for a
-  // sentencepiece model it is, unless "add_bos_token" is false.
+  // These two are as the run was trained. For a HF folder without a run they are as a run with its
+  // tokenizer would add them (resolve_document_ends of corpus/given_tokenizer.h).
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
   // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list,

@@ -51,7 +51,13 @@ RULES = {
                [special("<|endoftext|>"), special("<repo_name>")]),
     "o200k": (None, splits(O200K, behavior="removed", invert=True), [special("<|endoftext|>")]),
     "deepseek": (None, splits(*DEEPSEEK), [special("<\uff5cbegin\u2581of\u2581sentence\uff5c>")]),
+    # As the published file: no token for a byte that UTF-8 never has, added tokens before and behind the vocabulary.
+    "olmo": ("NFC", byte_level(), [*(AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)),
+                                   AddedToken("|||EMAIL_ADDRESS|||", normalized=False), special("<|endoftext|>")]),
+    # Special tokens in the vocabulary, with ids that leave holes.
+    "cl100k": (None, splits(LLAMA3, behavior="removed", invert=True), [special("<|endoftext|>"), special("<|fim_prefix|>"), special("<|endofprompt|>")]),
 }
+NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]  # bytes
 
 TEXTS = [
     "", " ", "  ", "a", " a", "  a", "a ", "a  ", "Hello, world!", "Hello  world", "tabs\tand\t\ttabs", "line\nline", "a\r\nb\r\n\r\nc",
@@ -83,9 +89,16 @@ def build(name, texts):
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
     # GPT-2's special token is part of the vocabulary.
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    if name == "olmo":
+        alphabet = [character for character in alphabet if character not in map(chr, NEVER)]
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
-        vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
-        special_tokens=["<|endoftext|>"] if name == "gpt2" else []))
+        vocab_size=420, initial_alphabet=alphabet, show_progress=False,
+        special_tokens={"gpt2": ["<|endoftext|>"], "olmo": ["|||IP_ADDRESS|||", "<|padding|>"]}.get(name, [])))
+    if name == "cl100k":
+        value = json.loads(tokenizer.to_str())
+        value["model"]["vocab"].update({token.content: 421 + 3 * i for i, token in enumerate(added)})
+        tokenizer = Tokenizer.from_str(json.dumps(value))
     tokenizer.add_tokens([token for token in added if not token.special])
     tokenizer.add_special_tokens([token for token in added if token.special])
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)

@@ -28,9 +28,6 @@ constexpr TypeNote kTypeNotes[] = {
     {"adam", "comparisons with older work: decay is added to the gradient"},
     {"adopt", "AdamW that converges with any second beta"},
     {"mars", "AdamW on a gradient whose noise is lowered; keeps the last gradient too"},
-    {"schedule_free",
-     "runs whose length is not known: no decay of the rate is needed (lr_schedule.type constant)"},
-    {"prodigy", "no search for a rate: it estimates its own; two more states"},
 };
 
 // The keys that this type uses and few others do.

@@ -61,8 +61,9 @@ void ByteBpe::encode_new_word(std::string_view word, Scratch& scratch) const {
   for (size_t i = 0; i < word.size(); ++i) {
     const int32_t id = byte_ids_[static_cast<unsigned char>(word[i])];
     const bool is_unk = id < 0;
+    if (is_unk && !unk_id_) continue;  // as in the library
     if (!(is_unk && after_unk && fuses_unk_)) {
-      merge.add(is_unk ? unk_id_.value() : id, /*is_fixed=*/false, static_cast<uint32_t>(i));
+      merge.add(is_unk ? *unk_id_ : id, /*is_fixed=*/false, static_cast<uint32_t>(i));
     }
     after_unk = is_unk;
   }

@@ -29,7 +29,7 @@ struct ByteBpeModel {
   std::vector<std::optional<std::string>> tokens;
   std::vector<Merge> merges;      // the earliest first; of equal pairs, the last counts
   bool ignores_merges = false;    // a word that is a token is that token
-  std::optional<int32_t> unk_id;  // stands for a byte that is no token; needed if there is one
+  std::optional<int32_t> unk_id;  // stands for a byte that is no token; none: it is left out
   bool fuses_unk = false;         // neighbouring ones are one
 };
 

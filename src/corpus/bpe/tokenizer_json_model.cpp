@@ -66,19 +66,32 @@ void read_merges(const JsonPlace& place, const TokenIds& ids, ByteBpeModel& mode
   }
 }
 
-// Bytes without a token would be lost, unless unk_token stands for them.
+// Bytes that UTF-8 never has, of which text has none either: a malformed byte is read as U+FFFD.
+// Vocabularies that were trained without an alphabet, as GPT-NeoX's, have no token for them.
+bool is_in_utf8(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
+
+// Bytes without a token would be lost, as the library loses them, unless unk_token stands for them.
 void check_bytes(const JsonPlace& model, const TokenIds& ids, TokenizerJson& result) {
   const JsonPlace unk = model.member("unk_token");
   if (!unk.is_null()) {
     if (const auto found = ids.find(unk.text()); found != ids.end())
       result.model.unk_id = found->second;
   }
-  for (unsigned byte = 0; byte < 256 && !result.model.unk_id; ++byte) {
-    const std::string token = token_of_byte(static_cast<unsigned char>(byte));
-    if (ids.contains(token)) continue;
-    model.member("vocab").fail(str("has no token ", quote(token), " for the byte ", byte,
-                                   ", and /model/unk_token is no token: such bytes would be lost"));
+  if (result.model.unk_id) return;
+  std::vector<std::string> missing;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    if (is_in_utf8(byte) && !ids.contains(token_of_byte(static_cast<unsigned char>(byte))))
+      missing.push_back(std::to_string(byte));
   }
+  if (missing.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  const size_t count = missing.size();
+  const std::string first = token_of_byte(static_cast<unsigned char>(std::stoi(missing.front())));
+  if (count > kMostNamed) missing.resize(kMostNamed);
+  model.member("vocab").fail(str("has no token ", quote(first), " for the byte ",
+                                 join(missing, ", "),
+                                 count > kMostNamed ? str(" and ", count - kMostNamed, " more") : "",
+                                 ", and /model/unk_token is no token: such bytes would be lost"));
 }
 
 }  // namespace

@@ -10,16 +10,16 @@ namespace lmtrain {
 namespace {
 
 constexpr uint32_t kEnd = BpeMerge::kEnd;
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
 
 BpeEncoder::BpeEncoder(const SentencePieceModel& model)
-    : table_(model), adds_prefix_(model.adds_prefix), removes_spaces_(model.removes_spaces) {}
+    : normalizer_(model), table_(model) {}
 
-void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const {
+void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids,
+                        bool adds_prefix) const {
   ids.clear();
-  text = normalise(text, scratch.text_);
+  text = normalizer_.normalize(text, adds_prefix, scratch.text_);
   while (!text.empty()) {
     const std::string_view word = text.substr(0, word_size(text));
     text.remove_prefix(word.size());
@@ -38,38 +38,6 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
     add_ids(scratch.ids_, ids);
     scratch.cache_.insert(word, hash, scratch.ids_);
   }
-}
-
-// sentencepiece's normal form in our spelling: U+2581 is a space, and each malformed byte U+FFFD.
-// `buffer` holds it where it is not the text itself.
-std::string_view BpeEncoder::normalise(std::string_view text, std::string& buffer) const {
-  const bool is_normal = is_utf8(text) && text.find(kSpaceMark) == std::string_view::npos;
-  if (is_normal && !removes_spaces_) {
-    if (!adds_prefix_ || text.empty()) return text;
-    buffer = ' ';
-    return buffer += text;
-  }
-  buffer.clear();
-  // Only spaces count as extra whitespace in front and inside; behind, U+2581 does too.
-  if (removes_spaces_) text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  if (text.empty()) return text;
-  if (adds_prefix_) buffer += ' ';
-  bool after_space = removes_spaces_;
-  while (!text.empty()) {
-    char32_t code_point = 0;
-    const size_t size = decode_utf8(text, code_point);
-    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
-    text.remove_prefix(character.size());
-    if (character == " " && after_space) continue;
-    after_space = removes_spaces_ && character == " ";
-    if (character == kSpaceMark) {
-      buffer += ' ';
-    } else {
-      buffer += size == 0 ? kReplacement : character;
-    }
-  }
-  if (removes_spaces_) buffer.resize(buffer.find_last_not_of(' ') + 1);
-  return buffer;
 }
 
 // Up to the first boundary across which nothing is ever joined.

@@ -1,4 +1,4 @@
-// Encodes text by BPE with the ids of sentencepiece (bpe_model.cc, normalizer.cc of v0.1.97),
+// Encodes text by BPE with the ids of sentencepiece (bpe_model.cc of v0.2.3),
 // several times faster: text is cut wherever nothing can be joined, and each part, a word, is
 // encoded once and remembered.
 //
@@ -16,6 +16,7 @@
 #include "corpus/bpe/bpe_merge.h"
 #include "corpus/bpe/word_cache.h"
 #include "corpus/tokenizer/bpe_table.h"
+#include "corpus/tokenizer/text_normalizer.h"
 
 namespace lmtrain {
 
@@ -37,19 +38,19 @@ class BpeEncoder {
   };
 
   // Replaces the content of `ids` by the ids of `text`, which may be any bytes: a malformed byte is
-  // read as U+FFFD. Throws Error(kData) for a word of 4 GiB or more.
-  void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const;
+  // read as U+FFFD. The model's dummy prefix is added only where `adds_prefix` is true. Throws
+  // Error(kData) for a word of 4 GiB or more.
+  void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids,
+              bool adds_prefix = true) const;
 
  private:
-  std::string_view normalise(std::string_view text, std::string& buffer) const;
   size_t word_size(std::string_view text) const;
   void encode_word(std::string_view word, Scratch& scratch) const;
   void split(std::string_view word, BpeMerge& merge) const;
   void add_ids(std::span<const int32_t> more, std::vector<int32_t>& ids) const;
 
+  TextNormalizer normalizer_;
   BpeTable table_;
-  bool adds_prefix_;
-  bool removes_spaces_;
 };
 
 }  // namespace lmtrain

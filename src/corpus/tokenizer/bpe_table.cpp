@@ -6,22 +6,13 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "corpus/tokenizer/text_normalizer.h"
 
 namespace lmtrain {
 namespace {
 
 // Keeps the table of a model file of any content small: a piece is split in every way.
 constexpr size_t kLongestPiece = 256;
-
-// Our spelling of a piece.
-std::string with_spaces(std::string_view piece) {
-  std::string text;
-  for (size_t offset = 0; (offset = piece.find(kSpaceMark)) != std::string_view::npos;) {
-    text.append(piece.substr(0, offset)).push_back(' ');
-    piece.remove_prefix(offset + kSpaceMark.size());
-  }
-  return text.append(piece);
-}
 
 bool is_joined(const ModelPiece& piece) {
   return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
@@ -44,9 +35,7 @@ bool hides_a_piece(const ModelPiece& piece, const std::set<std::string_view>& te
 
 std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
   if (model.type != ModelType::kBpe) return "it is not a BPE model";
-  if (model.changes_characters) return "it replaces characters before it encodes";
   if (!model.escapes_spaces) return "it leaves spaces as they are";
-  if (model.space_is_suffix) return "its spaces end words";
   std::set<std::string_view> texts;
   for (const ModelPiece& piece : model.pieces) {
     if (piece.type == PieceType::kUnused) return "it has unused pieces";

@@ -27,7 +27,7 @@ Tokenizer::Tokenizer(std::vector<TokenizerFile> files, const std::string& origin
   if (is_json()) {
     model_ = make_json_tokenizer(files_, origin);
   } else {
-    model_ = make_sentencepiece_tokenizer(model_bytes(), origin);
+    model_ = make_sentencepiece_tokenizer(files_, origin);
   }
   ids_ = model_->special_ids();
 }
@@ -41,12 +41,11 @@ std::vector<TokenizerFile> Tokenizer::read_files(const fs::path& path) {
                                        "in it"));
   }
   std::vector<TokenizerFile> files = one_file(read_file(path));
-  if (files.front().name == kTokenizerJson) {
-    for (const std::string_view name :
-         {kTokenizerConfig, std::string_view("special_tokens_map.json")}) {
-      const fs::path file = path.parent_path() / name;
-      if (is_there(file)) files.push_back({std::string(name), read_file(file)});
-    }
+  std::vector<std::string_view> names = {kTokenizerConfig, "special_tokens_map.json"};
+  if (files.front().name == kSentencePieceModel) names.push_back("added_tokens.json");
+  for (const std::string_view name : names) {
+    const fs::path file = path.parent_path() / name;
+    if (is_there(file)) files.push_back({std::string(name), read_file(file)});
   }
   return files;
 }

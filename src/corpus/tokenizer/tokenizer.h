@@ -1,5 +1,6 @@
 // A tokenizer: a sentencepiece model, or a Hugging Face tokenizer.json of byte-level BPE. Encoding
-// is const and thread-safe. Ids are always those of SentencePieceProcessor::Encode, or those of
+// is const and thread-safe. Ids are always those of SentencePieceProcessor::Encode of sentencepiece
+// 0.2.3, with the added tokens of the files beside the model, or those of
 // `Tokenizer.encode(text, add_special_tokens=False)` of the library `tokenizers`.
 #pragma once
 
@@ -21,11 +22,10 @@ class Tokenizer {
   // `model` holds the bytes of a .model file or of a tokenizer.json. Throws Error(kData) naming
   // `origin` when it is neither, or a tokenizer.json with a part that is not supported.
   Tokenizer(std::string model, const std::string& origin);
-  // `files` are as files() returns them: one of these first, and with a tokenizer.json the files
-  // beside it.
+  // `files` are as read_files() returns them: one of these first, then the files beside it.
   Tokenizer(std::vector<TokenizerFile> files, const std::string& origin);
-  // Reads such a file; with a tokenizer.json, also the tokenizer_config.json and
-  // special_tokens_map.json beside it, which name BOS and EOS. Throws Error(kUsage) for a folder,
+  // Reads such a file, and the tokenizer_config.json and special_tokens_map.json beside it, which
+  // name BOS and EOS; beside a model also added_tokens.json. Throws Error(kUsage) for a folder,
   // Error(kIo) where a file cannot be read, and Error(kData) where it is no tokenizer.
   static Tokenizer load(const std::filesystem::path& path);
   // Reads the files that load() reads, whatever they hold. Throws like it, but Error(kData) only
@@ -39,7 +39,7 @@ class Tokenizer {
   int32_t unk_id() const { return ids_.unk; }
   int32_t pad_id() const { return ids_.pad; }
   // Returns whether texts begin with BOS by the tokenizer's own files, for callers without a
-  // setting. It is always true for a sentencepiece model, even where bos_id() is -1.
+  // setting. A sentencepiece model that has BOS does so unless add_bos_token beside it is false.
   bool adds_bos() const { return model_->adds_bos(); }
   // Returns the ids of the text alone, without BOS and EOS. Throws Error(kData) for a text that the
   // tokenizer cannot encode.
@@ -65,13 +65,13 @@ class Tokenizer {
   // The bytes of the .model file or of the tokenizer.json.
   const std::string& model_bytes() const { return files_.front().bytes; }
   bool is_json() const { return files_.front().name == kTokenizerJson; }
-  // The files that were read, tokenizer.model or tokenizer.json first. Equal files give equal ids.
+  // The files that decide ids, tokenizer.model or tokenizer.json first. Equal files give equal ids.
   const std::vector<TokenizerFile>& files() const { return files_; }
   // Returns the text of a tokenizer_config.json with which AutoTokenizer of transformers 4 and 5
-  // gives the same ids, also for text that spells special tokens (except unigram); not needed where
-  // files() has one. `model_max_length` is in tokens. `add_bos` counts for a .model file alone,
-  // since the post-processor of a tokenizer.json decides. For a .model file add_eos_token is always
-  // false: else prompts would end in EOS.
+  // gives the same ids, also for text that spells special tokens (except unigram); not needed with
+  // a tokenizer.json where files() has one. `model_max_length` is in tokens. `add_bos` counts for a
+  // .model file alone, since the post-processor of a tokenizer.json decides. For a .model file
+  // add_eos_token is always false: else prompts would end in EOS.
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const {
     return model_->hf_tokenizer_config(add_bos, model_max_length);
   }

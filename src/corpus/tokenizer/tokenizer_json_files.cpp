@@ -1,48 +1,18 @@
 // make_json_tokenizer of tokenizer_model.h: a tokenizer.json with the files beside it.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "corpus/bpe/byte_level_tokenizer.h"
+#include "corpus/tokenizer/settings_file.h"
 #include "corpus/tokenizer/tokenizer_model.h"
 #include "formats/quote.h"
-#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {
 
-using nlohmann::json;
-
-// An object of settings that a file beside tokenizer.json holds; empty where there is none.
-json read_settings_file(const std::vector<TokenizerFile>& files, std::string_view name,
-                        const std::string& origin) {
-  for (const TokenizerFile& file : files) {
-    if (file.name != name) continue;
-    const std::string path = (std::filesystem::path(origin).parent_path() / name).string();
-    json value = parse_strict_json(
-        file.bytes, {ErrorKind::kData, path,
-                     "the file is damaged or cut short: get it again from where it came", 32});
-    if (!value.is_object())
-      throw Error(ErrorKind::kData, str(path,
-                                        ": is no JSON object; get it again from where it "
-                                        "came, or remove it"));
-    return value;
-  }
-  return json::object();
-}
-
-// The token that a key names, as a string or as an object with "content". Nothing where the key is
-// missing or null.
-std::optional<std::string> token_named(const json& settings, const char* key) {
-  const auto found = settings.find(key);
-  if (found == settings.end()) return std::nullopt;
-  const json& value =
-      found->is_object() && found->contains("content") ? (*found)["content"] : *found;
-  if (!value.is_string()) return std::nullopt;
-  return value.get<std::string>();
-}
+using json = nlohmann::ordered_json;
 
 class JsonTokenizer : public TokenizerModel {
  public:

@@ -42,7 +42,10 @@ class TokenizerModel {
 };
 
 // Both throw Error(kData) that names `origin`, for bytes that are no such model.
-std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(const std::string& model,
+//
+// `files` are tokenizer.model and, where they are there, the files beside it that added_pieces.h
+// reads. Those that decide no ids are removed from `files`.
+std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(std::vector<TokenizerFile>& files,
                                                              const std::string& origin);
 // `files` are tokenizer.json and, where they are there, tokenizer_config.json and
 // special_tokens_map.json, which say what BOS, EOS and padding are.

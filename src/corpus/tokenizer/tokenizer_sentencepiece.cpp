@@ -6,12 +6,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "corpus/bpe/scratch_pool.h"
+#include "corpus/tokenizer/added_pieces.h"
 #include "corpus/tokenizer/bpe_encoder.h"
 #include "corpus/tokenizer/model_check.h"
 #include "corpus/tokenizer/model_proto.h"
 #include "corpus/tokenizer/other_file.h"
 #include "corpus/tokenizer/tokenizer_model.h"
+#include "corpus/tokenizer/unigram_encoder.h"
 
 namespace lmtrain {
 namespace {
@@ -42,7 +45,9 @@ bool agrees(const SentencePieceModel& model,
 
 class SentencePieceTokenizer : public TokenizerModel {
  public:
-  SentencePieceTokenizer(const std::string& model, const std::string& origin) : origin_(origin) {
+  SentencePieceTokenizer(std::vector<TokenizerFile>& files, const std::string& origin)
+      : origin_(origin) {
+    const std::string& model = files.front().bytes;
     const auto fail = [&](std::string_view problem) {
       throw Error(ErrorKind::kData,
                   str(origin, " is not a sentencepiece model (", problem,
@@ -59,43 +64,94 @@ class SentencePieceTokenizer : public TokenizerModel {
     const auto status = processor_.LoadFromSerializedProto(model);
     if (!status.ok()) fail(status.error_message());
     is_unigram_ = description.type == ModelType::kUnigram;
-    if (const auto reason = why_not_exact(description)) {
+    const auto reason =
+        is_unigram_ ? UnigramEncoder::why_not_exact(description) : why_not_exact(description);
+    if (reason) {
       why_slow_ = *reason;
     } else if (!agrees(description, processor_)) {
       why_slow_ = "its file has parts in an unknown form";
+    } else if (is_unigram_) {
+      unigram_.emplace(description);
     } else {
       bpe_.emplace(description);
     }
+    read_added(files, description);
     pieces_ = std::move(description.pieces);
   }
 
-  int64_t vocab_size() const override { return processor_.GetPieceSize(); }
-  SpecialIds special_ids() const override {
-    return {processor_.bos_id(), processor_.eos_id(), processor_.unk_id(), processor_.pad_id()};
+  int64_t vocab_size() const override {
+    return static_cast<int64_t>(pieces_.size() + added_texts_.size());
   }
-  bool adds_bos() const override { return processor_.bos_id() >= 0; }
+  SpecialIds special_ids() const override {
+    const auto id = [](int32_t named, int32_t own) { return named >= 0 ? named : own; };
+    return {id(added_.special.bos, processor_.bos_id()), id(added_.special.eos, processor_.eos_id()),
+            id(added_.special.unk, processor_.unk_id()),
+            id(added_.special.pad, processor_.pad_id())};
+  }
+  bool adds_bos() const override { return special_ids().bos >= 0 && added_.adds_bos; }
   const std::string& why_slow() const override { return why_slow_; }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
-    if (bpe_) {
-      scratches_.with([&](BpeEncoder::Scratch& scratch) { bpe_->encode(text, scratch, ids); });
-      return ids;
-    }
-    // Whole: unigram sums scores from the beginning of the text, and their rounding decides ties.
-    const auto status = processor_.Encode(text, &ids);
-    if (!status.ok()) {
-      throw Error(ErrorKind::kData,
-                  str(origin_, " cannot encode a text (", status.error_message(),
-                      "): a control piece hides a piece that text needs, or the file is damaged; "
-                      "give another sentencepiece model"));
-    }
+    scratches_.with([&](Scratch& scratch) {
+      if (added_.tokens.empty()) {
+        encode_part(text, /*adds_prefix=*/true, scratch, ids);
+        return;
+      }
+      if (!is_utf8(text)) {
+        scratch.valid.clear();
+        append_replacing_malformed(scratch.valid, text);
+        text = scratch.valid;
+      }
+      if (text.empty()) return;
+      raw_tokens_->find(text, scratch.parts);
+      for (const AddedTokens::Part& part : scratch.parts) {
+        if (part.token != nullptr) {
+          ids.push_back(part.token->id);
+          continue;
+        }
+        const std::string_view between = text.substr(part.begin, part.end - part.begin);
+        normalized_tokens_->find(between, scratch.normal_parts);
+        for (const AddedTokens::Part& inner : scratch.normal_parts) {
+          if (inner.token != nullptr) {
+            ids.push_back(inner.token->id);
+          } else {
+            const bool is_first = part.begin + inner.begin == 0;
+            encode_part(between.substr(inner.begin, inner.end - inner.begin),
+                        is_first || added_.prefixes_parts, scratch, ids);
+          }
+        }
+      }
+    });
     return ids;
   }
 
+  // Each run of the model's own ids has its text; a run behind an added token keeps the space in
+  // front, but where that is a dummy prefix.
   std::string decode(const std::vector<int32_t>& ids) const override {
     std::string text;
-    check(processor_.Decode(ids, &text), "decode");
+    std::vector<int32_t> run;
+    bool is_first = true;
+    const auto end_run = [&] {
+      if (run.empty()) return;
+      std::string decoded;
+      const bool guards = !is_first && !added_.prefixes_parts && guard_ >= 0;
+      if (guards) run.insert(run.begin(), guard_);
+      check(processor_.Decode(run, &decoded), "decode");
+      text += guards ? decoded.substr(guard_size_) : decoded;
+      run.clear();
+    };
+    for (const int32_t id : ids) {
+      const auto index = static_cast<size_t>(id);
+      if (index < pieces_.size()) {
+        run.push_back(id);
+        continue;
+      }
+      end_run();
+      is_first = false;
+      text += added_texts_[index - pieces_.size()];
+    }
+    end_run();
     return text;
   }
 
@@ -114,10 +170,19 @@ class SentencePieceTokenizer : public TokenizerModel {
       }
       bytes.push_back(static_cast<uint32_t>(size));
     }
+    for (const std::string& text : added_texts_)
+      bytes.push_back(static_cast<uint32_t>(text.size()));
     return bytes;
   }
 
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const override {
+    if (!added_.tokens.empty() && !added_.settings.empty()) {
+      // What the file leaves open, transformers 4 and 5 fill in otherwise.
+      nlohmann::ordered_json config = added_.settings;
+      config["add_bos_token"] = add_bos;
+      config["legacy"] = added_.prefixes_parts;
+      return config.dump(2) + "\n";
+    }
     // A model with a dummy prefix puts a space (U+2581) before the first word.
     const std::vector<int32_t> ids = encode("a");
     const bool has_prefix =
@@ -143,20 +208,88 @@ class SentencePieceTokenizer : public TokenizerModel {
   }
 
  private:
+  struct Scratch {
+    BpeEncoder::Scratch bpe;
+    UnigramEncoder::Scratch unigram;
+    std::vector<int32_t> ids;
+    std::string valid;
+    std::vector<AddedTokens::Part> parts;
+    std::vector<AddedTokens::Part> normal_parts;
+  };
+
+  void read_added(std::vector<TokenizerFile>& files, const SentencePieceModel& model) {
+    added_ = read_added_pieces(files, model.pieces, origin_);
+    if (added_.tokens.empty()) {
+      files.resize(1);
+      return;
+    }
+    if (!bpe_ && !unigram_)
+      throw Error(ErrorKind::kData,
+                  str(origin_, " has added tokens beside it, and only sentencepiece itself can "
+                               "encode it (", why_slow_,
+                      "), which knows none; give the .model file in a folder of its own to train "
+                      "without added tokens"));
+    std::vector<AddedToken> raw;
+    std::vector<AddedToken> normalized;
+    for (const AddedToken& token : added_.tokens) {
+      (token.normalized ? normalized : raw).push_back(token);
+      if (static_cast<size_t>(token.id) >= model.pieces.size())
+        added_texts_.push_back(token.special ? "" : token.content);
+    }
+    raw_tokens_.emplace(std::move(raw));
+    normalized_tokens_.emplace(std::move(normalized));
+    for (size_t id = 0; id < model.pieces.size() && guard_ < 0; ++id) {
+      const ModelPiece& piece = model.pieces[id];
+      if (piece.type != PieceType::kNormal || piece.text.find(kSpaceMark) != std::string::npos)
+        continue;
+      guard_ = static_cast<int32_t>(id);
+      guard_size_ = piece.text.size();
+    }
+  }
+
+  void encode_part(std::string_view text, bool adds_prefix, Scratch& scratch,
+                   std::vector<int32_t>& ids) const {
+    if (unigram_) {
+      unigram_->encode(text, scratch.unigram, ids, adds_prefix);
+      return;
+    }
+    if (bpe_) {
+      bpe_->encode(text, scratch.bpe, scratch.ids, adds_prefix);
+    } else if (const auto status = processor_.Encode(text, &scratch.ids); !status.ok()) {
+      throw Error(ErrorKind::kData,
+                  str(origin_, " cannot encode a text (", status.error_message(),
+                      "): a control piece hides a piece that text needs, or the file is damaged; "
+                      "give another sentencepiece model"));
+    }
+    if (ids.empty()) {
+      ids.swap(scratch.ids);
+    } else {
+      ids.insert(ids.end(), scratch.ids.begin(), scratch.ids.end());
+    }
+  }
+
   sentencepiece::SentencePieceProcessor processor_;
   std::string origin_;
   std::vector<ModelPiece> pieces_;
   bool is_unigram_ = false;
   std::string why_slow_;
-  std::optional<BpeEncoder> bpe_;  // where it gives sentencepiece's ids
-  mutable ScratchPool<BpeEncoder::Scratch> scratches_;
+  // One of these, where it gives sentencepiece's ids.
+  std::optional<BpeEncoder> bpe_;
+  std::optional<UnigramEncoder> unigram_;
+  AddedPieces added_;
+  std::vector<std::string> added_texts_;  // of the ids behind the pieces; a special one has none
+  std::optional<AddedTokens> raw_tokens_;
+  std::optional<AddedTokens> normalized_tokens_;
+  int32_t guard_ = -1;  // a piece that is decoded as it is spelled; -1: there is none
+  size_t guard_size_ = 0;
+  mutable ScratchPool<Scratch> scratches_;
 };
 
 }  // namespace
 
-std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(const std::string& model,
+std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(std::vector<TokenizerFile>& files,
                                                              const std::string& origin) {
-  return std::make_unique<SentencePieceTokenizer>(model, origin);
+  return std::make_unique<SentencePieceTokenizer>(files, origin);
 }
 
 }  // namespace lmtrain

@@ -113,7 +113,7 @@ std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& confi
   const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
   if (vocab_size < size) throw Error(ErrorKind::kData, too_small(vocab_size, size));
   if (vocab_size > size) throw Error(ErrorKind::kData, too_large(vocab_size, size));
-  return byte_bpe_files(model, config.add_bos);
+  return byte_bpe_files(model, config.add_bos.value_or(true));
 }
 
 // sentencepiece's words for a vocabulary that does not fit end in the limit.

@@ -41,7 +41,7 @@ SampleWriter::SampleWriter(const Config& config, Tokenizer tokenizer)
   options_.stop_ids = {tokenizer_.eos_id()};
   const int64_t positions = config.sequence.max_length;
   for (size_t i = 0; i < prompts_.size(); ++i) {
-    ids_.push_back(tokenizer_.encode_prompt(prompts_[i], config.tokenizer.add_bos));
+    ids_.push_back(tokenizer_.encode_prompt(prompts_[i], config.tokenizer.add_bos.value_or(true)));
     const auto length = static_cast<int64_t>(ids_.back().size());
     if (length <= positions) continue;
     throw Error(ErrorKind::kConfig, str("/log/samples/prompts/", i, " (", quote(prompts_[i]),

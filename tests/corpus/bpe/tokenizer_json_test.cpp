@@ -84,6 +84,25 @@ TEST(TokenizerJson, AByteWithoutATokenWouldBeLost) {
   expect_contains(refusal(value.dump()), "/model/vocab has no token \"z\" for the byte 122");
 }
 
+// As the published vocabularies of GPT-NeoX, Pythia and OLMo 1.
+TEST(TokenizerJson, BytesThatTextNeverHasNeedNoToken) {
+  json value = small_tokenizer_json();
+  const auto erase = [&](unsigned byte) {
+    value["model"]["vocab"].erase(token_of_byte(static_cast<unsigned char>(byte)));
+  };
+  for (const unsigned byte : {0xC0, 0xC1}) erase(byte);
+  for (unsigned byte = 0xF5; byte < 0x100; ++byte) erase(byte);
+  const TokenizerJson read = read_tokenizer_json(value.dump(), "x.json");
+  EXPECT_FALSE(read.model.unk_id);
+  std::vector<int32_t> ids;
+  ByteBpe::Scratch scratch;
+  ByteBpe(read.model).encode_word("a\xC0z", scratch, ids);  // left out, as by the library
+  EXPECT_EQ(ids, (std::vector<int32_t>{'a', 'z'}));
+  erase(0xF4);
+  erase(0xC2);
+  expect_contains(refusal(value.dump()), "for the byte 194, 244, and /model/unk_token");
+}
+
 TEST(TokenizerJson, DamageIsToldWithItsPlace) {
   const std::string whole = small_tokenizer_json().dump();
   for (size_t size = 0; size < whole.size(); size += 37)

@@ -270,16 +270,28 @@ TEST(BpeEncoder, WhereItIsNotExactTheLibraryEncodes) {
   model.escapes_spaces = false;
   expect_seen(model_bytes(model), "spaces as they are");
   model = llama_class();
-  model.space_is_suffix = true;
-  expect_seen(model_bytes(model), "spaces end words");
-  model = llama_class();
   for (ModelPiece& piece : model.pieces) {
     if (piece.type == PieceType::kNormal && piece.text.size() > 4) piece.type = PieceType::kUnused;
   }
   expect_seen(model_bytes(model), "unused");
-  model = llama_class();
+}
+
+// A unigram model has an encoder of its own.
+TEST(BpeEncoder, AUnigramModelIsNoBpe) {
+  SentencePieceModel model = llama_class();
   model.type = ModelType::kUnigram;
-  expect_seen(model_bytes(model), "not a BPE");
+  expect_contains(*why_not_exact(model), "not a BPE");
+  EXPECT_TRUE(Tokenizer(model_bytes(model), "model").why_slow().empty());
+}
+
+// What the normal form of the text decides.
+TEST(BpeEncoder, SpacesThatEndWordsAndReplacedCharactersAreExact) {
+  const std::string text = "The tree \xEF\xAC\x81  the end \xEF\xBC\xA1 we see\xE3\x80\x80";
+  SentencePieceModel model = llama_class();
+  model.space_is_suffix = true;
+  Pair suffix(model_bytes(model));
+  EXPECT_FALSE(suffix.why_not());
+  EXPECT_EQ(suffix.ours(text), suffix.expected(text));
   Sentences lines(sample_texts());
   std::string trained;
   ASSERT_TRUE(sentencepiece::SentencePieceTrainer::Train(
@@ -287,7 +299,11 @@ TEST(BpeEncoder, WhereItIsNotExactTheLibraryEncodes) {
                       {"model_type", "bpe"}, {"vocab_size", "400"}, {"minloglevel", "2"}},
                   &lines, &trained)
                   .ok());
-  expect_seen(trained, "replaces characters");
+  Pair replaced(trained);
+  EXPECT_FALSE(replaced.why_not());
+  EXPECT_EQ(replaced.ours(text), replaced.expected(text));
+  for (const std::string& sample : sample_texts())
+    EXPECT_EQ(replaced.ours(sample), replaced.expected(sample));
 }
 
 TEST(BpeEncoder, ModelsOfUnknownFormAreLeftToTheLibrary) {
