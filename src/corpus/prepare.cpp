@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
                    const std::string& pointer, Role role) {
   return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field,
-          static_cast<uint64_t>(data.max_document)};
+          static_cast<uint64_t>(data.max_document), data.on_bad_line};
 }
 
 PreparationRequest request_of(const Config& config) {

@@ -117,6 +117,21 @@ class SentencePieceTokenizer : public TokenizerModel {
     return bytes;
   }
 
+  // The text of a byte piece is "<0xE2>".
+  std::vector<int32_t> space_in_bytes() const override {
+    std::vector<int32_t> ids;
+    for (const char c : kSpaceMark) {
+      const std::string hex = to_hex(std::string(1, c));
+      const auto is_it = [&](const ModelPiece& piece) {
+        return piece.type == PieceType::kByte && lower_case(piece.text) == "<0x" + hex + ">";
+      };
+      const auto found = std::find_if(pieces_.begin(), pieces_.end(), is_it);
+      if (found == pieces_.end()) return {};
+      ids.push_back(static_cast<int32_t>(found - pieces_.begin()));
+    }
+    return ids;
+  }
+
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const override {
     // A model with a dummy prefix puts a space (U+2581) before the first word.
     const std::vector<int32_t> ids = encode("a");
