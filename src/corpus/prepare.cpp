@@ -181,10 +181,13 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
   FormatCounts formats;
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
-  encoder.encode(corpus, HoldOut(), "tokenizing", [&](const EncodedDocument& document) {
+  const auto add = [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.location.file].format].documents;
-  });
+  };
+  const NoDocuments skipped = encoder.encode(corpus, HoldOut(), "tokenizing", add);
+  require_few_bad_lines(skipped, "--data");
+  if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));
   if (writer.num_documents() == 0) {
     throw Error(ErrorKind::kData,

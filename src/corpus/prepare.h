@@ -56,7 +56,7 @@ PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 
 // Tokenizes documents for `eval --data` and writes them in order to the token shard `shard`,
-// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field and
+// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field,
 // max_document and on_bad_line have an effect. Throws what prepare_data() throws, and Error(kData)
 // when there is no document.
 void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,

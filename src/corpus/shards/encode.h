@@ -39,12 +39,12 @@ struct DocumentEncoder {
 
   // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
   // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
-  // line. Throws the errors of Corpus::for_each and of `sink`, Error(kData) where the tokenizer
+  // line. Returns what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of `sink`, Error(kData) where the tokenizer
   // lacks BOS or EOS or cannot encode a text, Error(kMemory) where memory or threads run out, and
   // the errors of the exchange.
-  void encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
-              const std::function<void(const EncodedDocument&)>& sink,
-              const DocumentLocation& from = {}) const;
+  NoDocuments encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
+                     const std::function<void(const EncodedDocument&)>& sink,
+                     const DocumentLocation& from = {}) const;
 };
 
 }  // namespace lmtrain

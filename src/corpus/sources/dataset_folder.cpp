@@ -115,7 +115,7 @@ class Selection {
     take_snapshots();
     std::set<fs::path> unfinished;  // files that are being downloaded, by the mark beside them
     for (const fs::path& file : files_) {
-      const std::string& extension = file.extension().native();
+      const fs::path extension = file.extension();
       if (extension == ".aria2") unfinished.insert(fs::path(file).replace_extension());
     }
     leave_out_named("not finished, or a tool's own", [&](const fs::path& file) {
@@ -197,7 +197,7 @@ class Selection {
         "Thumbs.db", "desktop.ini", "dvc.yaml"};
     constexpr std::array<std::string_view, 6> kFolders = {
         "_temporary", "_delta_log", "_spark_metadata", "__MACOSX", "__pycache__", "lost+found"};
-    const std::string& name = file.filename().native();
+    const std::string name = file.filename().native();
     const auto ends = [&](std::string_view ending) {
       return name.size() > ending.size() && name.ends_with(ending) && !is_spelled(ending);
     };
