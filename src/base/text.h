@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -33,6 +35,15 @@ std::string first_line(std::string_view text);
 
 // Returns the text as one word of a shell, quoted where it has to be.
 std::string shell_quoted(const std::string& text);
+
+// Returns the text as `ls` shows a name: what could move the cursor, change colours or hide other
+// text, and what is not UTF-8, is spelled with a backslash (\033, \n, \377, \u202e). With
+// `keeps_lines` tabs and newlines stay as they are.
+std::string shown(std::string_view text, bool keeps_lines = false);
+template <std::same_as<std::filesystem::path> Path>  // no string that might be a path too
+std::string shown(const Path& path) {
+  return shown(path.native());
+}
 
 // Returns the candidate with the smallest edit distance to `word` (insertions, deletions,
 // substitutions and swaps of neighbouring bytes); the first of several. Empty when none is near

@@ -78,6 +78,8 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   DataConfig data = after.data;
   data.cache_dir = before.data.cache_dir;
   data.max_document = before.data.max_document;
+  data.on_bad_line = before.data.on_bad_line;  // other documents give another fingerprint
+  data.token_dtype = before.data.token_dtype;
   compare("seed", before.seed, after.seed);
   compare("init_from", before.init_from, after.init_from);
   compare("tokenizer", before.tokenizer, after.tokenizer);

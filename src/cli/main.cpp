@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +17,7 @@
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
+#include "base/terminal/printable_output.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/group.h"
@@ -106,6 +109,12 @@ int run_command_line(int argc, char** argv) {
 }  // namespace lmtrain
 
 int main(int argc, char** argv) {
+  // The text that a model gives to a file or a pipe is wanted byte for byte.
+  const bool is_model_text =
+      argc > 1 && std::string_view(argv[1]) == "generate" && ::isatty(STDOUT_FILENO) == 0;
+  std::optional<lmtrain::PrintableOutput> printable_output;
+  if (!is_model_text) printable_output.emplace(std::cout);
+  const lmtrain::PrintableOutput printable_errors(std::cerr);  // of the library of options
   lmtrain::install_signal_handlers();
   lmtrain::handle_lost_pages();
   lmtrain::report_unexpected_exits();

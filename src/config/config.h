@@ -59,7 +59,9 @@ struct DataConfig {
   double eval_fraction = 0.01;  // share of each source; 0: none
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
-  int64_t max_document = int64_t{1} << 30;  // bytes of text; a larger document is an error
+  OnBadLine on_bad_line = OnBadLine::kStop;    // of JSON lines
+  TokenDtype token_dtype = TokenDtype::kAuto;  // of token files that do not say it
+  int64_t max_document = int64_t{1} << 30;     // bytes of text; a larger document is an error
   std::string cache_dir = "cache";
   bool shuffle = true;
   std::optional<int64_t> seed;  // none: Config::seed

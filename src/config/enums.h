@@ -56,6 +56,21 @@ constexpr auto enum_names(DataFormat) {
                                               {kTokens, "tokens"}});
 }
 
+// `data.on_bad_line`.
+enum class OnBadLine { kStop, kSkip };
+constexpr auto enum_names(OnBadLine) {
+  using enum OnBadLine;
+  return std::to_array<EnumName<OnBadLine>>({{kStop, "stop"}, {kSkip, "skip"}});
+}
+
+// `data.token_dtype`.
+enum class TokenDtype { kAuto, kUint16, kUint32 };
+constexpr auto enum_names(TokenDtype) {
+  using enum TokenDtype;
+  return std::to_array<EnumName<TokenDtype>>(
+      {{kAuto, "auto"}, {kUint16, "uint16"}, {kUint32, "uint32"}});
+}
+
 // `sequence.batching`.
 enum class Batching { kBucket, kPad, kPack, kConcat };
 constexpr auto enum_names(Batching) {

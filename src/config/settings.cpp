@@ -89,6 +89,16 @@ void add_data(SettingTable& t, DataConfig& c) {
   t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
       .used_if("data.format",
                {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
+  t.add("data.on_bad_line", &c.on_bad_line,
+        "What to do with a line of JSON lines that holds no text: NaN, half of a surrogate pair, a "
+        "broken line, a field that is missing or no text. stop: end with exit code 3; skip: leave "
+        "it out and count it, up to 0.1 % of the lines of data.train or data.eval.")
+      .used_if("data.format", {DataFormat::kAuto, DataFormat::kJsonl});
+  t.add("data.token_dtype", &c.token_dtype,
+        "Type of the ids in token files that hold ids and nothing else. auto: uint32 for a "
+        "vocabulary above 65536 pieces, else uint16; where the file could be either, it is an "
+        "error.")
+      .used_if("data.format", {DataFormat::kTokens});
   t.add("data.max_document", &c.max_document,
         "Bytes of text that one document may have, or one line of JSON lines; a larger one is an "
         "error that names its file. A small compressed file may hold a very large document.")

@@ -31,22 +31,11 @@ void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
   hasher.add(static_cast<uint64_t>(train.sample));
 }
 
-void report(std::string_view what, const CorpusCounts& counts) {
+void report(std::string_view what, const CorpusCounts& counts, const std::string& pointer) {
   std::string line = str(what, ": ", counted(counts.documents, "document"), ", ",
                          format_bytes(static_cast<uint64_t>(counts.bytes)));
-  line += str("; ", describe_formats(counts.formats));
-  if (counts.empty_documents > 0)
-    line += str(", ", counted(counts.empty_documents, "empty document"));
-  if (counts.skipped.blank_lines > 0)
-    line += str(", ", counts.skipped.blank_lines, " blank lines skipped");
-  if (counts.skipped.nulls > 0) line += str(", ", counts.skipped.nulls, " nulls skipped");
-  if (counts.nul_documents > 0)
-    line += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
-  log_note(line);
-  if (counts.invalid_documents > 0) {
-    log_warning(str(counts.invalid_documents, " of ", counts.documents,
-                    " documents are not valid UTF-8; each invalid byte is read as U+FFFD"));
-  }
+  log_note(str(line, "; ", describe_formats(counts.formats), describe_oddities(counts)));
+  warn_of_text(counts, pointer);
 }
 
 void report_held_out(const HoldOut& held_out, double fraction) {
@@ -72,6 +61,7 @@ std::string index_key(const PreparationRequest& request) {
   hasher.add(kDataVersion).add(kFormatVersion).add(Cache::kIndexVersion);
   const auto add_corpus = [&](const Corpus& corpus) {
     hasher.add(name_of(corpus.format)).add(corpus.text_field).add(corpus.files.size());
+    hasher.add(name_of(corpus.on_bad_line));
     for (const SourceFile& file : corpus.files) {
       hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
       hasher.add(static_cast<uint64_t>(file.source));
@@ -126,8 +116,8 @@ PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path 
   data.tokenizer_model = std::move(tokenizer_path);
   data.sources = tally.runs(request_.train.files, data.train_documents);
   data.eval_in_train = state_.overlap.result();
-  data.train_formats = state_.train.counts.formats;
-  data.eval_formats = state_.eval.counts.formats;
+  data.train_text = state_.train.counts;
+  data.eval_text = state_.eval.counts;
   files_ = tally.files(request_.train.files, data.train_documents);
   return data;
 }
@@ -143,7 +133,8 @@ void Preparation::scan_eval() {
       });
   if (state_.eval.counts.documents == 0)
     throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
-  report("evaluation text", state_.eval.counts);
+  require_few_bad_lines(state_.eval.counts.skipped, "/data/eval");
+  report("evaluation text", state_.eval.counts, "/data/eval");
 }
 
 void Preparation::scan() {
@@ -165,12 +156,13 @@ void Preparation::scan() {
       },
       save_when_due);
   const CorpusCounts& counts = state_.train.counts;
+  require_few_bad_lines(counts.skipped, kTrainPointer);
   if (counts.documents == 0) {
     throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request_.train.files.size(),
                                       " file(s) hold no document; check data.format and the "
                                       "paths"));
   }
-  report(request_.eval ? "training text" : "train and held-out text", counts);
+  report(request_.eval ? "training text" : "train and held-out text", counts, kTrainPointer);
 }
 
 void Preparation::choose_held_out() {

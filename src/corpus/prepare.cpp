@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
                    const std::string& pointer, Role role) {
   return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field,
-          static_cast<uint64_t>(data.max_document)};
+          static_cast<uint64_t>(data.max_document), data.on_bad_line};
 }
 
 PreparationRequest request_of(const Config& config) {
@@ -153,10 +153,13 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
   FormatCounts formats;
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
-  encoder.encode(corpus, HoldOut(), "tokenizing", [&](const EncodedDocument& document) {
+  const auto add = [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.location.file].format].documents;
-  });
+  };
+  const NoDocuments skipped = encoder.encode(corpus, HoldOut(), "tokenizing", add);
+  require_few_bad_lines(skipped, "--data");
+  if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));
   if (writer.num_documents() == 0) {
     throw Error(ErrorKind::kData,

@@ -13,7 +13,7 @@
 
 #include "config/config.h"
 #include "corpus/shards/overlap.h"
-#include "corpus/sources/format.h"
+#include "corpus/sources/corpus.h"
 #include "formats/source_run.h"
 
 namespace lmtrain {
@@ -32,8 +32,8 @@ struct PreparedData {
   Overlap eval_in_train;  // documents of data.eval found in data.train; 0 of 0 without data.eval
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
-  FormatCounts train_formats;  // files of data.train, and documents before any are held out
-  FormatCounts eval_formats;   // files and documents of data.eval
+  CorpusCounts train_text;  // what was read of data.train, before any document is held out
+  CorpusCounts eval_text;   // the same of data.eval
 };
 
 // PrepareOptions say how often a preparation saves its state, and what it does after each time.
@@ -51,9 +51,9 @@ PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 
 // Tokenizes documents for `eval --data` and writes them in order to the token shard `shard`,
-// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field and
-// max_document have an effect. Throws what prepare_data() throws, and Error(kData) when there is no
-// document.
+// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field,
+// max_document and on_bad_line have an effect. Throws what prepare_data() throws, and Error(kData)
+// when there is no document.
 void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,
                     const std::filesystem::path& tokenizer_model, bool add_bos, bool add_eos,
                     const std::filesystem::path& shard, int num_threads = 1);

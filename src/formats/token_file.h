@@ -27,11 +27,13 @@ struct TokenFileLayout {
 };
 
 // Returns the layout of `file`. The first bytes tell the format, else an .idx file beside it (x.idx
-// for x.bin), which is then read too. Any other file holds ids alone: two bytes for each if
-// `vocab_size` (pieces of the tokenizer, at least 1) is at most 65536, else four. They are four
-// bytes each too if the file's size is a multiple of 4 and at least 64, and every second pair of
-// bytes among its first 65536 bytes is zero. The ids themselves are not checked.
-TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size);
+// for x.bin), which is then read too. Any other file holds ids alone, of `width` bytes each, 2 or
+// 4. With 0 the width is decided: four bytes if `vocab_size` (pieces of the tokenizer, at least 1)
+// is above 65536, else two. A file that may as well hold ids of four bytes, because all of these
+// are below `vocab_size` too, is then Error(kData), as is one that says another width than `width`.
+// The ids themselves are not checked.
+TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size,
+                                       uint32_t width = 0);
 
 // Returns whether the file is an index by its name (.idx). An index is read together with its file
 // of ids, not by itself.

@@ -120,5 +120,16 @@ TEST(Text, UtcTimestamp) {
             "1970-01-02T00:00:00.250Z");
 }
 
+TEST(Text, ShownAsLsShowsNames) {
+  EXPECT_EQ(shown("plain name.txt \xC3\xA9 \xF0\x9F\x98\x80 \\"),
+            "plain name.txt \xC3\xA9 \xF0\x9F\x98\x80 \\");
+  EXPECT_EQ(shown("\x1B[2J\n\t\r"), "\\033[2J\\n\\t\\r");
+  EXPECT_EQ(shown("two\nlines\t\x1B", true), "two\nlines\t\\033");
+  EXPECT_EQ(shown("\xFF\x7F\xC2\x9B"), "\\377\\u007f\\u009b");
+  EXPECT_EQ(shown("a\xE2\x80\xAEtxt.exe"), "a\\u202etxt.exe");
+  EXPECT_EQ(shown(std::string("a\0b", 3)), "a\\000b");
+  EXPECT_EQ(shown(std::filesystem::path("/a\nb")), "/a\\nb");
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -12,8 +12,11 @@ namespace lmtrain {
 
 struct LinePart;  // base/terminal/progress_line.h
 
-// These print a text of one line or several, and end its last line. On a terminal lines that are
-// wider are broken before a word (wrapped_lines() of base/terminal/progress_line.h).
+// These print a text of one line or several, and end its last line. What could steer the terminal
+// is spelled as shown() of text.h spells it, but for newlines: a name in the text that may have one
+// is given to shown() before.
+// On a terminal, lines that are wider are broken before a word (wrapped_lines() of
+// base/terminal/progress_line.h).
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends

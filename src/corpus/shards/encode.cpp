@@ -142,19 +142,20 @@ class EncodingPass {
 
 }  // namespace
 
-void DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
-                             const std::string& action,
-                             const std::function<void(const EncodedDocument&)>& sink,
-                             const DocumentLocation& from) const {
+NoDocuments DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
+                                    const std::string& action,
+                                    const std::function<void(const EncodedDocument&)>& sink,
+                                    const DocumentLocation& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
   ProgressBar progress(action, corpus.total_bytes());
   EncodingPass pass(*this, corpus, held_out, sink);
-  corpus.for_each(
+  const NoDocuments skipped = corpus.for_each(
       progress,
       [&](std::string_view text, const DocumentLocation& location) { pass.add(text, location); },
       from);
   pass.finish();
   progress.finish(str(counted(pass.documents(), "document"), ", ", format_bytes(pass.bytes())));
+  return skipped;
 }
 
 }  // namespace lmtrain
