@@ -22,18 +22,6 @@
 
 namespace lmtrain {
 
-// A process that is well gets this error when another one has ended, and must end too. `exit_code`
-// is that of the process that ended first, where it had one, else 5.
-class ProcessLost : public Error {
- public:
-  ProcessLost(int exit_code, const std::string& message)
-      : Error(ErrorKind::kIo, message), exit_code_(exit_code) {}
-  int exit_code() const { return exit_code_; }
-
- private:
-  int exit_code_;
-};
-
 // The two halves of a sum over all processes. Every process must make the same calls in the same
 // order.
 class RangeExchange {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "model/llama.h"
 #include "processes/processes.h"
 #include "products/product_choices.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
