@@ -19,4 +19,8 @@ std::string processor_mask();
 // are read below `root`, which is "/" except in tests.
 int available_processors(const std::filesystem::path& root = "/");
 
+// Returns OMP_NUM_THREADS where that holds a number above 0. Otherwise divides the available
+// processors by `sharers`, the number of processes that share them; at least 1.
+int default_threads(int sharers = 1);
+
 }  // namespace lmtrain

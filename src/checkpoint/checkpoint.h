@@ -40,12 +40,6 @@ struct CheckpointTexts {
 // Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
-// A part of the flat buffer of masters: whole tensors.
-struct MasterRange {
-  int64_t first = 0;  // element of the flat buffer
-  at::Tensor values;  // [elements] fp32
-};
-
 // Everything that a checkpoint holds, or the tensors that one of several processes writes, in host
 // memory. With checkpoint.async it is a copy, and training may go on while it is written. Without,
 // masters and buffers may be the run's own (OptimizerShards::collect), which must not change before

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "batching/batch_order.h"
+#include "batching/micro_batch.h"
 #include "schedule/evaluation_history.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 

@@ -109,4 +109,10 @@ class Parameters {
   at::Tensor working_;
 };
 
+// A part of the flat buffer of masters. It begins and ends where a tensor does.
+struct MasterRange {
+  int64_t first = 0;  // element of the flat buffer
+  at::Tensor values;  // [elements] fp32
+};
+
 }  // namespace lmtrain

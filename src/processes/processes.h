@@ -22,18 +22,6 @@
 
 namespace lmtrain {
 
-// Another process has ended, so this process must end too. `exit_code` is the exit code of the
-// process that ended first, or 5 where it had none.
-class ProcessLost : public Error {
- public:
-  ProcessLost(int exit_code, const std::string& message)
-      : Error(ErrorKind::kIo, message), exit_code_(exit_code) {}
-  int exit_code() const { return exit_code_; }
-
- private:
-  int exit_code_;
-};
-
 // The two halves of a sum over all processes. Every process must make the same calls in the same
 // order.
 class RangeExchange {

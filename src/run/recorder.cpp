@@ -14,7 +14,6 @@
 #include "run/records/metrics_check.h"
 #include "run/records/report.h"
 #include "train/eval_share.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "batching/batch_order.h"
+#include "batching/micro_batch.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
@@ -34,7 +35,6 @@
 #include "tasks/task_result.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
-#include "train/micro_batch_limits.h"
 
 namespace lmtrain {
 

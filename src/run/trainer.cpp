@@ -182,7 +182,7 @@ Stop Trainer::train() {
   const Stop why = stop();
   if (ends_run(why)) {
     evaluate_now();
-    require_finite_end(config_, first_bad_weight(), state_);
+    require_finite_end(config_, first_bad_weight(), state_.step, state_.loss);
   }
   if (agreement_.signal() != 0) recorder_->signalled(state_, agreement_.signal());
   save_checkpoint();

@@ -33,7 +33,7 @@ void Trainer::evaluate_now() {
   recorder_->evaluated(state_, *result, *tasks);
   recorder_->sampled(state_, samples);
   if (!std::isfinite(result->all.loss())) {
-    require_only_loss_lost(config_, first_bad_weight(), state_, has_all_steps(stop()));
+    require_only_loss_lost(config_, first_bad_weight(), state_.step, has_all_steps(stop()));
     recorder_->eval_loss_not_finite(state_);
   }
   if (config_.checkpoint.keep_best == 0) return;

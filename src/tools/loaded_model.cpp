@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/processors.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
@@ -15,7 +16,6 @@
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "run/given_model.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "corpus/eval_sets.h"
 #include "device/device.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
 #include "processes/processes.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 

@@ -138,10 +138,6 @@ int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
   return micro_positions * layers * element * model.intermediate_size;
 }
 
-int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype) {
-  return dtype == CheckpointDType::kBf16 ? masters + masters / 2 : masters;
-}
-
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes) {
   const ModelConfig& model = config.model;

@@ -50,10 +50,6 @@ int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& prec
 int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
                            int64_t micro_positions);
 
-// Returns how many bytes the weights of a checkpoint take, of so many bytes of fp32 masters: the
-// masters, and in bf16 the rounded weights beside them.
-int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype);
-
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
 // length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
 // are the most that one process has. With "parameters" so are weights, working_weights and

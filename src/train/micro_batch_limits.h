@@ -15,24 +15,14 @@
 #include <vector>
 
 #include "batching/batch.h"
+#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "model/llama.h"
 #include "processes/processes.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
-// Tells how the rows of a length were reduced, for the log.
-struct MicroBatchReduction {
-  int64_t length = 0;
-  int64_t rows_before = 0, rows = 0;
-  std::string reason;
-};
 using ReportReduction = std::function<void(const MicroBatchReduction&)>;
-
-// Returns the rows of a micro-batch of this length, at least 1. They come from `fit` where it has
-// this length (fit.micro_tokens is not read), else from batch.micro_tokens.
-int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
 // Halves the rows of a length in `fit` and returns the change. `reason` is what went wrong. Throws
 // Error(kMemory) when there is one row already; it says what takes how much, and which key to

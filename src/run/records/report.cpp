@@ -9,7 +9,6 @@
 #include "model/parameters.h"
 #include "ops/flash_attention.h"
 #include "train/eval_share.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {

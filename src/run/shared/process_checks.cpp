@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "device/device.h"
 #include "optim/optimizer.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
