@@ -55,12 +55,11 @@ using SettingSlot =
     std::variant<std::monostate, bool*, int64_t*, double*, std::string*, ChoiceSlot,
                  TrainingDuration*, std::vector<double>*, std::vector<int64_t>*,
                  std::vector<TrainingDuration>*, std::optional<bool>*, std::optional<int64_t>*,
-                 std::optional<double>*,
-                 std::optional<std::string>*, std::optional<TrainingDuration>*,
-                 std::optional<RopeScalingConfig>*, std::vector<DataSourceConfig>*,
-                 std::optional<std::vector<DataSourceConfig>>*, std::vector<OptimizerGroupConfig>*,
-                 std::optional<EarlyStopConfig>*, std::vector<std::string>*,
-                 std::optional<SamplesConfig>*>;
+                 std::optional<double>*, std::optional<std::string>*,
+                 std::optional<TrainingDuration>*, std::optional<RopeScalingConfig>*,
+                 std::vector<DataSourceConfig>*, std::optional<std::vector<DataSourceConfig>>*,
+                 std::vector<OptimizerGroupConfig>*, std::optional<EarlyStopConfig>*,
+                 std::vector<std::string>*, std::optional<SamplesConfig>*>;
 
 // The kind of JSON that a setting takes.
 enum class SettingKind {

@@ -44,10 +44,11 @@ void resolve_document_ends(Config& config) {
                describe(auto_eos, *eos, "EOS",
                         *eos ? "every document ends in it" : "the tokenizer has none")));
   if (!*bos && !*eos)
-    log_warning(str(path.string(),
-                    ": neither BOS nor EOS stands between documents, so the model cannot tell where "
-                    "one ends; give a tokenizer that has one of them, and set tokenizer.add_bos or "
-                    "tokenizer.add_eos to true"));
+    log_warning(
+        str(path.string(),
+            ": neither BOS nor EOS stands between documents, so the model cannot tell where "
+            "one ends; give a tokenizer that has one of them, and set tokenizer.add_bos or "
+            "tokenizer.add_eos to true"));
 }
 
 }  // namespace lmtrain

@@ -42,8 +42,7 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
     log_note(str("the tokenizer is encoded by sentencepiece itself, which is slower: ",
                  tokenizer.why_slow()));
   }
-  const DocumentEncoder encoder{tokenizer, request_.adds_bos, request_.adds_eos,
-                                num_threads_};
+  const DocumentEncoder encoder{tokenizer, request_.adds_bos, request_.adds_eos, num_threads_};
   TokensProgress& progress = *state_.tokens;
   const auto pass = [&](const Corpus& corpus, const HoldOut& held_out, const std::string& action,
                         const CorpusScan& scanned, const std::string& pointer) {

@@ -40,8 +40,7 @@ TEST_F(DocumentEnds, ATokenizerJsonSaysWhetherItAddsBos) {
   write_json("smollm", R"({"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"})");
   EXPECT_EQ(ends_of("tokenizer.json"), Ends(false, true));
   // Llama 3: the template does.
-  write_json("llama3",
-             R"({"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"})");
+  write_json("llama3", R"({"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"})");
   EXPECT_EQ(ends_of("tokenizer.json"), Ends(true, true));
   // Without EOS documents cannot end in it.
   write_json("qwen2", "{}");

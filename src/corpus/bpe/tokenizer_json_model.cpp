@@ -88,10 +88,10 @@ void check_bytes(const JsonPlace& model, const TokenIds& ids, TokenizerJson& res
   const size_t count = missing.size();
   const std::string first = token_of_byte(static_cast<unsigned char>(std::stoi(missing.front())));
   if (count > kMostNamed) missing.resize(kMostNamed);
-  model.member("vocab").fail(str("has no token ", quote(first), " for the byte ",
-                                 join(missing, ", "),
-                                 count > kMostNamed ? str(" and ", count - kMostNamed, " more") : "",
-                                 ", and /model/unk_token is no token: such bytes would be lost"));
+  model.member("vocab").fail(
+      str("has no token ", quote(first), " for the byte ", join(missing, ", "),
+          count > kMostNamed ? str(" and ", count - kMostNamed, " more") : "",
+          ", and /model/unk_token is no token: such bytes would be lost"));
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ class Reader {
     if (static_cast<size_t>(token.id) < pieces_.size() &&
         pieces_[static_cast<size_t>(token.id)].text != token.content)
       fail(file, str("the added token ", quote(token.content), " has the id ", token.id,
-                     ", which is the piece ",
-                     quote(pieces_[static_cast<size_t>(token.id)].text), " of ", origin_));
+                     ", which is the piece ", quote(pieces_[static_cast<size_t>(token.id)].text),
+                     " of ", origin_));
     if (const auto same = tokens_.find(token.id); same != tokens_.end())
       fail(file, str("the id ", token.id, " is that of ", quote(same->second.content), " and of ",
                      quote(token.content)));
@@ -147,10 +147,11 @@ class Reader {
     for (const auto& [id, token] : tokens_) {
       if (static_cast<size_t>(id) < pieces_.size()) continue;
       if (static_cast<size_t>(id) != next) {
-        fail(settings_.contains("added_tokens_decoder") ? "tokenizer_config.json"
-                                                        : "added_tokens.json",
-             str("the added token ", quote(token.content), " has the id ", id, ", and no token has ",
-                 next, ": ids must follow those of ", origin_, " without a hole"));
+        fail(
+            settings_.contains("added_tokens_decoder") ? "tokenizer_config.json"
+                                                       : "added_tokens.json",
+            str("the added token ", quote(token.content), " has the id ", id, ", and no token has ",
+                next, ": ids must follow those of ", origin_, " without a hole"));
       }
       ++next;
     }

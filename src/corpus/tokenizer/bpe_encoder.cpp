@@ -13,8 +13,7 @@ constexpr uint32_t kEnd = BpeMerge::kEnd;
 
 }  // namespace
 
-BpeEncoder::BpeEncoder(const SentencePieceModel& model)
-    : normalizer_(model), table_(model) {}
+BpeEncoder::BpeEncoder(const SentencePieceModel& model) : normalizer_(model), table_(model) {}
 
 void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids,
                         bool adds_prefix) const {

@@ -22,8 +22,7 @@ uint32_t value(uint32_t unit) { return unit & ~(1U << 31); }
 CharacterTable::CharacterTable(std::string_view bytes) {
   if (bytes.empty()) return;
   const uint32_t size = little_endian(bytes);
-  for (uint32_t at = 4; at < 4 + size; at += 4)
-    units_.push_back(little_endian(bytes.substr(at)));
+  for (uint32_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(bytes.substr(at)));
   replacements_ = bytes.substr(4 + size_t{size});
 }
 

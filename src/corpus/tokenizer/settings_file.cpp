@@ -8,14 +8,12 @@
 
 namespace lmtrain {
 
-
-
 std::string path_beside(const std::string& origin, std::string_view name) {
   return (std::filesystem::path(origin).parent_path() / name).string();
 }
 
-nlohmann::ordered_json read_settings_file(const std::vector<TokenizerFile>& files, std::string_view name,
-                        const std::string& origin) {
+nlohmann::ordered_json read_settings_file(const std::vector<TokenizerFile>& files,
+                                          std::string_view name, const std::string& origin) {
   for (const TokenizerFile& file : files) {
     if (file.name != name) continue;
     const std::string path = path_beside(origin, name);
@@ -33,7 +31,8 @@ nlohmann::ordered_json read_settings_file(const std::vector<TokenizerFile>& file
 }
 
 std::optional<std::string> token_text(const nlohmann::ordered_json& token) {
-  const nlohmann::ordered_json& value = token.is_object() && token.contains("content") ? token["content"] : token;
+  const nlohmann::ordered_json& value =
+      token.is_object() && token.contains("content") ? token["content"] : token;
   if (!value.is_string()) return std::nullopt;
   return value.get<std::string>();
 }

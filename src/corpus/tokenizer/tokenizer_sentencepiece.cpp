@@ -84,9 +84,9 @@ class SentencePieceTokenizer : public TokenizerModel {
   }
   SpecialIds special_ids() const override {
     const auto id = [](int32_t named, int32_t own) { return named >= 0 ? named : own; };
-    return {id(added_.special.bos, processor_.bos_id()), id(added_.special.eos, processor_.eos_id()),
-            id(added_.special.unk, processor_.unk_id()),
-            id(added_.special.pad, processor_.pad_id())};
+    return {
+        id(added_.special.bos, processor_.bos_id()), id(added_.special.eos, processor_.eos_id()),
+        id(added_.special.unk, processor_.unk_id()), id(added_.special.pad, processor_.pad_id())};
   }
   bool adds_bos() const override { return special_ids().bos >= 0 && added_.adds_bos; }
   const std::string& why_slow() const override { return why_slow_; }
@@ -240,8 +240,10 @@ class SentencePieceTokenizer : public TokenizerModel {
     }
     if (!bpe_ && !unigram_)
       throw Error(ErrorKind::kData,
-                  str(origin_, " has added tokens beside it, and only sentencepiece itself can "
-                               "encode it (", why_slow_,
+                  str(origin_,
+                      " has added tokens beside it, and only sentencepiece itself can "
+                      "encode it (",
+                      why_slow_,
                       "), which knows none; give the .model file in a folder of its own to train "
                       "without added tokens"));
     std::vector<AddedToken> raw;

@@ -33,9 +33,8 @@ std::vector<ByteTrie::Entry> entries_of(const SentencePieceModel& model) {
     if (!is_in_text(piece)) continue;
     // A text never holds a space of its own where spaces are spelled U+2581.
     if (model.escapes_spaces && piece.text.find(' ') != std::string::npos) continue;
-    const float score = piece.type == PieceType::kUserDefined
-                            ? user_defined_score(piece.text.size())
-                            : piece.score;
+    const float score =
+        piece.type == PieceType::kUserDefined ? user_defined_score(piece.text.size()) : piece.score;
     entries.push_back({model.escapes_spaces ? with_spaces(piece.text) : piece.text,
                        static_cast<int32_t>(id), score});
   }

@@ -9,7 +9,8 @@
 namespace lmtrain {
 
 TaskProbe::TaskProbe(const Config& config, const Tokenizer& tokenizer) {
-  const ModelText text{tokenizer, config.tokenizer.add_bos.value_or(true), config.sequence.max_length};
+  const ModelText text{tokenizer, config.tokenizer.add_bos.value_or(true),
+                       config.sequence.max_length};
   for (Task& task : read_tasks(*config.eval.tasks))
     tasks_.push_back(asked_task(text, std::move(task)));
 }

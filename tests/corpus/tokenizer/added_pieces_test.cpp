@@ -19,7 +19,9 @@ constexpr int32_t kPieces = 500;
 
 class AddedPiecesOfFolder : public ::testing::Test {
  protected:
-  AddedPiecesOfFolder() { folder_.write("tokenizer.model", read_file(kReference / "tokenizer.model")); }
+  AddedPiecesOfFolder() {
+    folder_.write("tokenizer.model", read_file(kReference / "tokenizer.model"));
+  }
   Tokenizer load() const { return Tokenizer::load(folder_.path() / "tokenizer.model"); }
   std::string problem() const {
     return error_of(ErrorKind::kData, [&] { load(); });
@@ -106,8 +108,9 @@ TEST_F(AddedPiecesOfFolder, WhatCannotBeReadOnIsRefusedByName) {
   folder_.write("added_tokens.json", R"({"<a>": 500})");
   write_config(R"({"eos_token": "<other>"})");
   expect_contains(problem(), "tokenizer_config.json: eos_token is \"<other>\", which is no token");
-  for (const char* decoder : {"[]", R"({"x": {"content": "<a>"}})", R"({"500": "<a>"})",
-                              R"({"500": {"content": ""}})", R"({"99999999": {"content": "<a>"}})"}) {
+  for (const char* decoder :
+       {"[]", R"({"x": {"content": "<a>"}})", R"({"500": "<a>"})", R"({"500": {"content": ""}})",
+        R"({"99999999": {"content": "<a>"}})"}) {
     write_config(std::string(R"({"added_tokens_decoder": )") + decoder + "}");
     expect_contains(problem(), "tokenizer_config.json: ");
   }

@@ -17,14 +17,12 @@ using Json = nlohmann::json;
 using Ids = std::vector<int32_t>;
 
 // Made by tests/reference/sentencepiece_unigram.py with sentencepiece 0.2.3.
-const fs::path kReference =
-    fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/sentencepiece_unigram";
+const fs::path kReference = fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/sentencepiece_unigram";
 
 class UnigramReference : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(UnigramReference, IdsAreThoseOfTheCurrentRelease) {
-  const Tokenizer tokenizer =
-      Tokenizer::load(kReference / (GetParam() + std::string(".model")));
+  const Tokenizer tokenizer = Tokenizer::load(kReference / (GetParam() + std::string(".model")));
   EXPECT_EQ(tokenizer.why_slow(), "");
   const Json golden = Json::parse(read_file(kReference / "golden.json"));
   const Json& texts = golden.at("texts");
@@ -72,7 +70,11 @@ TEST(UnigramEncoder, ARunOfUnknownCharactersIsOnePiece) {
 }
 
 TEST(UnigramEncoder, ThePrefixIsThereWhereItIsAskedFor) {
-  SentencePieceModel model = model_of({{"a", -1}, {"\xE2\x96\x81", -1}, {"\xE2\x96\x81" "a", -1.5}});
+  SentencePieceModel model = model_of({{"a", -1},
+                                       {"\xE2\x96\x81", -1},
+                                       {"\xE2\x96\x81"
+                                        "a",
+                                        -1.5}});
   model.adds_prefix = true;
   EXPECT_EQ(encode(model, "a a"), (Ids{3, 3}));
   EXPECT_EQ(encode(model, "a a", /*adds_prefix=*/false), (Ids{1, 3}));
