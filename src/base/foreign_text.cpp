@@ -8,7 +8,7 @@
 namespace lmtrain {
 namespace {
 
-struct Beginning {
+struct MagicBytes {
   std::string_view bytes;
   const char* description;
 };
@@ -23,13 +23,13 @@ constexpr const char* kAnnex =
     "a pointer of git-annex and not the file itself: run git annex get on it";
 
 constexpr std::array kPointers = {
-    Beginning{"version https://git-lfs.github.com/spec/", kLfs},
-    Beginning{"version https://hawser.github.com/spec/", kLfs},
-    Beginning{"version http://git-media.io/v/", kLfs},
-    Beginning{"/annex/objects/", kAnnex},
-    Beginning{"# xet version ",
-              "a pointer of Xet and not the file itself: get it with hf download, or git xet"},
-    Beginning{"outs:\n- md5:", "a pointer of DVC and not the file itself: run dvc pull"},
+    MagicBytes{"version https://git-lfs.github.com/spec/", kLfs},
+    MagicBytes{"version https://hawser.github.com/spec/", kLfs},
+    MagicBytes{"version http://git-media.io/v/", kLfs},
+    MagicBytes{"/annex/objects/", kAnnex},
+    MagicBytes{"# xet version ",
+               "a pointer of Xet and not the file itself: get it with hf download, or git xet"},
+    MagicBytes{"outs:\n- md5:", "a pointer of DVC and not the file itself: run dvc pull"},
 };
 
 constexpr const char* kUtf16 =
@@ -38,10 +38,10 @@ constexpr const char* kUtf32 =
     "UTF-32 text: convert it with iconv -f UTF-32 -t UTF-8 FILE > NEW_FILE";
 
 constexpr std::array kOrderMarks = {
-    Beginning{bytes_of("\xFF\xFE\0\0"), kUtf32},
-    Beginning{bytes_of("\0\0\xFE\xFF"), kUtf32},
-    Beginning{bytes_of("\xFF\xFE"), kUtf16},
-    Beginning{bytes_of("\xFE\xFF"), kUtf16},
+    MagicBytes{bytes_of("\xFF\xFE\0\0"), kUtf32},
+    MagicBytes{bytes_of("\0\0\xFE\xFF"), kUtf32},
+    MagicBytes{bytes_of("\xFF\xFE"), kUtf16},
+    MagicBytes{bytes_of("\xFE\xFF"), kUtf16},
 };
 
 constexpr const char* kPage =
@@ -52,27 +52,27 @@ constexpr const char* kRefusal =
 
 // In lower case.
 constexpr std::array kAnswers = {
-    Beginning{"<!doctype html", kPage},
-    Beginning{"<html", kPage},
-    Beginning{"<head", kPage},
-    Beginning{"<?xml", kRefusal},
-    Beginning{"<error>", kRefusal},
-    Beginning{"entry not found", kRefusal},
-    Beginning{"repository not found", kRefusal},
-    Beginning{"invalid username or password", kRefusal},
-    Beginning{"invalid credentials", kRefusal},
-    Beginning{"unauthorized", kRefusal},
-    Beginning{"forbidden", kRefusal},
-    Beginning{"access to model ", kRefusal},
-    Beginning{"access to dataset ", kRefusal},
-    Beginning{"not found", kRefusal},
-    Beginning{"404", kRefusal},
-    Beginning{"{\"error\":", kRefusal},
+    MagicBytes{"<!doctype html", kPage},
+    MagicBytes{"<html", kPage},
+    MagicBytes{"<head", kPage},
+    MagicBytes{"<?xml", kRefusal},
+    MagicBytes{"<error>", kRefusal},
+    MagicBytes{"entry not found", kRefusal},
+    MagicBytes{"repository not found", kRefusal},
+    MagicBytes{"invalid username or password", kRefusal},
+    MagicBytes{"invalid credentials", kRefusal},
+    MagicBytes{"unauthorized", kRefusal},
+    MagicBytes{"forbidden", kRefusal},
+    MagicBytes{"access to model ", kRefusal},
+    MagicBytes{"access to dataset ", kRefusal},
+    MagicBytes{"not found", kRefusal},
+    MagicBytes{"404", kRefusal},
+    MagicBytes{"{\"error\":", kRefusal},
 };
 
 template <size_t kCount>
-std::string found_in(const std::array<Beginning, kCount>& table, std::string_view head) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Beginning& beginning) {
+std::string found_in(const std::array<MagicBytes, kCount>& table, std::string_view head) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const MagicBytes& beginning) {
     return head.starts_with(beginning.bytes);
   });
   return found == table.end() ? "" : found->description;

@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-class Reader {
+class AddedPiecesReader {
  public:
-  Reader(const std::vector<TokenizerFile>& files, const std::vector<ModelPiece>& pieces,
-         const std::string& origin)
+  AddedPiecesReader(const std::vector<TokenizerFile>& files, const std::vector<ModelPiece>& pieces,
+                    const std::string& origin)
       : pieces_(pieces),
         origin_(origin),
         settings_(read_settings_file(files, "tokenizer_config.json", origin)),
@@ -191,7 +191,7 @@ class Reader {
 
 AddedPieces read_added_pieces(const std::vector<TokenizerFile>& files,
                               const std::vector<ModelPiece>& pieces, const std::string& origin) {
-  return Reader(files, pieces, origin).read();
+  return AddedPiecesReader(files, pieces, origin).read();
 }
 
 }  // namespace lmtrain
