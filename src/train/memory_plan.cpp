@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "device/torch_headers.h"
+#include "model/round_weights.h"
 #include "model/weight_pieces.h"
 #include "ops/operators.h"
 #include "optim/ownership.h"
