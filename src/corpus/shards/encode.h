@@ -39,9 +39,9 @@ struct DocumentEncoder {
 
   // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
   // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
-  // line. Returns what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of `sink`, Error(kData) where the tokenizer
-  // lacks BOS or EOS or cannot encode a text, Error(kMemory) where memory or threads run out, and
-  // the errors of the exchange.
+  // line. Returns what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of
+  // `sink`, Error(kData) where the tokenizer lacks BOS or EOS or cannot encode a text,
+  // Error(kMemory) where memory or threads run out, and the errors of the exchange.
   NoDocuments encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
                      const std::function<void(const EncodedDocument&)>& sink,
                      const DocumentLocation& from = {}) const;

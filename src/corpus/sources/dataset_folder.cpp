@@ -130,8 +130,8 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
-  // Leaves out the files that describe a data set, beside its files or at the root above them; where
-  // the format is that of plain text or of ids, only in a snapshot of the hub.
+  // Leaves out the files that describe a data set, beside its files or at the root above them;
+  // where the format is that of plain text or of ids, only in a snapshot of the hub.
   void leave_out_cards(bool is_beside_tables) {
     constexpr std::array<std::string_view, 13> kCards = {
         "README.md",          "README",      "README.txt",   "LICENSE",

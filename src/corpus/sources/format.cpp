@@ -113,8 +113,8 @@ class Entry {
     for (size_t i = 0; i < std::min(kMostNames, files.size()); ++i) {
       const std::string& what = files[i].what.description;
       listed.push_back(files[i].what.kind == Oddity::Kind::kRefused
-                          ? what
-                          : str(shown(files[i].file->path), " (", what, ")"));
+                           ? what
+                           : str(shown(files[i].file->path), " (", what, ")"));
     }
     std::string text = join(listed, ", ");
     if (files.size() > kMostNames) text += str(" and ", files.size() - kMostNames, " more");
