@@ -16,6 +16,7 @@
 #include "checkpoint/retention.h"
 #include "checkpoint/run_config.h"
 #include "device/device_memory.h"
+#include "model/round_weights.h"
 #include "run/probes/samples.h"
 #include "run/probes/task_probe.h"
 #include "run/shared/process_checks.h"
