@@ -72,8 +72,7 @@ class Torch : public Contestant {
 class Ours : public Contestant {
  public:
   Ours(const std::string& type, const ParameterLayout& layout, at::ScalarType dtype)
-      : parameters_(layout, dtype, at::kCPU,
-                    /*separate=*/!trains_at_masters(testing::config_of(type))),
+      : parameters_(layout, dtype, at::kCPU),
         optimizer_(make_optimizer(testing::config_of(type), parameters_)),
         grad_(testing::random_tensor(parameters_.master().sizes(), 2)) {
     parameters_.initialize(1, 0.02);
@@ -110,7 +109,7 @@ Json measure(const Options& options) {
   std::vector<std::pair<std::string, std::unique_ptr<Contestant>>> all;
   all.emplace_back("torch", std::make_unique<Torch>(layout));
   for (const char* type : {"adamw", "lion", "ademamix", "muon", "normuon", "soap", "sgd", "rmsprop",
-                           "adam", "adopt", "mars", "schedule_free", "prodigy"}) {
+                           "adam", "adopt", "mars"}) {
     all.emplace_back(type, std::make_unique<Ours>(type, layout, dtype));
   }
   std::map<std::string, std::vector<double>> seconds;

@@ -35,7 +35,7 @@ endfunction()
 
 # `cmake --install`, in components, so that a package takes what its system does not have:
 #
-#   program     bin/lmtrain, lib/lmtrain/liblmtrain_nccl.so where it is built, manual pages, completions, documentation
+#   program     bin/lmtrain, lib/lmtrain/liblmtrain_nccl.so where it is built, completions, documentation
 #   libraries   lib/lmtrain: libtorch, Arrow and what these bring (build/lib)
 #   system      lib/lmtrain: libraries of the system, but the C and C++ runtime of every Linux
 #   cuda        lib/lmtrain: what is loaded where there is a GPU, if it was set up

@@ -1,7 +1,6 @@
-# What is installed beside the program: manual pages and completions, which the built program writes itself, licences, the
-# documentation and the examples.
+# What is installed beside the program: completions, which the built program writes itself, licences, the documentation and the
+# examples.
 #
-#   build/share/man/man1/                        lmtrain.1, and lmtrain-COMMAND.1 of each command
 #   build/share/bash-completion/completions/     lmtrain
 #   build/share/zsh/site-functions/              _lmtrain
 #   build/share/fish/vendor_completions.d/       lmtrain.fish
@@ -10,11 +9,11 @@ function(lmtrain_install_share)
   set(written ${share}/.written)
   add_custom_command(OUTPUT ${written}
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${share}
-    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:lmtrain> -D PROSE=${CMAKE_SOURCE_DIR}/docs/cli.md -D SHARE=${share}
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:lmtrain> -D SHARE=${share}
             -P ${CMAKE_SOURCE_DIR}/cmake/write_share.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${written}
-    DEPENDS lmtrain ${CMAKE_SOURCE_DIR}/docs/cli.md ${CMAKE_SOURCE_DIR}/cmake/write_share.cmake
-    COMMENT "Manual pages and completions" VERBATIM)
+    DEPENDS lmtrain ${CMAKE_SOURCE_DIR}/cmake/write_share.cmake
+    COMMENT "Completions" VERBATIM)
   # All that is installed, without tests and benchmarks.
   add_custom_target(lmtrain_installed ALL DEPENDS ${written})
   if(TARGET lmtrain_processes_nccl)
@@ -26,7 +25,7 @@ function(lmtrain_install_share)
   else()
     set(to share)
   endif()
-  foreach(folder man bash-completion zsh fish)
+  foreach(folder bash-completion zsh fish)
     install(DIRECTORY ${share}/${folder} DESTINATION ${to} COMPONENT program)
   endforeach()
   set(doc ${to}/doc/lmtrain)

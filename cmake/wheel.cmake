@@ -4,7 +4,7 @@
 #   BIN/lmtrain                     a shell script that starts the program (packaging/lmtrain.sh)
 #   site-packages/lmtrain/bin/      the program; it looks for libtorch and Arrow in site-packages/torch and site-packages/pyarrow
 #   site-packages/lmtrain/lib/      libraries of the system that it was built on
-#   PREFIX/share/                   manual pages, completions, licences
+#   PREFIX/share/                   completions, licences
 #
 # The program is built against torch and pyarrow of the environment into which pip installs, where they have the versions of
 # scripts/setup.sh, else against those that scripts/setup.sh unpacks into its cache: pip installs the requirements of a

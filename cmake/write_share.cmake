@@ -1,8 +1,6 @@
-# Writes manual pages and completions below SHARE, by the built PROGRAM (cmake/share.cmake). PROSE: docs/cli.md.
+# Writes completions below SHARE, by the built PROGRAM (cmake/share.cmake).
 set(ENV{ASAN_OPTIONS} detect_leaks=0)  # of no account here, and not possible under every debugger
 set(ENV{OMP_NUM_THREADS} 1)
-
-execute_process(COMMAND ${PROGRAM} manual ${SHARE}/man/man1 --prose ${PROSE} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
 function(lmtrain_write_completion shell file)
   cmake_path(GET file PARENT_PATH folder)

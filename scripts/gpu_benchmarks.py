@@ -20,8 +20,6 @@ STEPS, DROPPED = 12, 3
 SECONDS = {"124m": {"prepare": 60, "compile": 120}, "350m": {"prepare": 80, "compile": 150}, "1.1b": {"prepare": 120, "compile": 180}}
 SECONDS_OF_OTHERS = {"124m": 45, "350m": 60, "1.1b": 75}
 PEERS = ("compile", "trainer", "loop")
-# What libtorch reads before its first product (docs/decisions/algorithms-of-products-are-chosen-once.md); KiB.
-CUBLASLT = {"TORCH_BLAS_PREFER_CUBLASLT": "1", "CUBLASLT_WORKSPACE_SIZE": "32768"}
 GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
 
 
@@ -131,44 +129,8 @@ def growth(context):
     context.report.add("1.1b", kept >= GROWTH, of_rate_at_1024=kept, wanted=GROWTH, bench=measured)
 
 
-def products(context, size):
-    """A step with the libraries' products as libtorch chooses them, with cublasLt preferred and 32 MiB for its work, and by chosen algorithms."""
-    if not context.on_gpu:
-        context.report.add(size, None, reason="a rehearsal has no GPU to measure")
-        return
-    length = 1024 if size == "124m" else 2048
-    config = {
-        "name": "products", "tokenizer": {"train": {"vocab_size": 32000}}, "device": "cuda", "precision": "bf16", "compile": "script",
-        "data": {"train": [{"path": os.path.join(REPO, "README.md")}]},
-        "sequence": {"max_length": length, "batching": "concat", "schedule": {"type": "constant"}},
-        "model": SIZES[size],
-        "batch": {"tokens": BATCH_TOKENS, "micro_tokens": MICRO_TOKENS // 2},
-        "train": {"steps": 10},
-    }
-    path = os.path.join(context.work, f"products-{size}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(config, file)
-    seconds = {}
-    for name, setting, environment in (("as it is", "heuristic", {}), ("cublasLt", "heuristic", CUBLASLT), ("chosen", "chosen", {})):
-        done = run([context.lmtrain, "bench", path, "--steps", "7", "--json", "--set", f"products={setting}"], env=os.environ | environment)
-        if done.returncode != 0:
-            context.report.add(f"{size} {name}", False, exit_code=done.returncode, reason=done.stderr.strip()[-300:])
-            return
-        document = json.loads(done.stdout)
-        if document["products"] != setting:  # it could not be had, and a warning says why
-            context.report.add(f"{size} {name}", False, reason=done.stderr.strip()[-300:])
-            return
-        measured = document["lengths"][-1]
-        seconds[name] = measured["seconds"]
-        said = [line for line in done.stderr.split("\n") if "products: " in line]
-        context.report.add(f"{size} {name}", "measured", step_seconds=measured["seconds"], phases=measured["phases"], said=said or None)
-    gains = {name: seconds["as it is"] / seconds[name] for name in ("cublasLt", "chosen")}
-    context.report.add(size, "measured", gain=gains["cublasLt"], gain_of_chosen=gains["chosen"])
-
-
 def items(_context):
     found = [("growth", "1.1b", 100, growth)]
-    found += [("products", size, seconds, lambda c, s=size: products(c, s)) for size, seconds in (("124m", 75), ("1.1b", 165))]
     for section, (size, _, _) in BENCHMARKS.items():
         of_size = SECONDS[size]
         for place, name in enumerate(("lmtrain-graph", "lmtrain", *PEERS)):

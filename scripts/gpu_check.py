@@ -6,7 +6,6 @@
                 by captured graphs the GPU must give the bits of `script`
     kernels     the time of each operator and update, beside the ATen composition it replaces; FlashAttention beside cuDNN's
                 on packed rows
-    products    every algorithm of cublasLt; a step with products as libtorch chooses them, by cublasLt, and by chosen algorithms
     bench-...   steps of one model in lmtrain, HF Trainer, a plain PyTorch loop and torch.compile: a row a contestant
     soak        200 steps of bucket and of pack over all lengths by graphs: losses, and reserved beside allocated memory
     growth      FLOP/s of a 1.1B model at length 8192 beside those at 1024
@@ -38,7 +37,7 @@ import gpu_training
 from gpu_report import Report, join, verdicts, line_of
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "products", "soak", "growth", "shapes", "nccl", "profile",
+SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "soak", "growth", "shapes", "nccl", "profile",
             "sanitizer", "fp8",
             "bench-350m-2048", "bench-1.1b-8192")
 SECONDS_TO_END = 5  # of a call, after its last row

@@ -14,7 +14,7 @@ import sys
 from bench_processes import visible_gpu
 
 # Sections of the device tests' suites; all others are in "operators".
-SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuProducts": "products", "GpuRandomShapes": "shapes"}
+SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuRandomShapes": "shapes"}
 SECONDS_OF_SUITE = {"GpuGraphs": 120, "Cases/OnGpu": 90, "GpuRandomShapes": 150, "GpuNccl": 60}
 # Our own kernels alone: libtorch's are not for us to judge, and are many. These tests call no product and no attention of a library.
 OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*:*AddProduct*"

@@ -86,7 +86,7 @@ call() {
 }
 call 0 --list
 call 0 --device cpu --report /out/1.json --seconds "$limit" operators training/bucket-fp32 training/evaluation kernels
-call 0 --device cpu --report /out/2.json --seconds "$limit" soak growth products bench-124m-1024 shapes nccl profile sanitizer fp8
+call 0 --device cpu --report /out/2.json --seconds "$limit" soak growth bench-124m-1024 shapes nccl profile sanitizer fp8
 # One that has no time for what is asked, and one that is killed in the middle: both leave a report that can be read.
 call 0 --device cpu --report /out/3.json --seconds 9 soak
 (call 0 --device cpu --report /out/4.json training) & killed=$!

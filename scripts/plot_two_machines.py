@@ -11,8 +11,7 @@ import json
 import math
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 200, 60, 40, 90  # of a panel, in pixels
-COLOURS = {"off": "#b6463b", "on": "#3b6fb6"}
-NAMES = {"off": "sum after the backward", "on": "sum during the backward"}
+COLOUR = "#3b6fb6"
 STYLE = ("text{font:13px sans-serif;fill:#333}.title{font-weight:bold}.grid{stroke:#ddd}"
          "@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#444}}")
 
@@ -34,11 +33,10 @@ def panel(title, points, left, top, top_ms):
     for rate in rates:
         parts.append(text(at_x(rate), top + HEIGHT + 20, f"{rate:g}"))
     parts.append(text(left + WIDTH / 2, top + HEIGHT + 42, "Mbit/s each way"))
-    for key, colour in COLOURS.items():
-        line = lambda name: " ".join(f"{at_x(point['rate']):.1f},{at_y(point[name]):.1f}" for point in points)
-        parts.append(f'<polyline points="{line("model_" + key)}" fill="none" stroke="{colour}" stroke-dasharray="4 4" opacity="0.7"/>')
-        parts.append(f'<polyline points="{line(key)}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{at_x(point["rate"]):.1f}" cy="{at_y(point[key]):.1f}" r="3" fill="{colour}"/>' for point in points]
+    line = lambda name: " ".join(f"{at_x(point['rate']):.1f},{at_y(point[name]):.1f}" for point in points)
+    parts.append(f'<polyline points="{line("model")}" fill="none" stroke="{COLOUR}" stroke-dasharray="4 4" opacity="0.7"/>')
+    parts.append(f'<polyline points="{line("step")}" fill="none" stroke="{COLOUR}" stroke-width="2"/>')
+    parts += [f'<circle cx="{at_x(point["rate"]):.1f}" cy="{at_y(point["step"]):.1f}" r="3" fill="{COLOUR}"/>' for point in points]
     return parts
 
 
@@ -50,7 +48,7 @@ def main():
     with open(arguments.points) as file:
         points = sorted(json.load(file), key=lambda point: (point["shard"], point["delay"], point["rate"]))
     shards, delays = (sorted({point[key] for point in points}) for key in ("shard", "delay"))
-    top_ms = 1.05 * 1000 * max(point[key] for point in points for key in ("off", "on", "model_off", "model_on"))
+    top_ms = 1.05 * 1000 * max(point[key] for point in points for key in ("step", "model"))
     body = []
     for column, shard in enumerate(shards):
         for row, delay in enumerate(delays):
@@ -58,17 +56,13 @@ def main():
                           [point for point in points if (point["shard"], point["delay"]) == (shard, delay)],
                           LEFT + column * (WIDTH + GAP), TOP + row * (HEIGHT + GAP), top_ms)
     width, height = LEFT + len(shards) * (WIDTH + GAP), TOP + len(delays) * (HEIGHT + GAP) + 30
-    for number, (key, name) in enumerate(NAMES.items()):
-        x, y = LEFT + number * 230, height - 18
-        body.append(f'<line x1="{x}" x2="{x + 24}" y1="{y - 4}" y2="{y - 4}" stroke="{COLOURS[key]}" stroke-width="2"/>')
-        body.append(text(x + 30, y, name, "start"))
-    body.append(text(LEFT + 470, height - 18, "step in ms; dashed: the model", "start"))
+    body.append(text(LEFT, height - 18, "step in ms; dashed: the model", "start"))
     with open(arguments.to, "w") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
                    f"<style>{STYLE}</style>\n" + "\n".join(body) + "\n</svg>\n")
-    print("| `parallel.shard` | delay, ms | Mbit/s | after | during | model: after | during |\n|---|---|---|---|---|---|---|")
+    print("| `parallel.shard` | delay, ms | Mbit/s | step, ms | model |\n|---|---|---|---|---|")
     for point in points:
-        times = " | ".join(f"{1000 * point[key]:.0f}" for key in ("off", "on", "model_off", "model_on"))
+        times = " | ".join(f"{1000 * point[key]:.0f}" for key in ("step", "model"))
         print(f"| `{point['shard']}` | {point['delay']:g} | {point['rate']:g} | {times} |")
 
 

@@ -10,8 +10,13 @@ cmake_path(GET usr PARENT_PATH usr)
 set(doc ${usr}/share/doc/lmtrain)
 set(source ${CPACK_LMTRAIN_SOURCE_DIR})
 
-file(GLOB manual ${usr}/share/man/man1/*.1)
-execute_process(COMMAND gzip -9n ${manual} COMMAND_ERROR_IS_FATAL ANY)
+set(PROGRAM ${program})
+set(FOLDER ${usr}/share/man/man1)
+include(${source}/cmake/write_manual.cmake)
+file(GLOB manual ${FOLDER}/*.1)
+if(manual)
+  execute_process(COMMAND gzip -9n ${manual} COMMAND_ERROR_IS_FATAL ANY)
+endif()
 file(RENAME ${usr}/share/zsh/site-functions ${usr}/share/zsh/vendor-completions)
 
 file(REMOVE ${doc}/LICENSE)  # Debian has its text in /usr/share/common-licenses

@@ -1,9 +1,10 @@
-// Tells what the threads of this process are doing, for whoever has to say where it hangs
-// (run/records/stall_watch.h). Whoever does something that may never end says so by an Activity.
+// Activities say what the threads of this process are doing, so that the stall watch
+// (run/records/stall_watch.h) can say where the process hangs. Code that may wait without end makes
+// an Activity for that time.
 //
-// An Activity costs a lock that is nearly always free: it is for what takes a millisecond or more.
-// All calls may come from any thread. The table of the process is process_activities(); tests have
-// tables of their own, with a clock that stands in for the time.
+// An Activity costs a lock that is nearly always free. Use one for work of a millisecond or more.
+// All calls may come from any thread. The table of the process is process_activities(); tests make
+// tables of their own, with a clock of their own.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ namespace lmtrain {
 // One thing that a thread is doing.
 struct RunningActivity {
   uint64_t number = 0;  // differs for each activity of the process
-  std::string kind;     // "syncing": durations are compared with those of the same kind
+  std::string kind;     // "syncing"; durations of one kind are compared with each other
   std::string subject;  // "/runs/a/checkpoints/.tmp-step_00000010/model.safetensors"; or empty
   double seconds = 0;   // since it began, or last got further
   double longest = 0;   // the longest of its kind that has ended, in seconds
@@ -36,7 +37,7 @@ class Activities {
   uint64_t begin(std::string_view kind, std::string_view subject);
   void get_further(uint64_t number);
   void end(uint64_t number);
-  // Returns what is under way, in the order in which it began: of each thread the innermost.
+  // Returns the innermost activity of each thread, in the order in which they began.
   std::vector<RunningActivity> running() const;
 
  private:
@@ -45,7 +46,7 @@ class Activities {
     std::thread::id thread;
     Clock::time_point since;
   };
-  // Ends the time that the entry has taken.
+  // Keeps the time since `entry.since` if it is the longest of its kind.
   void count(const Entry& entry);
 
   std::function<Clock::time_point()> now_;
@@ -67,7 +68,7 @@ class Activity {
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 
-  // Says that it is at work and does not hang.
+  // Says that the activity gets on: its time begins anew.
   void get_further() { table_.get_further(number_); }
 
  private:

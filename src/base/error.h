@@ -52,4 +52,16 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// ProcessLost ends a process that is well because another one has ended. `exit_code` is the code of
+// the process that ended first, where it had one, else 5.
+class ProcessLost : public Error {
+ public:
+  ProcessLost(int exit_code, const std::string& message)
+      : Error(ErrorKind::kIo, message), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
 }  // namespace lmtrain

@@ -15,8 +15,8 @@
 
 namespace lmtrain {
 
-// Returns the CRC-32C of a longer text: `crc` is that of its beginning, 0 for none, and `data`
-// holds the `size` bytes that follow.
+// Returns the CRC-32C of a text whose beginning has the CRC-32C `crc`, and whose other `size` bytes
+// are at `data`. The CRC of an empty beginning is 0.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
 // Returns the CRC-32C of two texts, one after the other: `first` and `second` are the CRCs of each,
 // and `second_size` is the length of the second in bytes.
@@ -32,14 +32,14 @@ struct Hash128 {
 Hash128 hash128(std::string_view bytes);
 uint64_t hash64(std::string_view bytes);  // hash128(bytes).low
 
-// Mixes 64 bits; no two values give the same (the finaliser of SplitMix64).
+// Mixes 64 bits by the finaliser of SplitMix64. It is a bijection.
 constexpr uint64_t mix64(uint64_t x) {
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
   return x ^ (x >> 31);
 }
-// Returns a hash of the pair (a, b); that of (b, a) is another.
+// Returns a hash of the pair (a, b). The pair (b, a) has another hash.
 constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
 // Hashes a sequence of fields, in their order. A text is hashed with its length, so that ("ab","c")

@@ -8,12 +8,11 @@
 
 namespace lmtrain {
 
-// They return how much of the machine's memory the process occupies: now, and at most since the
-// last reset_peak_resident(). 0 where Linux does not tell.
+// These two return the resident memory of the process: now, and its peak since the last
+// reset_peak_resident(). They return 0 where Linux does not tell.
 uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
-// Gives memory that the heap holds unused back to the system, then makes peak_resident_bytes()
-// begin anew from what is left.
+// Gives unused memory of the heap back to the system. The peak then begins anew.
 void reset_peak_resident();
 // Asks the system for huge pages under the next `bytes` that the heap hands out, so that the
 // processor has fewer addresses to translate. Call it after configure_runtime() (device/device.h):

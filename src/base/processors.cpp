@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 
 #include "base/control_group.h"
@@ -55,6 +56,14 @@ int available_processors(const fs::path& root) {
     least = std::min(least, processors_of_group(group));
   }
   return std::max(1, static_cast<int>(least));
+}
+
+int default_threads(int sharers) {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    const int count = std::atoi(text);
+    if (count > 0) return count;
+  }
+  return std::max(1, available_processors() / sharers);
 }
 
 }  // namespace lmtrain

@@ -47,7 +47,7 @@ inline double random_normal(uint64_t seed, RandomStream stream, uint64_t index) 
 
 class Permutation {
  public:
-  // Each `key` gives another permutation of [0, size). Size 0 is allowed; then no index is.
+  // Each `key` gives another permutation of [0, size). Size 0 is allowed: there is no index then.
   Permutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
     const auto bits = static_cast<unsigned>(std::bit_width(size > 1 ? size - 1 : 1));
     half_bits_ = (bits + 1) / 2;

@@ -1,4 +1,4 @@
-// Names that nobody else has: of runs, of attempts, of what a process says to others.
+// Names that nobody else has, for runs, attempts and messages between processes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Stopping where there is nothing to save: data preparation, the planning of batches and `lmtrain
-// eval` stop by an exception when a signal has come or the time is over.
+// StopRequested stops work that has nothing to save: data preparation, the planning of batches,
+// `lmtrain eval`. It is thrown when a signal has come or the time is over.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace lmtrain {
 
-// It is neither an Error nor a std::exception, so handlers of these let it pass. The command then
-// ends with this exit code and message.
+// StopRequested is neither an Error nor a std::exception, so handlers of errors let it pass. The
+// command then ends with this exit code and message.
 struct StopRequested {
   int signal = 0;  // 0: train.max_time is over
 
@@ -31,7 +31,7 @@ inline void throw_if_stopped() {
 
 // A Poll is called now and then by work that may take minutes, and stops that work by throwing.
 using Poll = std::function<void()>;
-// Calls `poll` where `item`, counted from 0, is the last of each 2^20 items.
+// Calls `poll` once every 2^20 items; `item` counts from 0.
 inline void poll_at(size_t item, const Poll& poll) {
   constexpr size_t kEvery = size_t{1} << 20;
   if ((item + 1) % kEvery == 0) poll();

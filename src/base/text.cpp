@@ -10,6 +10,8 @@
 #include <ctime>
 #include <numeric>
 
+#include "base/utf8.h"
+
 namespace lmtrain {
 namespace {
 
@@ -35,6 +37,13 @@ std::string formatted(const char* format, Args... args) {
   std::string text(static_cast<size_t>(std::max(size, 0)), '\0');
   std::snprintf(text.data(), text.size() + 1, format, args...);  // it ends with a zero
   return text;
+}
+
+// DEL, the control characters of ISO 8859, and what turns the direction of text or ends a line.
+bool is_unseen(char32_t c) {
+  return (c >= 0x7F && c <= 0x9F) || c == 0x061C || c == 0x200E || c == 0x200F ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF ||
+         (c >= 0xFFF9 && c <= 0xFFFB);
 }
 
 }  // namespace
@@ -79,6 +88,29 @@ std::string shell_quoted(const std::string& text) {
   return result + "'";
 }
 
+std::string shown(std::string_view text, bool keeps_lines) {
+  const auto is_plain = [&](unsigned char c) {
+    return (c >= 0x20 && c < 0x7F) || (keeps_lines && (c == '\n' || c == '\t'));
+  };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    char32_t c = 0;
+    const size_t size = decode_utf8(text, c);
+    if (size == 0 || (c < 0x20 && !is_plain(static_cast<unsigned char>(c)))) {
+      constexpr std::string_view kNames = "abtnvfr";
+      const auto byte = static_cast<unsigned char>(text.front());
+      out += byte >= 7 && byte <= 13 ? str('\\', kNames[byte - 7U]) : formatted("\\%03o", byte);
+    } else if (is_unseen(c)) {
+      out += formatted("\\u%04x", static_cast<unsigned>(c));
+    } else {
+      out += text.substr(0, size);
+    }
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return out;
+}
+
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   size_t best_distance = SIZE_MAX;
@@ -93,6 +125,32 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
     }
   }
   return best;
+}
+
+std::vector<std::string> most_similar_words(std::string_view word,
+                                            const std::vector<std::string>& candidates,
+                                            size_t count) {
+  constexpr size_t kLeastPart = 3;  // letters of a part that is no accident
+  const auto shares_part = [&](const std::string& candidate) {
+    for (size_t begin = 0; begin <= word.size();) {
+      const size_t end = std::min(word.find('_', begin), word.size());
+      const std::string_view part = word.substr(begin, end - begin);
+      if (part.size() >= kLeastPart && candidate.find(part) != std::string::npos) return true;
+      begin = end + 1;
+    }
+    return false;
+  };
+  std::vector<std::pair<size_t, std::string>> ranked;
+  ranked.reserve(candidates.size());
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    ranked.emplace_back(shares_part(candidate) ? 0 : 1 + distance, candidate);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> nearest;
+  for (size_t i = 0; i < std::min(count, ranked.size()); ++i) nearest.push_back(ranked[i].second);
+  return nearest;
 }
 
 std::string format_count(double count) {

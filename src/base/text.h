@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -34,21 +36,36 @@ std::string first_line(std::string_view text);
 // Returns the text as one word of a shell, quoted where it has to be.
 std::string shell_quoted(const std::string& text);
 
+// Returns the text as `ls` shows a name: what could move the cursor, change colours or hide other
+// text, and what is not UTF-8, is spelled with a backslash (\033, \n, \377, \u202e). With
+// `keeps_lines` tabs and newlines stay as they are.
+std::string shown(std::string_view text, bool keeps_lines = false);
+template <std::same_as<std::filesystem::path> Path>  // no string that might be a path too
+std::string shown(const Path& path) {
+  return shown(path.native());
+}
+
 // Returns the candidate with the smallest edit distance to `word` (insertions, deletions,
 // substitutions and swaps of neighbouring bytes); the first of several. Empty when none is near
 // enough to be a likely typo: a distance of 1 always is, a larger one if it is at most a third of
 // the length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". A number that
-// is none is "nan", whatever its sign.
+// Returns the `count` candidates that are the most like `word`, the nearest first: those that hold
+// one of its parts between "_", then by edit distance. None is left out for being far.
+std::vector<std::string> most_similar_words(std::string_view word,
+                                            const std::vector<std::string>& candidates,
+                                            size_t count);
+
+// Prints one number by a printf format for a double: printed("%.1f", 0.25) -> "0.2". NaN is "nan",
+// whatever its sign.
 std::string printed(const char* format, double value);
 // Returns a count with three digits and K, M, B or T: 1234567 -> "1.23M"; 999 -> "999".
 std::string format_count(double count);
 // Returns bytes in binary units: 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// Returns seconds, rounded to whole ones, as "45s", "3m05s", "2h07m" or "1d03h"; what is below the
-// smaller unit is cut off, and less than 0 is "0s". Requires a finite number.
+// Returns whole seconds as "45s", "3m05s", "2h07m" or "1d03h". Anything below the smaller unit is
+// cut off; a negative time is "0s". Requires a finite number.
 std::string format_duration(double seconds);
 // Returns a time, by default the present one, in UTC: "2026-11-21T09:43:00.123Z".
 std::string utc_timestamp(

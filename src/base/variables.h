@@ -8,10 +8,11 @@
 namespace lmtrain {
 
 struct ReplacedVariables {
-  std::string text;                     // each ${NAME} replaced by the environment variable
-  std::optional<std::string> unset;     // name of the first that is not set; `text` ends before it
-  std::optional<std::string> not_utf8;  // name of the first whose value is not UTF-8, as in `text`
-  bool is_closed = true;                // false: a "${" has no "}"; `text` has it as it stands
+  std::string text;                  // each ${NAME} replaced by the environment variable
+  std::optional<std::string> unset;  // the first variable that is not set; `text` ends before it
+  std::optional<std::string>
+      not_utf8;           // the first variable whose value is not UTF-8; `text` holds the value
+  bool is_closed = true;  // false: a "${" has no "}"; `text` has it as it stands
 };
 // Replaces every ${NAME} of `text`, from left to right, up to the first variable that is not set. A
 // "$" without "{" stays. Values are not searched for further variables. Throws nothing.

@@ -15,13 +15,14 @@ struct RowRange {
   int64_t first = 0, end = 0;
 };
 
-// Returns the rows of one of `parts` contiguous shares, which differ by one row at most. Where
-// `parts` is a multiple of n, dividing into n shares and each of these again gives the same parts.
+// Returns the rows of one of `parts` contiguous shares, whose sizes differ by at most one row.
+// Where `parts` is a multiple of n, division into n shares, and of each share again, gives the same
+// parts.
 constexpr RowRange rows_of_part(int64_t rows, int64_t part, int64_t parts) {
   return {rows * part / parts, rows * (part + 1) / parts};
 }
 
-// A BatchShare says which rows of every batch are wanted: those of process `rank` of `count`, by
+// A BatchShare says which rows of every batch are wanted: the part of process `rank` of `count`, by
 // rows_of_part().
 struct BatchShare {
   int64_t rank = 0, count = 1;
@@ -29,18 +30,18 @@ struct BatchShare {
 
 struct Batch {
   int64_t index = 0;  // position in the order of data
-  int64_t rows = 0;   // the rows of this share; inputs, targets and segments are of them alone
+  int64_t rows = 0;   // rows of this share; inputs, targets and segments hold only these
   int64_t length = 0;
   std::vector<int32_t> inputs;   // [rows x length]; padding holds id 0
   std::vector<int32_t> targets;  // [rows x length]; kNoTarget where nothing is trained
-  // This holds the document of each piece in each row of the whole batch, by position. One document
-  // may be in it several times.
+  // The document of each piece in each row of the whole batch, by position. A document may occur
+  // several times.
   std::vector<int64_t> documents;  // indices in the shard
   // Segments begin at these flattened positions (row * length + position), ascending; the first
   // position of every row is among them. Attention and position ids stay inside a segment. Empty:
   // every row is one segment.
   std::vector<int32_t> segments;
-  // These are of the whole batch too; the share begins at its row first_row.
+  // The whole batch has num_targets and batch_rows; the share begins at its row first_row.
   int64_t num_targets = 0;
   int64_t batch_rows = 0;
   int64_t first_row = 0;

@@ -28,13 +28,13 @@
 
 namespace lmtrain {
 
-// An order of data is determined by these.
+// These determine an order of data.
 struct BatchOrderSpec {
   const TokenShard& shard;  // must outlive the order
-  // These say which entry of data.train each document comes from; empty: all come from the first.
+  // The entry of data.train that each document comes from; empty: all come from the first.
   std::vector<SourceRun> sources = {};
   std::string fingerprint = {};  // identifies the prepared corpus
-  // These, and batch_tokens, must be such as load_config accepts.
+  // load_config must accept these and batch_tokens.
   SequenceConfig sequence = {};
   DataConfig data = {};
   int64_t data_seed = 0;
@@ -56,27 +56,28 @@ class BatchOrder {
   // Returns the number of batches of the planned run: exact for `steps` and `epochs`; for `tokens`
   // the number expected to reach them.
   int64_t num_batches() const;
-  // Returns the targets of those batches: exact for whole `epochs`, else as expected from the
+  // Returns the targets of the planned batches: exact for whole `epochs`, else expected from the
   // average row of each length.
   int64_t num_targets() const;
-  // Returns the length of the rows of batch k. Here and in batch() any k >= 0 is allowed, also past
-  // num_batches(), where lengths come in proportion without end; in an `epochs` run that is
-  // Error(kInternal). Both are thread-safe.
+  // Returns the length of the rows of batch k. Here and in batch() any k >= 0 is allowed. Past
+  // num_batches() lengths come in proportion without end; an `epochs` run throws Error(kInternal)
+  // there. Both functions are thread-safe.
   int64_t batch_length(int64_t k) const;
-  // Builds batch k. With a share it reads the tokens of its rows alone; segments are left empty
-  // only where the whole batch has none inside a row, so that a row is computed in the same way in
-  // every share. Throws the errors of TokenShard::read_tokens and require_unchanged.
+  // Builds batch k. With a share it reads only the tokens of the share's rows. Segments are left
+  // empty only where no row of the whole batch has a segment inside, so that a row is computed in
+  // the same way in every share. Throws the errors of TokenShard::read_tokens and
+  // require_unchanged.
   Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
   // Returns every length that a batch can have, ascending. Memory and compilation must be ready for
   // each.
   std::vector<int64_t> batch_lengths() const;
-  // Returns how many of the batches in [begin, end) have each of batch_lengths(); the time does not
-  // grow with their number. Requires batches that batch_length() accepts.
+  // Returns how many batches in [begin, end) have each of batch_lengths(). Its time does not grow
+  // with the number of batches. Requires batches that batch_length() accepts.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
-  // Returns the targets that the documents have in an epoch. It equals the sum over lengths(), but
-  // for rounding where sources have weights, since no way of batching drops any.
+  // Returns the targets that the documents have in an epoch. No way of batching drops a target, so
+  // the sum over lengths() is the same, but for rounding where sources have weights.
   int64_t targets_given() const;
   std::vector<CycleSummary> cycles() const;  // after the last Replan alone
   const std::vector<SourceSummary>& sources() const;

@@ -19,8 +19,8 @@
 
 namespace lmtrain {
 
-// A LengthStream holds the rows of one length. An epoch is one of the mixture: it has each source
-// as often as its weight says.
+// A LengthStream holds the rows of one length. An epoch of the mixture has each source as often as
+// its weight says.
 struct LengthStream {
   int64_t length = 0;
   RowStream rows;
@@ -31,9 +31,9 @@ struct LengthStream {
 class BatchPlan {
  public:
   struct Slot {
-    size_t index;          // which of the streams
+    size_t index;          // index of the stream
     int64_t first_row;     // the first row of the batch, in that stream
-    int64_t num_rows;      // rows from there on; the rest of the batch is masked
+    int64_t num_rows;      // rows from first_row on; the rest of the batch is masked
     int64_t batch_length;  // the stream's length, or the cap where that is less
   };
 
@@ -41,10 +41,10 @@ class BatchPlan {
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
   // Plans `run` from first_batch on. Throws Error(kInternal) where the first call does not pass 0,
-  // and where a later one passes less than the one before. Throws Error(kConfig) when not exactly
-  // one member of `run` is above 0, when `run` has more than 2^30 batches, when it has none in the
-  // first call, and where LengthCap does; and what `poll` throws. After an exception the plan is of
-  // no use.
+  // and where a later call passes less than the one before. Throws Error(kConfig) when not exactly
+  // one member of `run` is above 0, when `run` has more than 2^30 batches, when it has no batch in
+  // the first call, and where LengthCap throws it; also what `poll` throws. After an exception the
+  // plan cannot be used.
   void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }
@@ -58,8 +58,8 @@ class BatchPlan {
   // Returns the cycles of the last period.
   std::vector<CycleSummary> cycles() const;
   std::vector<int64_t> batch_lengths() const;  // ascending: every length that a batch can have
-  // Returns how many batches in [begin, end) have each of those lengths, 0 <= begin; the time does
-  // not grow with their number.
+  // Returns how many batches in [begin, end) have each of batch_lengths(), 0 <= begin. Its time
+  // does not grow with the number of batches.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
 
  private:

@@ -1,7 +1,7 @@
-// Best-fit-decreasing packing: from the largest item to the smallest, each goes into the bin with
-// the least room that takes it, a new one if there is none. The number of bins is never more than
-// 11/9 of the least possible number plus 1 (Johnson 1973; for documents in rows: Ding et al.,
-// "Fewer Truncations Improve Language Modeling", arXiv 2404.10830).
+// Best-fit-decreasing packing: from the largest item to the smallest, each goes into the fullest
+// bin that has room for it, or into a new bin. The number of bins is never more than 11/9 of the
+// least possible number plus 1 (Johnson 1973; for documents in rows: Ding et al., "Fewer
+// Truncations Improve Language Modeling", arXiv 2404.10830).
 //
 // The time is of order n + bins·log(capacity), since items of one size are handled together.
 #pragma once

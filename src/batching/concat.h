@@ -1,8 +1,7 @@
 // With `concat` the documents are joined to one stream of tokens, which is cut into rows every
-// max_length targets; consecutive rows share one token. A target that is the first token of the
-// next document is masked, so that a document trains the same targets as in every other way of
-// batching. Documents without a target (fewer than 2 tokens) are left out. It takes 8 bytes for
-// each document.
+// max_length targets; consecutive rows share one token. The first token of a document is masked as
+// a target, so that a document trains the same targets as in every other way of batching. Documents
+// without a target (fewer than 2 tokens) are left out. It takes 8 bytes for each document.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ namespace lmtrain {
 
 class ConcatRows : public Rows {
  public:
-  // With a `key` the documents are joined in the order of a keyed permutation, else in that of the
-  // shard. The shard must outlive the rows. Throws what `poll` throws.
+  // With a `key` the documents are joined in the order of a keyed permutation, else in the order of
+  // the shard. The shard must outlive the rows. Throws what `poll` throws.
   ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
              std::optional<uint64_t> key, const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,

@@ -24,17 +24,17 @@ enum class Growth { kLinear, kP2 };
 // first. The parts add up to `total`. No number may be negative, and one weight must be above 0.
 std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_t>& weights);
 
-// A cycle has as many sub-cycles as there are lengths. Returns weights[length][sub-cycle]: the
-// batches that a length has in a cycle are divided among its sub-cycles in proportion to these.
+// A cycle has one sub-cycle for each length. Returns weights[length][sub-cycle]: the batches of a
+// length in a cycle are divided among the sub-cycles in proportion to these weights.
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
-// Returns for each length i how many of its counts[i] batches are in cycle `cycle`, 0 <= cycle <
-// num_cycles. Over all cycles they add up to counts[i].
+// Length i has counts[i] batches in all. Returns for each length the number of its batches in cycle
+// `cycle`, 0 <= cycle < num_cycles.
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 
-// They return the index of the length of every batch, in the order in which the batches come.
-// Length i has counts[i] batches. At most 256 lengths are allowed.
+// These return the index of the length of every batch, in the order of the batches. Length i has
+// counts[i] batches. At most 256 lengths are allowed.
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
                                  const Poll& poll = throw_if_stopped);
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,

@@ -1,5 +1,5 @@
-// A DocumentList holds some of a shard's documents, ascending: those of one group of sources. Its
-// memory is 16 bytes for each run of consecutive documents.
+// A DocumentList holds the documents of one group of sources, ascending. It takes 16 bytes for each
+// run of consecutive documents.
 #pragma once
 
 #include <algorithm>

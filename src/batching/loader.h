@@ -19,8 +19,8 @@ class Loader {
          int64_t depth = 4);
   // Stops the thread; waits at most for the batch it is building.
   ~Loader();
-  // Waits for the next batch and returns it. When the thread fails, its batches are returned first;
-  // then this call and each later one throws what the thread threw. Past the end it throws
+  // Waits for the next batch and returns it. When the thread fails, the batches that it has built
+  // are returned first. After them each call throws what the thread threw. Past the end it throws
   // Error(kInternal). Only one thread at a time may call it.
   Batch next();
 

@@ -2,9 +2,9 @@
 // piece.
 //
 // A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
-// document, as many as the row has room for or the document has left. Every offset is a multiple of
-// the cut's unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it; of
-// those that do not, as many share a row as fit (`bucket`, `pack`), or each is padded (`pad`).
+// document, until the row is full or the document ends. Every offset is a multiple of the cut's
+// unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it. Shorter pieces
+// share rows (`bucket`, `pack`), or each has a padded row (`pad`).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct CutRule {
   // from `offset` on.
   std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)> length;
   int64_t unit;  // divides every offset
-  bool shares;   // whether pieces that do not fill a row share one
+  bool shares;   // whether pieces that do not fill a row share rows
 };
 
 // The lengths of bucket and pad are powers of two from min_length to max_length, which must be
@@ -40,7 +40,7 @@ CutRule pack_cut(int64_t max_length);
 class PieceRows : public Rows {
  public:
   // The shard must outlive the rows. Throws Error(kData) for a shard of more than 2^32 - 1
-  // documents, or a document of as many units, and what `poll` throws.
+  // documents, for a document of more than 2^32 - 1 units, and what `poll` throws.
   PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
             const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
@@ -57,13 +57,14 @@ class PieceRows : public Rows {
       return document != other.document ? document < other.document : block < other.block;
     }
   };
-  // A RowSet holds the rows of one length: those of one piece, and those that several share,
-  // numbered together in the order of their first pieces.
+  // A RowSet holds the rows of one length. Rows of one piece and rows of several pieces are
+  // numbered together, in the order of their first pieces.
   struct RowSet {
     std::vector<Piece> whole;
-    std::vector<Piece> shared;           // row after row
-    std::vector<uint32_t> shared_begin;  // by shared row, and the end of the last; empty: none
-    RankBitVector is_shared;             // by row
+    std::vector<Piece> shared;  // row after row
+    std::vector<uint32_t>
+        shared_begin;         // by shared row, and the end of the last row; empty: no row is shared
+    RankBitVector is_shared;  // by row
 
     int64_t num_rows() const;
     std::span<const Piece> pieces_of(int64_t row) const;

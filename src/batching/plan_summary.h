@@ -1,5 +1,5 @@
 // These summaries of a planned run count rows, pieces, targets and batches by length, by cycle and
-// by source, for `plan`, the run's summary and metrics. An epoch is one of the mixture: it has each
+// by source. `plan`, the run's summary and metrics show them. An epoch of the mixture has each
 // source as often as its weight says.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-// A LengthSummary counts the rows of one length, as they are cut from the documents (before a cap
-// divides them).
+// A LengthSummary counts the rows of one length as they are cut from the documents, before a cap
+// divides them.
 struct LengthSummary {
   int64_t length = 0;
   int64_t rows_per_epoch = 0;

@@ -7,10 +7,10 @@
 //
 // So a source of weight 2 comes twice in an epoch, and over many epochs every share is exact. Row j
 // is found in O(sources·log sources); a Reader remembers the block it is in. Without shuffling a
-// block has only one row or a few, so that the sources take turns.
+// block has one row or a few, so that the sources take turns.
 //
 // In this header a source is a whole group of entries of data.train, which have one weight and are
-// batched together (source_groups.h); it is numbered as the groups are.
+// batched together (source_groups.h). Its number is the number of the group.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class RowStream {
     int64_t row = 0;    // the number in that source's rows
   };
 
-  // At least one of `sources` must have rows. `length` is used in the keys alone, so that each
+  // At least one of `sources` must have rows. `length` is used only in the keys, so that each
   // length is shuffled differently.
   RowStream(std::vector<Group> sources, int64_t length, const ShuffleKey& key);
 
@@ -40,13 +40,13 @@ class RowStream {
 
   // Returns how many rows `epochs` of the mixture have, at most 2^52 for each source.
   int64_t rows_of_epochs(double epochs) const;
-  // Returns how many of the first j rows are of a source: exact at the ends of blocks, an expected
-  // number inside one.
+  // Returns how many of the first j rows come from a source: exact at the ends of blocks, an
+  // expected number inside a block.
   double drawn(int64_t j, size_t source) const;
 
  private:
-  // A Block holds rows [begin, end) of the stream: of each source `count` rows, from its row
-  // `first` on.
+  // A Block is rows [begin, end) of the stream: `count` rows of each source, from its row `first`
+  // on.
   struct Block {
     struct Part {
       int64_t first;

@@ -1,4 +1,4 @@
-// Each way of batching makes Rows of a set of documents: those of one epoch, before they are
+// Each way of batching makes Rows of a set of documents: the rows of one epoch, before they are
 // shuffled. A row is `length` positions with an input and a target each. Rows of one length are
 // numbered from 0 in the order of documents. Nothing changes after construction, so all threads may
 // use it.
@@ -18,7 +18,7 @@ struct RowLength {
   int64_t targets = 0;  // targets in those rows, without padding
 };
 
-// A part of a document begins at this position of a row.
+// A part of a document in a row, and the position at which it begins.
 struct RowPart {
   int64_t position = 0;
   int64_t document = 0;  // its index in the shard
@@ -38,7 +38,7 @@ class Rows {
   // position 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
                        std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
-  // Appends the parts and returns the number of targets in the same way, but reads no token.
+  // Does the same without reading tokens: appends the parts, and returns the number of targets.
   virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
   // Returns whether attention stays inside each part.
   virtual bool parts_are_apart() const = 0;

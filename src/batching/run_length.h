@@ -12,8 +12,8 @@ struct RunLength {
   double epochs = 0;
 };
 
-// The length of the run was changed on resume, and the batches from `first_batch` on are planned
-// anew. Batches before it stay as they are, and every length's stream goes on where it was.
+// A change of the run's length on resume. The batches from `first_batch` on are planned anew.
+// Earlier batches stay as they are, and the stream of each length goes on where it was.
 struct Replan {
   int64_t first_batch = 0;
   RunLength left;  // steps and tokens: still to come from first_batch on; epochs: of the whole run

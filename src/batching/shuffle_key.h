@@ -27,7 +27,7 @@ class ShuffleKey {
                        hash_combine(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
   }
 
-  // Returns the ShuffleKey of one of several groups of sources; that of group 0 is this one.
+  // Returns the ShuffleKey of one of several groups of sources. For group 0 it returns this one.
   ShuffleKey of_group(size_t group) const {
     ShuffleKey key = *this;
     if (group > 0) key.base_ = hash_combine(base_, group);

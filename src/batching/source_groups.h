@@ -21,7 +21,7 @@ struct SourceGroup {
 struct SourceGroups {
   std::vector<SourceGroup> groups;      // in the order of data.train
   std::vector<SourceSummary> sources;   // by index in data.train; epochs are 0
-  std::vector<size_t> group_of_source;  // the group of each of `sources`
+  std::vector<size_t> group_of_source;  // group, by index in `sources`
 };
 
 // Groups the documents of the shard. `runs` says which source each comes from; empty: all come from

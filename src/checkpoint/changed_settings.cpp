@@ -78,6 +78,8 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   DataConfig data = after.data;
   data.cache_dir = before.data.cache_dir;
   data.max_document = before.data.max_document;
+  data.on_bad_line = before.data.on_bad_line;  // other documents give another fingerprint
+  data.token_dtype = before.data.token_dtype;
   compare("seed", before.seed, after.seed);
   compare("init_from", before.init_from, after.init_from);
   compare("tokenizer", before.tokenizer, after.tokenizer);
@@ -92,9 +94,6 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
   }
   if (before.optimizer.type == OptimizerType::kMuon) {  // which matrices have a second moment
     compare("optimizer.normuon", before.optimizer.normuon, after.optimizer.normuon);
-  }
-  if (before.optimizer.type == OptimizerType::kProdigy) {  // the unit of its sums
-    compare("optimizer.d0", before.optimizer.d0, after.optimizer.d0);
   }
   compare("restart.seeds", before.restart.seeds, after.restart.seeds);
   compare("restart.tokens", before.restart.tokens, after.restart.tokens);

@@ -23,9 +23,9 @@ struct SettingChange {
 // Returns every setting whose value differs, in the order of docs/config.md.
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
 // A person resumes a run, whose config is `run`, with an edited config file, which is `given`. The
-// run keeps its own settings. Returns those of `given` that the person may believe to hold: they
-// differ from the run's, are not defaults and would have an effect. name, run_dir, init_from, and a
-// device "cuda" that the run has as "cuda:0", are left out.
+// run keeps its own settings. Returns the settings of `given` that the person may expect to hold:
+// they differ from the run's, are no defaults, and would have an effect. Four are left out: name,
+// run_dir, init_from, and a device "cuda" that the run has as "cuda:0".
 std::vector<SettingChange> overlooked_settings(const Config& run, const Config& given);
 // Returns the field "changed" of an event: [{"key", "was", "is"}].
 nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);

@@ -18,7 +18,6 @@
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "model/round_weights.h"
-#include "train/memory_plan.h"
 
 namespace lmtrain {
 namespace {

@@ -4,8 +4,8 @@
 // It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N
 // (or .tmp-step_N-NAME, where several processes write the tensors; run/shared/shared_save.h), the
 // manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with the
-// one that is there (base/files/replace_folder.h). A kill at any instant leaves either the whole
-// checkpoint, the one that was there, or none where none was.
+// one that is there (base/files/replace_folder.h). A kill at any instant leaves the whole new
+// checkpoint, or what was there before.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,12 +40,6 @@ struct CheckpointTexts {
 // Returns them for a run. `config` is resolved.
 CheckpointTexts checkpoint_texts(const Config& config, const Tokenizer& tokenizer);
 
-// A part of the flat buffer of masters, whose borders are those of tensors.
-struct MasterRange {
-  int64_t first = 0;  // element of the flat buffer
-  at::Tensor values;  // [elements] fp32
-};
-
 // Everything that a checkpoint holds, or the tensors that one of several processes writes, in host
 // memory. With checkpoint.async it is a copy, and training may go on while it is written. Without,
 // masters and buffers may be the run's own (OptimizerShards::collect), which must not change before
@@ -69,8 +63,8 @@ void for_each_tensor_file(const ParameterLayout& layout, const CheckpointSnapsho
                           CheckpointDType dtype,
                           const std::function<void(const CheckpointFile& file)>& f);
 
-// Describes both files with all their tensors, and no data. `buffers` are those of an optimizer of
-// all tensors: of each, name and shape are read.
+// Describes both files with all their tensors, without data. `buffers` belong to an optimizer of
+// all tensors; only their names and shapes are read.
 std::vector<CheckpointFile> describe_tensor_files(const ParameterLayout& layout,
                                                   const std::vector<OptimizerBuffer>& buffers,
                                                   CheckpointDType dtype);
@@ -79,11 +73,11 @@ std::vector<CheckpointFile> describe_tensor_files(const ParameterLayout& layout,
 // the tokenizer's files.
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
-// Writes and publishes checkpoints/step_N, N being the step of the snapshot, in the place of one
-// that is there already, and then calls remove_old_checkpoints (checkpoint/retention.h). Weights
-// are written in config.dtype, as model/round_weights.h rounds them. The run id in its state.json
-// is that of run.identity(), whatever the snapshot's. Throws Error(kIo) when the system refuses; no
-// older checkpoint has been removed unless the new one is published.
+// Writes and publishes checkpoints/step_N, N being the step of the snapshot. A checkpoint that is
+// there already is replaced. Then calls remove_old_checkpoints (checkpoint/retention.h). Weights
+// are written in config.dtype, as model/round_weights.h rounds them. state.json gets the run id of
+// run.identity(), not of the snapshot. Throws Error(kIo) when the system refuses; no older
+// checkpoint has been removed unless the new one is published.
 void write_checkpoint(const RunFolder& run, const CheckpointTexts& texts,
                       const ParameterLayout& layout, const CheckpointSnapshot& snapshot,
                       const CheckpointConfig& config);
@@ -124,7 +118,7 @@ bool is_checkpoint_folder(const std::filesystem::path& folder);
 // optimizer.safetensors are not read: evaluation needs neither.
 void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state);
 // Throws Error(kCheckpoint), naming both runs, when the run id in the checkpoint's state differs
-// from run.identity(). It passes when either has no id, as an earlier lmtrain wrote it.
+// from run.identity(). It passes when either has no id.
 void require_own_checkpoint(const RunFolder& run, int64_t step);
 
 // Returns the step of the newest checkpoint that verify_checkpoint accepts, or nothing when the run

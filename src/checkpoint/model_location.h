@@ -22,21 +22,36 @@ struct ModelLocation {
   std::optional<std::filesystem::path> run;  // the run it belongs to
 };
 
-// Finds the model at `path`. A run folder gives its newest valid checkpoint. A checkpoint is
-// verified but for optimizer.safetensors and state.json; in a HF folder only config.json is looked
-// for. Throws Error(kUsage) when the path does not exist or holds no model, Error(kCheckpoint) when
-// the checkpoint, or all of the run's, are damaged.
-ModelLocation locate_model(const std::filesystem::path& path);
+// Says which checkpoint of a run folder is meant: without `last` and `step` the best one.
+struct ModelRequest {
+  // The command that asks, which takes --last and --step N, for messages; empty: what asks takes a
+  // path alone.
+  std::string command{};
+  bool last = false;              // the newest valid one
+  std::optional<int64_t> step{};  // the one of this step
+};
+
+// Finds the model at `path`. A run folder gives the checkpoint that `request` means. The best is
+// the valid one with the lowest held-out loss at its own step, the earlier of two equal ones; each
+// damaged one that would be better is named in a warning. Where no evaluation after step 0 says
+// which is the best, it is the newest valid one. A note in the log names the step of the checkpoint
+// that is taken, and how to take another. A checkpoint is verified but for optimizer.safetensors
+// and state.json, from which the losses are read; in a HF folder only config.json is looked for.
+// Throws Error(kUsage) when the path does not exist or holds no model (the message names the runs
+// in it), when there is no checkpoint of the step, or when `request` chooses and the path is no run
+// folder; Error(kCheckpoint) when the checkpoint, or all of the run's, are damaged.
+ModelLocation locate_model(const std::filesystem::path& path, const ModelRequest& request = {});
 
 // Returns whether the checkpoint of a run was removed since it was located: the process that trains
-// the run keeps only the newest ones. If so, a note in the log says it.
+// the run keeps only the newest and the best. If so, a note in the log says it.
 bool was_removed(const ModelLocation& location);
-// Returns work(locate_model(path)). When `work` throws and was_removed() is true, the model is
-// located again and `work` is called again, so it must be repeatable.
+// Returns work(locate_model(path, request)). When `work` throws and was_removed() is true, the
+// model is located again and `work` is called again, so it must be repeatable.
 template <class Work>
-auto with_located_model(const std::filesystem::path& path, const Work& work) {
+auto with_located_model(const std::filesystem::path& path, const Work& work,
+                        const ModelRequest& request = {}) {
   for (;;) {
-    const ModelLocation location = locate_model(path);
+    const ModelLocation location = locate_model(path, request);
     try {
       return work(location);
     } catch (const std::exception&) {

@@ -50,6 +50,14 @@ std::vector<int64_t> best_checkpoints(const std::vector<SavedCheckpoint>& saved,
   return steps;
 }
 
+std::vector<int64_t> best_checkpoints(const RunFolder& run, const TrainingState& newest,
+                                      int64_t count) {
+  std::vector<SavedCheckpoint> saved;
+  for (const int64_t step : run.checkpoint_steps())
+    saved.push_back(describe_checkpoint(run, step, newest.evaluations));
+  return best_checkpoints(saved, count);
+}
+
 std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_first,
                                      const CheckpointConfig& config) {
   const std::vector<int64_t> best = best_checkpoints(newest_first, config.keep_best);

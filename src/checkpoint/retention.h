@@ -25,6 +25,9 @@ struct SavedCheckpoint {
 // Returns the steps of those with the lowest held-out losses, at most `count`, the lowest first;
 // of equal losses the earlier step comes first.
 std::vector<int64_t> best_checkpoints(const std::vector<SavedCheckpoint>& saved, int64_t count);
+// Returns the same of the checkpoints in a folder, whose newest state is `newest`.
+std::vector<int64_t> best_checkpoints(const RunFolder& run, const TrainingState& newest,
+                                      int64_t count);
 // Returns the steps of those to remove. `newest_first` is sorted by step.
 std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_first,
                                      const CheckpointConfig& config);

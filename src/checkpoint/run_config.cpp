@@ -1,5 +1,6 @@
 #include "checkpoint/run_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/text.h"
+#include "checkpoint/checkpoint.h"
 #include "config/digest.h"
 #include "config/parse.h"
 
@@ -111,25 +113,14 @@ void require_own_text(const RunFolder& run, const std::string& text,
   if (seal == Seal::kBroken)
     refuse(run, text, "its digest does not fit, so it was damaged or edited", kept);
   const nlohmann::json json = sealed_json(text);
-  if (!kept || !json.is_object()) return;
+  if (!json.is_object()) return;
   if (seal == Seal::kNone)
     refuse(run, text, "its digest is gone, so it was damaged or edited", kept);
+  if (!kept) return;
   const std::string is = identity_in(json).id;
   const std::string was = identity_in(kept->json).id;
   if (!is.empty() && !was.empty() && is != was)
     refuse(run, text, str("it is the config of the run ", is, ", not of ", was), kept);
-}
-
-// The identity in a config.json. An earlier lmtrain that wrote the file in the meantime has left it
-// out; then it is in a kept one.
-RunIdentity identity_of(const RunFolder& run, const std::string& text) {
-  RunIdentity identity = identity_in(sealed_json(text));
-  for (const auto& [number, file] : kept_configs(run)) {
-    if (!identity.id.empty()) break;
-    const std::string former = read_file(file);
-    if (seal_of(former) == Seal::kGood) identity = identity_in(sealed_json(former));
-  }
-  return identity;
 }
 
 std::string read_own_text(const RunFolder& run, std::optional<Kept>& kept) {
@@ -150,9 +141,15 @@ RunConfig read_run_config(const RunFolder& run) {
   const std::string text = read_own_text(run, kept);
   try {
     return {parse_config(text, run.config().string(), {}, InitFrom::kSkip),
-            seal_of(text) == Seal::kGood, identity_of(run, text)};
+            identity_in(sealed_json(text))};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
+    if (seal_of(text) == Seal::kGood) {
+      throw Error(ErrorKind::kCheckpoint,
+                  str(error.what(),
+                      "\nthis is the config of a run that another version of lmtrain wrote; finish "
+                      "the run with that version"));
+    }
     throw Error(ErrorKind::kCheckpoint,
                 str(error.what(), "\nthis is the config of a run, and damaged",
                     kept ? "; " + put_back(kept->file, run) : ""));
@@ -171,6 +168,30 @@ bool is_model_folder(const fs::path& folder) {
   return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
 }
 
+bool is_run_folder(const fs::path& folder) {
+  return RunFolder(folder).holds_run() && !is_checkpoint_folder(folder) && !is_model_folder(folder);
+}
+
+std::string name_runs_in(const fs::path& folder, const std::string& command) {
+  constexpr size_t kMostNames = 1000, kMostShown = 5;
+  if (!is_folder(folder)) return "";
+  std::vector<std::string> names = list_folder(folder);
+  std::sort(names.begin(), names.end());
+  names.resize(std::min(names.size(), kMostNames));
+  const std::string before = command.empty() ? "" : str("lmtrain ", command, " ");
+  std::vector<std::string> shown;
+  int64_t count = 0;
+  for (const std::string& name : names) {
+    if (!is_run_folder(folder / name)) continue;
+    if (++count <= static_cast<int64_t>(kMostShown))
+      shown.push_back(str(before, shell_quoted((folder / name).string())));
+  }
+  if (count == 0) return "";
+  const int64_t more = count - static_cast<int64_t>(shown.size());
+  return str("; ", counted(count, "run"), " in it: ", join(shown, ", "),
+             more > 0 ? str(", and ", more, " more") : "");
+}
+
 void require_config_of_run(const RunFolder& run) {
   if (!is_there(run.events())) return;
   const std::optional<Kept> kept = kept_of(run, "");
@@ -185,8 +206,6 @@ void write_run_config(const RunFolder& run, const Config& config, int64_t step) 
   Json json = config_to_json(config);
   if (!run.identity().id.empty()) json[kIdentityKey] = identity_json(run.identity());
   const std::string text = sealed_text(std::move(json));
-  // The run was begun by an lmtrain that kept none.
-  if (run.holds_run() && kept_configs(run).empty()) keep(run, read_file(run.config()), 0);
   keep(run, text, step);
   write_file_atomic(run.config(), text);
 }

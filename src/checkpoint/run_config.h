@@ -18,26 +18,33 @@ namespace lmtrain {
 
 struct RunConfig {
   Config config;
-  bool sealed = false;  // false: an earlier lmtrain wrote it, without a digest
   RunIdentity identity;
 };
 
-// Throws Error(kCheckpoint) when the digest does not fit, is gone although the run had one, or the
+// Throws Error(kCheckpoint) when the digest does not fit or is gone, or the
 // file belongs to another run; the message names each value that differs from the config kept in
 // config_history/. The same error is thrown when the text is no config. Throws Error(kUsage) when
-// there is no config.json. The identity is that of the files; run.identity() is not read.
+// there is no config.json. The identity comes from the files; run.identity() is not read.
 RunConfig read_run_config(const RunFolder& run);
 // Returns the same config with `overrides` applied, each KEY=VALUE as typed after --set. Throws as
 // above, and Error(kConfig) when an override, or the text, is wrong.
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides);
 
-// Returns whether config.json in the folder is that of a model of transformers, which names its
-// type there.
+// Returns whether config.json in the folder describes a model of transformers: it names a model
+// type.
 bool is_model_folder(const std::filesystem::path& folder);
 
-// Requires that config.json is gone or that of a model. Throws Error(kCheckpoint) with the command
-// that puts it back, where a run has begun in the folder: where it has events, and a whole config
-// in config_history/. Returns otherwise.
+// Returns whether the folder holds a run: a config.json that is not that of a model or a
+// checkpoint.
+bool is_run_folder(const std::filesystem::path& folder);
+// Names the runs in the folder for a message that ends with them, as arguments of `command`: "; 2
+// runs in it: lmtrain eval runs/a, lmtrain eval runs/b"; without a command by their paths alone.
+// Empty where there are none among the first thousand names, or the path is no folder.
+std::string name_runs_in(const std::filesystem::path& folder, const std::string& command);
+
+// Call this when config.json is gone or describes a model. Throws Error(kCheckpoint) with the
+// command that puts it back, if a run has begun in the folder: if the folder has events, and a
+// whole config in config_history/. Returns otherwise.
 void require_config_of_run(const RunFolder& run);
 
 // Writes `config`, in force from `step` on, with run.identity(), as config.json, and before that in

@@ -24,9 +24,9 @@ struct BranchPoint {
 };
 
 struct RunIdentity {
-  std::string id{};  // 32 hexadecimal digits; empty: an earlier lmtrain began the run
+  std::string id{};  // 32 hexadecimal digits
   std::optional<BranchPoint> branch_of{};
-  // The digest is empty when the run was given no weights, or an earlier lmtrain began it.
+  // The digest is empty when the run was given no weights.
   std::string init_from{};  // digest of the weights that the run was given
   bool operator==(const RunIdentity&) const = default;
 };

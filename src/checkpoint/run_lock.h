@@ -2,8 +2,8 @@
 //
 // It is taken twice, by flock on the folder itself and on the file .lock in it. A user may delete
 // .lock while the run is trained, but not the folder without its run. The file serves where a file
-// system cannot lock folders (NFS), and keeps out earlier versions, which know .lock alone. The
-// lock is released when the object is destroyed or the process dies.
+// system cannot lock folders (NFS). The lock is released when the object is destroyed or the
+// process dies.
 #pragma once
 
 #include <filesystem>

@@ -48,21 +48,6 @@ static void list_fields(Fields& json, MicroBatchLimits& micro) {
   json.field("rows", micro.rows);
 }
 
-static void list_fields(Fields& json, ProductChoice& choice) {
-  json.field("m", choice.m);
-  json.field("n", choice.n);
-  json.field("k", choice.k);
-  json.field("kind", choice.kind);
-  json.field("algorithm", choice.algorithm);
-}
-
-static void list_fields(Fields& json, ProductChoices& products) {
-  json.field("library", products.library);
-  json.field("device", products.device);
-  json.field("micro_tokens", products.micro_tokens);
-  json.field("chosen", products.chosen);
-}
-
 static void list_fields(Fields& json, EvaluatedStep& evaluated) {
   json.field("step", evaluated.step);
   json.field("loss", evaluated.loss);
@@ -75,7 +60,7 @@ static void list_fields(Fields& json, EvaluationHistory& evaluations) {
 }
 
 static void list_fields(Fields& json, TrainingState& state) {
-  json.later_field("run", state.run);
+  json.field("run", state.run);
   json.field("seed", state.seed);
   json.field("step", state.step);
   json.field("batch", state.batch);
@@ -85,24 +70,22 @@ static void list_fields(Fields& json, TrainingState& state) {
   json.field("eval_loss", state.eval_loss);
   json.field("eval_step", state.eval_step);
   json.field("eval_pending", state.eval_pending);
-  json.later_field("evaluations", state.evaluations);
+  json.field("evaluations", state.evaluations);
   json.field("fingerprint", state.fingerprint);
   json.field("planned", state.planned);
   json.field("replans", state.replans);
   json.field("total", state.total);
   json.field("guard", state.guard);
   json.field("loss_scale", state.loss_scale);
-  json.later_field("kept", state.kept);
+  json.field("kept", state.kept);
   json.field("micro", state.micro);
-  json.optional_field("products", state.products);
 }
 
 bool must_save_again(const TrainingState& saved, const TrainingState& now) {
   // An evaluation that has become due since is made by a resume in any case, and needs no save.
   return saved.step != now.step || saved.batch != now.batch || saved.guard != now.guard ||
          saved.loss_scale != now.loss_scale || saved.micro != now.micro ||
-         saved.products != now.products || saved.eval_step != now.eval_step ||
-         (saved.eval_pending && !now.eval_pending);
+         saved.eval_step != now.eval_step || (saved.eval_pending && !now.eval_pending);
 }
 
 std::string state_to_text(const TrainingState& state) {
@@ -122,11 +105,6 @@ TrainingState parse_state(const std::string& text, const std::string& origin) {
     }
     TrainingState state;
     Fields::read(json, state);
-    if (const std::string problem = state.products ? problem_of(*state.products) : "";
-        !problem.empty()) {
-      throw Error(ErrorKind::kCheckpoint,
-                  str(origin, ": not a training state: products.", problem));
-    }
     return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::kCheckpoint, str(origin, ": not a training state: ", error.what()));

@@ -8,16 +8,15 @@
 #include <vector>
 
 #include "batching/batch_order.h"
-#include "products/product_choices.h"
+#include "batching/micro_batch.h"
 #include "schedule/evaluation_history.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
 struct TrainingState {
-  std::string run;                   // id of the run (run_identity.h); empty: an earlier lmtrain's
+  std::string run;                   // id of the run (run_identity.h)
   int64_t seed = 0;                  // the run's seed; with random restart, the trial's
   int64_t step = 0;                  // updates applied
   int64_t batch = 0;                 // number of the next batch in the order of data, from 0
@@ -33,10 +32,9 @@ struct TrainingState {
   std::vector<Replan> replans;       // each change of the length on resume
   RunLength total;                   // the length after these changes
   GuardState guard;
-  std::optional<LossScale> loss_scale;     // with fp16 alone
-  bool kept = false;                       // the checkpoint of this step is never removed
-  MicroBatchLimits micro;                  // smaller micro-batches, where memory was too small
-  std::optional<ProductChoices> products;  // how a GPU multiplies; none: nothing was chosen
+  std::optional<LossScale> loss_scale;  // with fp16 alone
+  bool kept = false;                    // the checkpoint of this step is never removed
+  MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
 // Returns whether the checkpoint of the state `saved` has to be published again for `now`: a resume

@@ -24,7 +24,7 @@ static void list_fields(JsonFields<nlohmann::json>& json, TrialResult& result) {
   json.field("tokens", result.tokens);
   json.field("first_eval_loss", result.first_loss);
   json.field("eval_loss", result.loss);
-  json.later_field("fingerprint", result.fingerprint);
+  json.field("fingerprint", result.fingerprint);
 }
 
 namespace {
@@ -44,9 +44,7 @@ TrialResult read_trial(const fs::path& file) {
     return Error(source.kind,
                  str(source.origin, ": not the result of a trial: ", problem, "; ", source.advice));
   };
-  nlohmann::json fields = parse_strict_json(read_file(file), source);
-  // An earlier lmtrain wrote none.
-  if (fields.contains("checksum")) take_checksum(fields, source);
+  const nlohmann::json fields = parse_checked_json(read_file(file), source);
   try {
     TrialResult result;
     JsonFields<nlohmann::json>::read(fields, result);

@@ -16,33 +16,31 @@
 namespace lmtrain {
 
 struct TrialResult {
-  int64_t attempt = 0;  // from 0; trials are compared with those of the same attempt
+  int64_t attempt = 0;  // from 0; trials of one attempt are compared
   int64_t seed = 0;
   bool diverged = false;   // the guard ended it, as a trial or later
   bool continued = false;  // it was the best and became the run
   std::string reason;      // why it diverged
-  // Identifies the data that it was trained on (formats/manifest.h); empty: an earlier lmtrain
-  // wrote it.
+  // Identifies the data that it was trained on (formats/manifest.h).
   std::string fingerprint;
   // Updates, and their targets, when the trial ended.
   int64_t step = 0, tokens = 0;
   // These are in nats per token. A loss is absent when it is not finite, or there is no held-out
   // text.
   std::optional<double> first_loss, loss;  // held-out, at step 0 and at the end
-  // True when the trial has not diverged and its held-out loss, if there is held-out text, is
-  // finite and below that of step 0.
+  // Returns whether the trial has not diverged, and its held-out loss, if there is held-out text,
+  // is finite and below the loss of step 0.
   bool converged() const;
 };
 
 // Returns the config of the trial with this seed. With restart.vary "init" the order of data stays
-// that of `config`, so data.seed is set to its present value.
+// as in `config`: data.seed is set to its present value.
 Config config_of_seed(Config config, int64_t seed);
 
 // Returns the folder of the trial with this seed, with the identity of the run. Creates nothing.
 RunFolder trial_folder(const RunFolder& run, int64_t seed);
 // Returns the results of the trials that have ended, sorted by attempt, then seed. Throws
-// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder. Damage to
-// one without a checksum, which an earlier lmtrain wrote, may go unnoticed.
+// Error(kCheckpoint) for a trial.json that is damaged or lies in another seed's folder.
 std::vector<TrialResult> read_trials(const RunFolder& run);
 // Writes or replaces trial.json, and creates the trial's folder if need be. Throws Error(kIo).
 void write_trial(const RunFolder& run, const TrialResult& result);

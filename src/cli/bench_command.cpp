@@ -66,7 +66,6 @@ Json to_json(const Config& config, const BenchOptions& options, const BenchResul
           {"device", config.device},
           {"precision", name_of(config.precision)},
           {"compile", name_of(config.compile)},
-          {"products", name_of(config.products)},
           {"threads", *config.threads},
           {"parameters", result.num_parameters},
           {"hidden_size", config.model.hidden_size},

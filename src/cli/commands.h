@@ -22,6 +22,5 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
-void add_manual_command(CLI::App& app, Action& action);
 
 }  // namespace lmtrain

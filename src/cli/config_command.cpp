@@ -2,8 +2,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "cli/words/pager.h"
 #include "config/describe/describe.h"
 #include "config/parse.h"
 
@@ -15,7 +17,17 @@ struct ConfigArguments {
   std::string config;
   std::vector<std::string> overrides;
   bool json = false;
+  bool all = false;
 };
+
+// All settings are too long for a screen.
+int explain(const ConfigArguments& options) {
+  if (options.all && !options.key.empty())
+    throw Error(ErrorKind::kUsage, "--all explains all settings; it takes no key");
+  const bool is_overview = options.key.empty() && !options.all;
+  print_by_pages(is_overview ? explain_first_settings() : explain_setting(options.key));
+  return 0;
+}
 
 int show(const ConfigArguments& options) {
   const Config config = load_new_config(options.config, options.overrides);
@@ -42,15 +54,12 @@ void add_config_command(CLI::App& app, Action& action) {
         };
       });
 
-  CLI::App* explain =
+  CLI::App* explain_app =
       command->add_subcommand("explain", "Meaning, default, range and source of a setting");
-  explain->add_option("key", options->key, "A setting (optimizer.lr) or a section; none: all");
-  explain->callback([options, &action] {
-    action = [options] {
-      std::cout << explain_setting(options->key) << std::flush;
-      return 0;
-    };
-  });
+  explain_app->add_option("key", options->key,
+                          "A setting (optimizer.lr) or a section; none: those that matter first");
+  explain_app->add_flag("--all", options->all, "Explain all settings");
+  explain_app->callback([options, &action] { action = [options] { return explain(*options); }; });
 
   CLI::App* show_app =
       command->add_subcommand("show", "Check a configuration and print it with every default");

@@ -24,10 +24,10 @@ inline void add_config_options(CLI::App& command, std::string& config,
 }
 
 // Loads the config of a run to begin from the file `config`. Where `init_from` names a run, its
-// newest valid checkpoint is taken. Throws the errors of load_config and newest_checkpoint_of.
+// best checkpoint is taken. Throws the errors of load_config and best_checkpoint_of.
 inline Config load_new_config(const std::string& config,
                               const std::vector<std::string>& overrides) {
-  return load_config(config, overrides, InitFrom::kRead, newest_checkpoint_of);
+  return load_config(config, overrides, InitFrom::kRead, best_checkpoint_of);
 }
 
 }  // namespace lmtrain

@@ -31,6 +31,8 @@ namespace {
 
 struct EvalArguments {
   std::string target;
+  bool last = false;            // of a run folder: the newest checkpoint
+  std::optional<int64_t> step;  // of a run folder: this checkpoint
   std::vector<std::string> data;
   std::string format;        // empty: the run's
   std::string text_field;    // empty: the run's
@@ -134,9 +136,14 @@ LoadedModel load_model(const EvalArguments& options, const ModelLocation& locati
                      {options.device, options.precision, options.max_length, options.tokenizer});
 }
 
+ModelRequest request_of(const EvalArguments& options) {
+  return {.command = "eval", .last = options.last, .step = options.step};
+}
+
 LoadedModel load_target(const EvalArguments& options) {
   return with_located_model(
-      options.target, [&](const ModelLocation& location) { return load_model(options, location); });
+      options.target, [&](const ModelLocation& location) { return load_model(options, location); },
+      request_of(options));
 }
 
 ModelText text_of(const LoadedModel& loaded) {
@@ -227,12 +234,13 @@ void print_as_text(const Evaluation& evaluation, const std::string& precision) {
 }
 
 int evaluate_documents(const EvalArguments& options) {
-  Target target = with_located_model(options.target, [&](const ModelLocation& location) {
+  const auto load = [&](const ModelLocation& location) {
     LoadedModel model = load_model(options, location);
     std::optional<EvalData> held_out;
     if (options.data.empty()) held_out = eval_data_of(location, model.num_threads());
     return Target{location, std::move(model), std::move(held_out)};
-  });
+  };
+  Target target = with_located_model(options.target, load, request_of(options));
   LoadedModel& loaded = target.model;
 
   // The run's own held-out documents, or those given.
@@ -284,6 +292,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required()
       ->check(not_empty());
+  add_checkpoint_options(*command, options->last, options->step);
   command
       ->add_option("--data", options->data,
                    "Documents: files, folders, globs (default: the run's held-out text)")

@@ -14,6 +14,8 @@ namespace {
 
 struct ExportArguments {
   std::string target;
+  bool last = false;            // of a run folder: the newest checkpoint
+  std::optional<int64_t> step;  // of a run folder: this checkpoint
   std::string format;
   std::string to;
   std::string dtype = "fp32";
@@ -33,7 +35,7 @@ int export_model(const ExportArguments& options) {
   const uint64_t shard_bytes = options.shard_size
                                    ? static_cast<uint64_t>(bytes_of(*options.shard_size).value())
                                    : kDefaultShardBytes;
-  with_located_model(options.target, [&](const ModelLocation& location) {
+  const auto write = [&](const ModelLocation& location) {
     const ModelExport done = is_torchscript ? export_torchscript(location, options.to, dtype)
                                             : export_hf(location, options.to, dtype, shard_bytes);
     std::cout << "model    " << location.folder.string() << "\nwritten  " << options.to << ": "
@@ -41,7 +43,9 @@ int export_model(const ExportArguments& options) {
               << options.dtype << ", " << format_bytes(done.bytes) << " in "
               << counted(static_cast<int64_t>(done.files), "file") << std::endl;
     return done;
-  });
+  };
+  with_located_model(options.target, write,
+                     {.command = "export", .last = options.last, .step = options.step});
   return 0;
 }
 
@@ -54,6 +58,7 @@ void add_export_command(CLI::App& app, Action& action) {
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required()
       ->check(not_empty());
+  add_checkpoint_options(*command, options->last, options->step);
   command->add_option("--format", options->format, "hf or torchscript")
       ->required()
       ->check(allowed("hf or torchscript", [](const std::string& text) {

@@ -21,8 +21,10 @@ namespace {
 
 struct GenerateArguments {
   std::string target;
-  std::optional<std::string> prompt;
-  std::string prompts;
+  bool last = false;                // of a run folder: the newest checkpoint
+  std::optional<int64_t> step;      // of a run folder: this checkpoint
+  std::vector<std::string> prompt;  // each given by --prompt
+  std::string prompts;              // a file
   std::optional<int64_t> batch_size;
   std::string precision = "fp32";
   std::string device = "auto";
@@ -43,8 +45,8 @@ std::vector<int32_t> ids_of(const LoadedModel& loaded, const std::string& prompt
 
 // Prints the prompt and its text as it is drawn.
 void continue_prompt(LoadedModel& loaded, const GenerateArguments& options) {
-  const std::vector<int32_t> ids = ids_of(loaded, *options.prompt, "the prompt");
-  std::cout << *options.prompt << std::flush;
+  const std::vector<int32_t> ids = ids_of(loaded, options.prompt.front(), "the prompt");
+  std::cout << options.prompt.front() << std::flush;
   TextStream stream(loaded.tokenizer(), ids);
   const Continuation text = generate(loaded.model(), ids, options.sampling, [&](int32_t token) {
     std::cout << stream.add(token) << std::flush;
@@ -59,10 +61,17 @@ void continue_prompt(LoadedModel& loaded, const GenerateArguments& options) {
   }
 }
 
-// Prints a JSON line for each prompt of the file, in their order, as soon as it and those before it
-// have ended.
+std::vector<Prompt> prompts_of(const GenerateArguments& options) {
+  if (!options.prompts.empty()) return read_prompts(options.prompts);
+  std::vector<Prompt> prompts;
+  for (const std::string& text : options.prompt)
+    prompts.push_back({text, str("--prompt ", prompts.size() + 1)});
+  return prompts;
+}
+
+// Prints a JSON line for each prompt, in their order, as soon as it and those before it have ended.
 void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
-  const std::vector<Prompt> prompts = read_prompts(options.prompts);
+  const std::vector<Prompt> prompts = prompts_of(options);
   std::vector<std::vector<int32_t>> ids;
   ids.reserve(prompts.size());
   for (const Prompt& prompt : prompts) ids.push_back(ids_of(loaded, prompt.text, prompt.where));
@@ -90,17 +99,23 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
 }
 
 int generate_text(GenerateArguments options) {
-  if (options.prompt.has_value() != options.prompts.empty()) {
-    throw Error(ErrorKind::kUsage, "give a prompt by --prompt TEXT, or prompts by --prompts FILE");
+  if (options.prompt.empty() == options.prompts.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "give prompts by --prompt TEXT, once or several times, or by --prompts FILE");
   }
-  if (options.prompt && options.batch_size)
-    throw Error(ErrorKind::kUsage, "--batch-size goes with --prompts, the prompts of a file");
-  auto loaded = with_located_model(options.target, [&](const ModelLocation& location) {
+  const bool is_one = options.prompt.size() == 1;
+  if (is_one && options.batch_size)
+    throw Error(ErrorKind::kUsage,
+                "--batch-size goes with several prompts: --prompts FILE, or "
+                "--prompt several times");
+  const auto load = [&](const ModelLocation& location) {
     return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
-  });
+  };
+  auto loaded = with_located_model(
+      options.target, load, {.command = "generate", .last = options.last, .step = options.step});
   options.sampling.num_ids = loaded.tokenizer().vocab_size();
   options.sampling.stop_ids = loaded.stop_ids();
-  if (options.prompt) {
+  if (is_one) {
     continue_prompt(loaded, options);
   } else {
     answer_prompts(loaded, options);
@@ -116,7 +131,15 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
       ->required()
       ->check(not_empty());
-  command->add_option("--prompt", options->prompt, "The text to continue")->type_name("TEXT");
+  add_checkpoint_options(*command, options->last, options->step);
+  CLI::Option* prompt =
+      command
+          ->add_option(
+              "--prompt", options->prompt,
+              "The text to continue; given several times, the answers are JSON lines as with "
+              "--prompts")
+          ->type_name("TEXT")
+          ->allow_extra_args(false);
   command
       ->add_option("--prompts", options->prompts,
                    "A file of prompts, one a line or JSON lines with \"prompt\"; the answers are "
@@ -125,7 +148,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(not_empty());
   command
       ->add_option("--batch-size", options->batch_size,
-                   "Prompts of the file that are continued at once (default: 8)")
+                   "Prompts that are continued at once, of several (default: 8)")
       ->check(positive_integer());
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
       ->check(integer_from_zero())
@@ -162,7 +185,10 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->add_option("--tokenizer", options->tokenizer,
                    "A sentencepiece model or a tokenizer.json (default: the folder's)")
       ->check(not_empty());
-  command->callback([options, &action] { action = [options] { return generate_text(*options); }; });
+  command->callback([options, prompt, &action] {
+    options->prompt = prompt->results();  // as typed: CLI11 takes "{}" for no text at all
+    action = [options] { return generate_text(*options); };
+  });
 }
 
 }  // namespace lmtrain

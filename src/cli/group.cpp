@@ -52,7 +52,7 @@ int follow(Processes& processes) {
     const Order order = listen(processes);
     if (const auto* end = std::get_if<EndOrder>(&order)) return end->exit_code;
     if (const auto* prepare = std::get_if<PrepareOrder>(&order)) {
-      prepared = prepare_as_leader(prepare->config);
+      prepared = prepare_for_machine(prepare->config);
     } else if (const auto* run = std::get_if<RunOrder>(&order)) {
       config = run->config;
       data = prepare_as_told(config, std::move(prepared));

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +17,7 @@
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/terminal/log.h"
+#include "base/terminal/printable_output.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/group.h"
@@ -83,7 +86,6 @@ int run_command_line(int argc, char** argv) {
   add_report_command(app, action);
   add_config_command(app, action);
   add_completion_command(app, action);
-  add_manual_command(app, action);
   const std::vector<std::string> arguments = arguments_of(argc, argv);
   std::string problem = unknown_command(app, arguments);
   if (!problem.empty()) return report(ErrorKind::kUsage, problem);
@@ -93,6 +95,10 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) problem = unknown_word(app, arguments);
     if (!problem.empty()) return report(ErrorKind::kUsage, problem);
+    if (lacks_command(app, arguments)) {
+      return report(ErrorKind::kUsage,
+                    str("a command is missing; lmtrain COMMAND --help says more\n\n", app.help()));
+    }
     const bool asked_for = app.exit(error) == 0;  // --help and --version end here
     return finish_output(asked_for ? 0 : exit_code(ErrorKind::kUsage));
   }
@@ -103,6 +109,12 @@ int run_command_line(int argc, char** argv) {
 }  // namespace lmtrain
 
 int main(int argc, char** argv) {
+  // The text that a model gives to a file or a pipe is wanted byte for byte.
+  const bool is_model_text =
+      argc > 1 && std::string_view(argv[1]) == "generate" && ::isatty(STDOUT_FILENO) == 0;
+  std::optional<lmtrain::PrintableOutput> printable_output;
+  if (!is_model_text) printable_output.emplace(std::cout);
+  const lmtrain::PrintableOutput printable_errors(std::cerr);  // of the library of options
   lmtrain::install_signal_handlers();
   lmtrain::handle_lost_pages();
   lmtrain::report_unexpected_exits();

@@ -203,7 +203,7 @@ std::string to_text(const Shown& shown) {
     return number ? counted(*number, noun) : noun + "s by the clock";
   };
   const std::string best_checkpoints =
-      config.checkpoint.keep_best == 0 ? ""
+      config.checkpoint.keep_best == 0 || plan.best_checkpoints == 0 ? ""
       : plan.best_checkpoints
           ? str(" and at most ", *plan.best_checkpoints, " more of the lowest losses")
           : " and those of the lowest losses";

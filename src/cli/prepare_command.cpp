@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/processors.h"
 #include "base/terminal/log.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"

@@ -22,6 +22,7 @@
 #include "checkpoint/state.h"
 #include "cli/group.h"
 #include "cli/length_picture.h"
+#include "config/parse.h"
 #include "corpus/given_tokenizer.h"
 #include "device/device.h"
 #include "run/copy_checkpoint.h"
@@ -152,23 +153,20 @@ int threads_to_prepare(const Processes& processes, const Config& config) {
   return processes.is_only() ? threads : std::max(threads, available_processors());
 }
 
-// Files of tokens need no encoding, which machines could divide.
-bool divides_encoding(const Config& config) { return config.data.format != DataFormat::kTokens; }
-
-// One process of each machine prepares: what the others of its machine find afterwards.
-PreparedData prepare_with_leaders(Processes& processes, const Config& config) {
-  PrepareOptions options;
-  if (processes.leaders().size() > 1 && divides_encoding(config))
-    options.peers = &processes.among_leaders();
-  return prepare_data(config, threads_to_prepare(processes, config), options);
+PreparedData prepare_while_watching(Processes& processes, const Config& config) {
+  PreparedData data;
+  processes.while_watching(
+      [&] { data = prepare_data(config, threads_to_prepare(processes, config)); });
+  return data;
 }
 
 // Reached by each of several processes on its machine, before anything is exchanged in training.
 constexpr const char* kPrepared = "prepared";
 
-void set_timeout(Processes& processes, const ParallelConfig& config) {
+void set_exchanges(Processes& processes, const ParallelConfig& config) {
   processes.set_timeout(
       std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+  processes.use_nccl(config.nccl);
 }
 
 // -1: the folder has no checkpoint.
@@ -230,8 +228,7 @@ void require_storable(const std::filesystem::path& run) {
 // Returns a text of all that decides how results are rounded, which must be alike in every process.
 // `config` is resolved.
 std::string what_rounds(const Config& config) {
-  return device_description(resolve_device(config.device), static_cast<int>(*config.threads)) +
-         (config.products == ProductSetting::kChosen ? ", chosen products" : "");
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
 }  // namespace
@@ -239,18 +236,14 @@ std::string what_rounds(const Config& config) {
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
   check_processes(config.parallel, processes.count());
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   check_division(config, processes.count());
   warn_of_threads(processes, *config.threads);
   warn_of_restarts(config);
   resolve_document_ends(config);
-  const PrepareOrder order{config};
-  const bool has_others = processes.leaders().size() > 1;
-  if (has_others && divides_encoding(config)) tell(processes, order);
-  PreparedData data = prepare_with_leaders(processes, config);
-  // Where machines share a cache, they find there what rank 0 has prepared.
-  if (has_others && !divides_encoding(config)) tell(processes, order);
+  tell(processes, PrepareOrder{config});
+  PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
@@ -261,17 +254,16 @@ PreparedData resolve_and_prepare(Config& config) {
   return data;
 }
 
-std::optional<PreparedData> prepare_as_leader(const Config& config) {
+std::optional<PreparedData> prepare_for_machine(const Config& config) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
-  const std::vector<int>& leaders = processes.leaders();
-  if (std::find(leaders.begin(), leaders.end(), processes.rank()) == leaders.end()) return {};
-  return prepare_with_leaders(processes, config);
+  set_exchanges(processes, config.parallel);
+  if (!processes.prepares()) return std::nullopt;
+  return prepare_while_watching(processes, config);
 }
 
 PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
   Processes& processes = joined_processes();
-  set_timeout(processes, config.parallel);
+  set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
   processes.meet(kPrepared);
@@ -282,7 +274,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     data = std::move(*prepared);
   } else {
     const WarningsMuted muted;
-    data = prepare_data(config, threads_to_prepare(processes, config));
+    data = prepare_while_watching(processes, config);
   }
   require_alike(processes, data.fingerprint, what_rounds(config));
   prepare_memory(config, processes.count());
@@ -327,9 +319,7 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json) {
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
   require_storable(folder.path());
   const RunLock lock = lock_run(folder);
-  auto [before, sealed, identity] = read_run_config(folder);
-  const bool has_id = !identity.id.empty();
-  if (!has_id) identity.id = random_id();
+  auto [before, identity] = read_run_config(folder);
   const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
   // A run that was copied or moved is a run of its own, where it is; no setting has changed by
@@ -337,24 +327,17 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   config.run_dir = run.path().string();
   const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);
-  // The id is in the config before it is in a checkpoint.
-  if (!has_id) write_run_config(run, before, std::max<int64_t>(0, newest_step(run)));
   finish_branch(run);
   const std::optional<PreparedData> data = prepare_again(config, run, !overrides.empty(), json);
   if (!data) return 0;
   RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
-  if (!sealed) {
-    log_note(str(run.config().string(),
-                 " has no digest, since an earlier lmtrain wrote it: whether it was damaged cannot "
-                 "be told; it has one from now on"));
-  }
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_rate(before, config, training);
   warn_of_end(changes, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (!sealed || moved || !changes.empty()) write_run_config(run, config, step);
+  if (moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
 }
 

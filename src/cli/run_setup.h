@@ -31,10 +31,9 @@ RestartableRun make_new_run(Config& config, RunFolder& run);
 PreparedData resolve_and_prepare(Config& config);
 
 // Does the part of the functions above that falls to the other processes, where there are
-// several: first prepare_as_leader(), where the first process tells them to. It prepares the data
-// of `config` together with the other leaders (Processes::leaders), and returns them; nothing in a
-// process that is none.
-std::optional<PreparedData> prepare_as_leader(const Config& config);
+// several: first prepare_for_machine(). It prepares the data of `config` where this process is the
+// one that does so on its machine (Processes::prepares), and returns the data; else nothing.
+std::optional<PreparedData> prepare_for_machine(const Config& config);
 // Then the rest. `config` is the one that the first has told them; what depends on the process is
 // resolved in it. The data, unless they are `prepared`, are prepared, or found where another
 // process of this machine has done so.

@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lmtrain {
 namespace {
@@ -44,8 +46,9 @@ void say(std::string_view text) {
   } catch (const std::system_error& error) {
     end_for_lack_of_memory(error.what());
   } catch (const std::exception& error) {
+    const std::string what = shown(error.what(), /*keeps_lines=*/true);
     for (const std::string_view part :
-         {std::string_view("lmtrain: internal error: "), std::string_view(error.what()),
+         {std::string_view("lmtrain: internal error: "), std::string_view(what),
           std::string_view("; please report it\n")})
       say(part);
   } catch (...) {

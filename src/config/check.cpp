@@ -139,14 +139,7 @@ void check_optimizer(const Config& config, Rules& rules) {
                 str("optimizer.betas has ", c.betas.size(), " values; allowed: ", count,
                     " for optimizer.type ", name_of(c.type)));
   using Type = OptimizerType;
-  // These have no use for betas_end.
-  const bool keeps_betas = c.type == Type::kAdEMAMix || c.type == Type::kSgd ||
-                           c.type == Type::kScheduleFree || c.type == Type::kProdigy;
-  rules.require(
-      c.betas_end.empty() || keeps_betas || c.betas_end.size() == count,
-      {"optimizer.betas_end", "optimizer.type"},
-      str("optimizer.betas_end has ", c.betas_end.size(), " values; allowed: none, or ", count));
-  rules.require(!c.cautious_decay || (c.type != Type::kAdam && c.type != Type::kScheduleFree),
+  rules.require(!c.cautious_decay || c.type != Type::kAdam,
                 {"optimizer.cautious_decay", "optimizer.type"},
                 str("optimizer.cautious_decay needs weight decay that is applied to the weights "
                     "themselves, which optimizer.type ",

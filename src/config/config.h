@@ -1,7 +1,6 @@
-// Config holds every setting of a run, as plain data. The meaning and range of each are stated
-// once, in the table of settings (config/settings.h), from which the parser, `config schema`,
-// `config explain` and docs/config.md come. Defaults are those of the structs here, and names are
-// those of the JSON file.
+// Config holds every setting of a run, as plain data. The table of settings (config/settings.h)
+// states the meaning and range of each once; the parser, `config schema`, `config explain` and
+// docs/config.md come from it. The structs here have the defaults, and the names of the JSON file.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +36,7 @@ struct TokenizerConfig {
   // The path of a sentencepiece .model or of a tokenizer.json; none: train one.
   std::optional<std::string> model;
   TokenizerTrainConfig train;
-  bool allow_mismatch = false;  // with init_from: the tokenizer may differ from that of the weights
+  bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
   // None, auto: what a given tokenizer's own files say, and both for one that is trained. A run's
   // config has the values (corpus/given_tokenizer.h).
   std::optional<bool> add_bos;
@@ -60,7 +59,9 @@ struct DataConfig {
   double eval_fraction = 0.01;  // share of each source; 0: none
   DataFormat format = DataFormat::kAuto;
   std::string text_field = "text";
-  int64_t max_document = int64_t{1} << 30;  // bytes of text; a larger document is an error
+  OnBadLine on_bad_line = OnBadLine::kStop;    // of JSON lines
+  TokenDtype token_dtype = TokenDtype::kAuto;  // of token files that do not say it
+  int64_t max_document = int64_t{1} << 30;     // bytes of text; a larger document is an error
   std::string cache_dir = "cache";
   bool shuffle = true;
   std::optional<int64_t> seed;  // none: Config::seed
@@ -97,10 +98,10 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are those of transformers' LlamaConfig and Qwen3Config, except two that they
-// lack. With activation_checkpointing activations are not kept but computed again in the backward,
-// which saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a
-// norm of each query and key head (QK-norm).
+// Names and meanings are as in transformers' LlamaConfig and Qwen3Config, which lack two of them.
+// With activation_checkpointing activations are not kept but computed again in the backward, which
+// saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a norm of
+// each query and key head (QK-norm).
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
   int64_t hidden_size = 256;
@@ -142,9 +143,6 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.95};  // as many as optimizer_defaults() has
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::vector<double> betas_end;        // betas at the end of the run; empty: they stay
-  double weight_decay_end_ratio = 1.0;  // weight decay at the end of the run / weight_decay
-  EndShape end_shape = EndShape::kLinear;
   bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else
   double momentum = 0.95;       // muon, sgd
   bool nesterov = true;         // muon, sgd
@@ -159,8 +157,6 @@ struct OptimizerConfig {
   int64_t precondition_frequency = 10;                                     // soap
   int64_t max_precond_dim = 10000;                                         // soap
   double gamma = 0.025;                                                    // mars
-  double d0 = 1e-6;                                                        // prodigy
-  double d_coef = 1.0;                                                     // prodigy
   std::vector<OptimizerGroupConfig> groups;
   std::optional<int64_t> base_width;  // none after parse_config, which writes it out as groups
   bool operator==(const OptimizerConfig&) const = default;
@@ -209,7 +205,7 @@ struct GuardConfig {
 };
 
 struct RestartConfig {
-  int64_t seeds = 1;  // trials, of which the best goes on; 1: no trials
+  int64_t seeds = 1;  // trials; the best goes on; 1: no trials
   // The length of a trial; with on_divergence also of a run's first part, which must converge.
   TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   RestartVary vary = RestartVary::kAll;
@@ -236,7 +232,7 @@ struct CheckpointConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   int64_t keep = 3;                                // so many of the newest stay
   std::optional<TrainingDuration> keep_every{};    // how often one is kept for good; none: never
-  int64_t keep_best = 0;                           // so many with the lowest held-out loss stay
+  int64_t keep_best = 1;                           // so many with the lowest held-out loss stay
   CheckpointDType dtype = CheckpointDType::kFp32;  // of model.safetensors
   bool async = true;
   SaveErrorPolicy on_save_error = SaveErrorPolicy::kStop;
@@ -248,6 +244,7 @@ struct ParallelConfig {
   int64_t parts = 8;  // for sum exact: micro-batches in a step, the leaves of the tree of sums
   ParallelShard shard = ParallelShard::kOptimizer;
   double timeout = 600;  // seconds
+  bool nccl = true;      // false: GPUs exchange through host memory
   bool operator==(const ParallelConfig&) const = default;
 };
 
@@ -261,6 +258,7 @@ struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
   std::optional<SamplesConfig> samples{};
+  double stall = 600;  // seconds without progress before the run says so, at least; 0: never
   bool operator==(const LogConfig&) const = default;
 };
 
@@ -271,8 +269,8 @@ struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   bool given(const std::string& key) const { return by_key.contains(key); }
-  // Returns the origin of the key, else that of the nearest section around it; empty when nothing
-  // is known.
+  // Returns the origin of the key, else the origin of the nearest section around it; empty when
+  // nothing is known.
   std::string origin(std::string key) const;
   bool operator==(const ConfigOrigins&) const { return true; }
 };
@@ -285,7 +283,6 @@ struct Config {
   std::string device = "auto";     // auto | cpu | cuda | cuda:N
   PrecisionSetting precision = PrecisionSetting::kAuto;
   CompileMode compile = CompileMode::kAuto;
-  ProductSetting products = ProductSetting::kHeuristic;
   bool deterministic = false;
   std::optional<std::string> init_from;
   TokenizerConfig tokenizer;

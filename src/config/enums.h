@@ -35,13 +35,6 @@ constexpr auto enum_names(CompileMode) {
       {{kAuto, "auto"}, {kEager, "eager"}, {kScript, "script"}, {kGraph, "graph"}});
 }
 
-// `products`.
-enum class ProductSetting { kHeuristic, kChosen };
-constexpr auto enum_names(ProductSetting) {
-  using enum ProductSetting;
-  return std::to_array<EnumName<ProductSetting>>({{kHeuristic, "heuristic"}, {kChosen, "chosen"}});
-}
-
 // `tokenizer.train.type`.
 enum class TokenizerType { kBpe, kUnigram, kByteBpe };
 constexpr auto enum_names(TokenizerType) {
@@ -61,6 +54,21 @@ constexpr auto enum_names(DataFormat) {
                                               {kParquet, "parquet"},
                                               {kArrow, "arrow"},
                                               {kTokens, "tokens"}});
+}
+
+// `data.on_bad_line`.
+enum class OnBadLine { kStop, kSkip };
+constexpr auto enum_names(OnBadLine) {
+  using enum OnBadLine;
+  return std::to_array<EnumName<OnBadLine>>({{kStop, "stop"}, {kSkip, "skip"}});
+}
+
+// `data.token_dtype`.
+enum class TokenDtype { kAuto, kUint16, kUint32 };
+constexpr auto enum_names(TokenDtype) {
+  using enum TokenDtype;
+  return std::to_array<EnumName<TokenDtype>>(
+      {{kAuto, "auto"}, {kUint16, "uint16"}, {kUint32, "uint32"}});
 }
 
 // `sequence.batching`.
@@ -129,9 +137,7 @@ enum class OptimizerType {
   kRmsProp,
   kAdam,
   kAdopt,
-  kMars,
-  kScheduleFree,
-  kProdigy
+  kMars
 };
 constexpr auto enum_names(OptimizerType) {
   using enum OptimizerType;
@@ -144,16 +150,7 @@ constexpr auto enum_names(OptimizerType) {
                                                  {kRmsProp, "rmsprop"},
                                                  {kAdam, "adam"},
                                                  {kAdopt, "adopt"},
-                                                 {kMars, "mars"},
-                                                 {kScheduleFree, "schedule_free"},
-                                                 {kProdigy, "prodigy"}});
-}
-
-// `optimizer.end_shape`.
-enum class EndShape { kLinear, kCosine };
-constexpr auto enum_names(EndShape) {
-  using enum EndShape;
-  return std::to_array<EnumName<EndShape>>({{kLinear, "linear"}, {kCosine, "cosine"}});
+                                                 {kMars, "mars"}});
 }
 
 // `optimizer.ns_coefficients`.
@@ -266,7 +263,7 @@ std::string name_of(Enum value) {
   throw Error(ErrorKind::kInternal, "a setting has a value without a name");
 }
 
-// Returns the value with this name; none where there is no such value.
+// Returns the value with this name; nothing where there is no such value.
 template <NamedEnum Enum>
 std::optional<Enum> value_named(std::string_view name) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {

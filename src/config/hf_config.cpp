@@ -72,11 +72,8 @@ ModelConfig parse_hf_model_config(std::string_view text, const std::string& orig
   return model;
 }
 
-nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
-                                            int64_t max_position_embeddings, int64_t bos_id,
-                                            int64_t eos_id, int64_t pad_id, CheckpointDType dtype) {
+nlohmann::ordered_json hf_rope_json(const ModelConfig& model) {
   using Json = nlohmann::ordered_json;
-  const auto id = [](int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
   Json rope_scaling = nullptr;
   Json rope_parameters = {{"rope_type", name_of(RopeType::kDefault)},
                           {"rope_theta", model.rope_theta}};
@@ -90,6 +87,17 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
     rope_parameters = rope_scaling;
     rope_parameters["rope_theta"] = model.rope_theta;
   }
+  return {{"rope_parameters", rope_parameters},
+          {"rope_scaling", rope_scaling},
+          {"rope_theta", model.rope_theta}};
+}
+
+nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
+                                            int64_t max_position_embeddings, int64_t bos_id,
+                                            int64_t eos_id, int64_t pad_id, CheckpointDType dtype) {
+  using Json = nlohmann::ordered_json;
+  const auto id = [](int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
+  const Json rope = hf_rope_json(model);
   const char* weights = dtype == CheckpointDType::kBf16 ? "bfloat16" : "float32";
   Json json = {{"architectures", {hf_class(model.model_type)}},
                {"attention_bias", false},
@@ -111,9 +119,9 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
                {"pad_token_id", id(pad_id)},
                {"pretraining_tp", 1},
                {"rms_norm_eps", model.rms_norm_eps},
-               {"rope_parameters", rope_parameters},
-               {"rope_scaling", rope_scaling},
-               {"rope_theta", model.rope_theta},
+               {"rope_parameters", rope["rope_parameters"]},
+               {"rope_scaling", rope["rope_scaling"]},
+               {"rope_theta", rope["rope_theta"]},
                {"tie_word_embeddings", model.tie_word_embeddings},
                {"torch_dtype", weights},
                {"use_cache", true},

@@ -1,11 +1,13 @@
 #include "config/init_from.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/text.h"
 #include "config/parse.h"
 
 namespace lmtrain {
@@ -38,6 +40,22 @@ void check_tokenizer(const Config& config, const InitFromFolder& folder, Setting
   }
   reader.problem(config.origins.origin("init_from"), "/init_from",
                  "\"" + folder.folder + "\" " + why_no_tokenizer(folder.folder));
+}
+
+// "; runs in it: a, b" for a folder that holds runs; empty where it holds none.
+std::string runs_in(const fs::path& folder) {
+  constexpr size_t kMostShown = 5;
+  if (!is_folder(folder)) return "";
+  std::vector<std::string> runs;
+  for (const std::string& name : list_folder(folder)) {
+    if (is_folder(folder / name / "checkpoints")) runs.push_back((folder / name).string());
+  }
+  std::sort(runs.begin(), runs.end());
+  if (runs.size() > kMostShown) {
+    runs.resize(kMostShown);
+    runs.emplace_back("...");
+  }
+  return runs.empty() ? "" : "; runs in it: " + join(runs, ", ");
 }
 
 }  // namespace
@@ -75,7 +93,7 @@ InitFromFolder open_init_from(const JsonNode& root, const CheckpointOfRun& check
   }
   result.folder = folder.string();
   if (!is_file(folder / "config.json")) {
-    fail("has no config.json; give a Hugging Face Llama folder or a checkpoint");
+    fail("has no config.json; give a Hugging Face Llama folder or a checkpoint" + runs_in(folder));
     return result;
   }
   result.config_path = (folder / "config.json").string();

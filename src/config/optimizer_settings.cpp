@@ -28,40 +28,25 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
       .from(
           "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
           "Jordan 2024; Polyak 1964; Tieleman & Hinton 2012; Kingma & Ba 2015; Taniguchi et al. "
-          "2024; Yuan et al. 2024; Defazio et al. 2024; Mishchenko & Defazio 2024");
-  t.add("optimizer.lr", &c.lr, "Peak learning rate; prodigy: times its own estimate of it.")
-      .above(0)
-      .default_is("0.001; prodigy 1");
+          "2024; Yuan et al. 2024");
+  t.add("optimizer.lr", &c.lr, "Peak learning rate.").above(0);
   t.add("optimizer.betas", &c.betas,
         "Decay rates of the moments: two, three for ademamix, one for rmsprop, none for sgd.")
       .below(0, 1)
       .default_is(
           "[0.9, 0.95]; lion [0.9, 0.99]; soap [0.95, 0.95]; ademamix [0.9, 0.999, 0.9999]; "
-          "rmsprop [0.99]; adopt [0.9, 0.9999]; mars [0.95, 0.99]; schedule_free and prodigy [0.9, "
-          "0.999]; "
-          "sgd none");
+          "rmsprop [0.99]; adopt [0.9, 0.9999]; mars [0.95, 0.99]; sgd none");
   t.add("optimizer.eps", &c.eps,
         "Added to the root of the second moment; adopt: the least that the root counts as.")
       .above(0)
-      .used_if("optimizer.type",
-               {Type::kAdamW, Type::kSoap, Type::kAdEMAMix, Type::kMuon, Type::kRmsProp,
-                Type::kAdam, Type::kAdopt, Type::kMars, Type::kScheduleFree, Type::kProdigy})
+      .used_if("optimizer.type", {Type::kAdamW, Type::kSoap, Type::kAdEMAMix, Type::kMuon,
+                                  Type::kRmsProp, Type::kAdam, Type::kAdopt, Type::kMars})
       .default_is("1e-8; adopt 1e-6");
   t.add("optimizer.weight_decay", &c.weight_decay,
         "Decoupled decay, times the learning rate, of every tensor of two or more dimensions; "
         "adam: coupled, added to the gradient.")
       .at_least(0)
       .default_is("0.1; adam 0");
-  t.add("optimizer.weight_decay_end_ratio", &c.weight_decay_end_ratio,
-        "Weight decay at the end of the run divided by that at its start; it holds for groups too.")
-      .at_least(0);
-  t.add("optimizer.betas_end", &c.betas_end, "The betas at the end of the run.")
-      .below(0, 1)
-      .used_if("optimizer.type", {Type::kAdamW, Type::kLion, Type::kSoap, Type::kMuon,
-                                  Type::kRmsProp, Type::kAdam, Type::kAdopt, Type::kMars})
-      .default_is("where they began");
-  t.add("optimizer.end_shape", &c.end_shape,
-        "Shape of the change of weight decay and betas over the run.");
   t.add("optimizer.cautious_decay", &c.cautious_decay,
         "Weight decay only of those weights that the update moves towards zero.")
       .from("Chen et al. 2025, Cautious Weight Decay");
@@ -116,14 +101,6 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
       .at_least(0)
       .used_if("optimizer.type", {Type::kMars})
       .from("Yuan et al. 2024, MARS");
-  t.add("optimizer.d0", &c.d0, "The first estimate of the learning rate.")
-      .above(0)
-      .used_if("optimizer.type", {Type::kProdigy})
-      .from("Mishchenko & Defazio 2024, Prodigy");
-  t.add("optimizer.d_coef", &c.d_coef,
-        "Factor of Prodigy's estimates of the learning rate after the first.")
-      .above(0)
-      .used_if("optimizer.type", {Type::kProdigy});
   t.add("optimizer.groups", &c.groups,
         "Own lr and weight_decay for tensors by name; the first group that matches wins.");
   t.add("optimizer.base_width", &c.base_width,
@@ -179,13 +156,6 @@ OptimizerDefaults optimizer_defaults(OptimizerType type) {
       break;
     case Type::kMars:
       d.betas = {0.95, 0.99};
-      break;
-    case Type::kScheduleFree:
-      d.betas = {0.9, 0.999};
-      break;
-    case Type::kProdigy:
-      d.betas = {0.9, 0.999};
-      d.lr = 1;
       break;
   }
   return d;

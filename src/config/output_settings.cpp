@@ -40,7 +40,7 @@ void add_output_settings(SettingTable& t, Config& c) {
       .null_is("none");
   t.add("checkpoint.keep_best", &c.checkpoint.keep_best,
         "How many of those with the lowest held-out loss to keep, beside the others. An evaluation "
-        "that gives a new lowest loss saves one.")
+        "that gives a new lowest loss saves one. Without held-out text it has no effect.")
       .range(0, 1'000'000);
   t.add(
       "checkpoint.dtype", &c.checkpoint.dtype,
@@ -60,6 +60,11 @@ void add_output_settings(SettingTable& t, Config& c) {
        "At each evaluation the model continues these prompts by the likeliest tokens; the texts go "
        "into events.jsonl.")
       .null_is("none");
+  t.add("log.stall", &c.log.stall,
+        "How long a run makes no progress before it says where it hangs, at least; 0: it never "
+        "says so.")
+      .as(SettingKind::kDuration)
+      .range(0, 86400 * 365);
 }
 
 SettingTable early_stop_settings(EarlyStopConfig& early_stop) {

@@ -23,6 +23,10 @@ void add_parallel_settings(SettingTable& t, ParallelConfig& c) {
         "A process that has ended, hangs or cannot be reached ends all others within this time.")
       .as(SettingKind::kDuration)
       .range(1, 86400 * 365);
+  t.add(
+      "parallel.nccl", &c.nccl,
+      "Whether GPUs exchange by NCCL, where all processes have it. false, in one process: through "
+      "host memory and Gloo, which is slower.");
 }
 
 }  // namespace lmtrain

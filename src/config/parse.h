@@ -59,8 +59,11 @@ nlohmann::ordered_json config_to_json(const Config& config);
 // are ignored. A missing key has the default of transformers; vocab_size is always set. Throws
 // Error(kConfig) for what is wrong, and where model_type is missing. `origin` names the file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
+// Returns the keys of config.json about positions in both forms: rope_theta and rope_scaling, which
+// version 4 of transformers reads, and rope_parameters, which version 5 reads.
+nlohmann::ordered_json hf_rope_json(const ModelConfig& model);
 // Returns config.json for a checkpoint, which opens in transformers 4 and 5. An id below 0 becomes
-// null. `dtype` is that of the weights beside it.
+// null. `dtype` is the dtype of the weights beside it.
 nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vocab_size,
                                             int64_t max_position_embeddings, int64_t bos_id,
                                             int64_t eos_id, int64_t pad_id,

@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "base/variables.h"
+#include "config/digest.h"
+#include "config/gone_settings.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -99,6 +101,7 @@ void SettingReader::read_section(const JsonNode& object, const SettingTable& tab
     problem(object.where, pointer, quote_json(object) + " is not an object; allowed: { ... }");
     return;
   }
+  if (pointer.empty()) is_of_run_ = object.find(kDigestKey) != nullptr;
   for (const JsonMember& member : object.members) {
     const std::string key = join_key(section, member.key);
     const std::string below = pointer + "/" + pointer_component(member.key);
@@ -122,6 +125,11 @@ void SettingReader::read_section(const JsonNode& object, const SettingTable& tab
 
 void SettingReader::unknown_key(const JsonMember& member, const SettingTable& table,
                                 const std::string& section, const std::string& pointer) {
+  if (const GoneSetting* gone = gone_setting(join_key(section, member.key))) {
+    if (!is_of_run_ || !is_old_default(*gone, member.value))
+      problem(member.key_where, pointer, std::string(gone->sentence));
+    return;
+  }
   const std::string near = nearest_key(member.key, section, table);
   if (!near.empty()) {
     problem(member.key_where, pointer, "unknown key; did you mean \"" + near + "\"?");
@@ -138,7 +146,16 @@ void SettingReader::unknown_key(const JsonMember& member, const SettingTable& ta
     if (setting.kind != SettingKind::kAccepted) add(setting.key);
   }
   for (const SettingSection& other : table.sections()) add(other.key);
-  problem(member.key_where, pointer, "unknown key; known here: " + join(known, ", "));
+  constexpr size_t kMostNamed = 6;
+  if (known.size() <= kMostNamed) {
+    problem(member.key_where, pointer, "unknown key; known here: " + join(known, ", "));
+    return;
+  }
+  constexpr size_t kNearest = 3;
+  problem(member.key_where, pointer,
+          str("unknown key; the nearest of ", known.size(), " known here: ",
+              join(most_similar_words(lower_case(member.key), known, kNearest), ", "),
+              "; all: lmtrain config explain ", section.empty() ? "--all" : section));
 }
 
 void SettingReader::read(const JsonNode& node, const Setting& setting, const std::string& pointer) {
@@ -260,6 +277,10 @@ void SettingReader::read_choice(const JsonNode& node, const Setting& setting,
                                 const std::string& pointer) {
   if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not one of them");
   if (!std::get<ChoiceSlot>(setting.slot).assign(node.text)) {
+    if (const GoneSetting* gone = gone_value(setting.key, node.text)) {
+      bad_.insert(setting.key);
+      return problem(node.where, pointer, std::string(gone->sentence));
+    }
     wrong(node, setting, pointer, "is not known",
           quoted({nearest_choice(node.text, setting.choices)}));
   }

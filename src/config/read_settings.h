@@ -84,6 +84,7 @@ class SettingReader {
              const std::string& what, const std::vector<std::string>& meant = {});
 
   UnknownKeys unknown_;
+  bool is_of_run_ = false;  // the root is a run's own config.json
   std::vector<std::string> problems_;
   std::set<std::string> bad_;
   ConfigOrigins origins_;

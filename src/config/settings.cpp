@@ -53,15 +53,10 @@ void add_run(SettingTable& t, Config& c) {
       "How the model runs. eager: its source as it stands, for debugging; script: compiled "
       "TorchScript; graph: script and a captured CUDA graph per shape, where one can be captured. "
       "All give the same bits.");
-  t.add("products", &c.products,
-        "By which algorithms a GPU multiplies bf16 and fp16 matrices. heuristic: those that cuBLAS "
-        "expects to be the fastest; chosen: those of cuBLASLt that are the fastest, measured once "
-        "before the first step and kept with the run. chosen has not run on a GPU yet, and is "
-        "heuristic on a CPU.");
   t.add("deterministic", &c.deterministic,
         "Only operators that give the same bits each time, also where slower.");
   t.add("init_from", &c.init_from,
-        "A Hugging Face Llama folder, a checkpoint, or a run (its newest checkpoint) to take the "
+        "A Hugging Face Llama folder, a checkpoint, or a run (its best checkpoint) to take the "
         "weights from, and from its "
         "config.json the defaults "
         "of model; optimizer, step and data begin at 0.")
@@ -94,6 +89,16 @@ void add_data(SettingTable& t, DataConfig& c) {
   t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
       .used_if("data.format",
                {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
+  t.add("data.on_bad_line", &c.on_bad_line,
+        "What to do with a line of JSON lines that holds no text: NaN, half of a surrogate pair, a "
+        "broken line, a field that is missing or no text. stop: end with exit code 3; skip: leave "
+        "it out and count it, up to 0.1 % of the lines of data.train or data.eval.")
+      .used_if("data.format", {DataFormat::kAuto, DataFormat::kJsonl});
+  t.add("data.token_dtype", &c.token_dtype,
+        "Type of the ids in token files that hold ids and nothing else. auto: uint32 for a "
+        "vocabulary above 65536 pieces, else uint16; where the file could be either, it is an "
+        "error.")
+      .used_if("data.format", {DataFormat::kTokens});
   t.add("data.max_document", &c.max_document,
         "Bytes of text that one document may have, or one line of JSON lines; a larger one is an "
         "error that names its file. A small compressed file may hold a very large document.")

@@ -129,7 +129,7 @@ struct Setting {
   Setting& null_is(std::string meaning_of_null, std::string written = "");
   Setting& default_is(std::string note);  // a default that the struct cannot state, in words
   Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
-  // The setting has an effect only while that of key `other` has one of `values`, as text.
+  // The setting has an effect only while the setting `other` has one of `values`, as text.
   Setting& used_if(std::string other, std::vector<std::string> values);
   template <NamedEnum Enum>
   Setting& used_if(std::string other, std::initializer_list<Enum> values) {

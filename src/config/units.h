@@ -46,8 +46,7 @@ std::string bytes_pattern();
 std::string duration_pattern();
 std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>& units);
 
-// Returns "90s", "30min" or "2h": the largest unit of which the duration is a whole number, else
-// seconds.
+// Returns "90s", "30min" or "2h": a whole number of the largest unit possible, else seconds.
 std::string write_duration(double seconds);
 // Returns "500 steps", "10M", "2%", "90s" or "2 epochs".
 std::string write_training_duration(const TrainingDuration& duration);

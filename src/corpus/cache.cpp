@@ -14,6 +14,7 @@
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "corpus/sources/sources.h"
 #include "formats/checked_json.h"
 #include "formats/json_number.h"
 #include "formats/token_shard.h"
@@ -29,7 +30,7 @@ using Json = nlohmann::json;
 constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
 
 void require_there(const fs::path& path) {
-  if (!is_there(path)) throw Error(ErrorKind::kData, str(path.string(), " is missing"));
+  if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
 }
 
 void open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
@@ -39,7 +40,7 @@ void open_shard(const Cache& cache, const std::string& fingerprint, const fs::pa
   const bool has_sums = is_there(block_sums_path(path));
   const TokenShard shard(path, !has_sums || examine(path).size <= kVerifyUpTo);
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
-    throw Error(ErrorKind::kData, str(path.string(), " does not agree with its info.json"));
+    throw Error(ErrorKind::kData, str(shown(path), " does not agree with its info.json"));
   }
   if (has_sums) return;
   // Without the lock another process may be writing them, or the shard itself.
@@ -69,7 +70,7 @@ std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   } catch (const nlohmann::json::exception& error) {
     problem = error.what();
   }
-  log_warning(str("the cache entry ", path.string(), " is broken and made anew (", problem, ")"));
+  log_warning(str("the cache entry ", shown(path), " is broken and made anew (", problem, ")"));
   return std::nullopt;
 }
 
@@ -100,11 +101,41 @@ FormatCounts formats_from_json(const Json& json) {
   return formats;
 }
 
+Json counts_as_json(const CorpusCounts& counts) {
+  return {{"documents", counts.documents},
+          {"bytes", counts.bytes},
+          {"empty_documents", counts.empty_documents},
+          {"invalid_documents", counts.invalid_documents},
+          {"nul_documents", counts.nul_documents},
+          {"blank_lines", counts.skipped.blank_lines},
+          {"nulls", counts.skipped.nulls},
+          {"json_lines", counts.skipped.json_lines},
+          {"bad_lines", counts.skipped.bad_lines},
+          {"first_bad_lines", counts.skipped.first_bad_lines},
+          {"formats", formats_as_json(counts.formats)}};
+}
+
+CorpusCounts counts_from_json(const Json& json) {
+  const auto number = [&](const char* key) { return integer_in<int64_t>(json.at(key)); };
+  CorpusCounts counts{number("documents"), number("bytes"), number("empty_documents"),
+                      number("invalid_documents"), number("nul_documents")};
+  counts.skipped = {number("blank_lines"), number("nulls"), number("json_lines"),
+                    number("bad_lines"),
+                    json.at("first_bad_lines").get<std::vector<std::string>>()};
+  counts.formats = formats_from_json(json.at("formats"));
+  return counts;
+}
+
 // The preparation said it while it read the text; a start that finds the result says it again.
 void log_found(const PreparedData& data) {
-  std::string line = "prepared before: data.train " + describe_formats(data.train_formats);
-  if (!data.eval_formats.empty()) line += "; data.eval " + describe_formats(data.eval_formats);
+  const auto describe = [](const CorpusCounts& counts) {
+    return describe_formats(counts.formats) + describe_oddities(counts);
+  };
+  std::string line = "prepared before: data.train " + describe(data.train_text);
+  if (!data.eval_text.formats.empty()) line += "; data.eval " + describe(data.eval_text);
   log_note(line);
+  warn_of_text(data.train_text, kTrainPointer);
+  warn_of_text(data.eval_text, "/data/eval");
 }
 
 // Runs as SourceRun describes them, of a shard with so many documents.
@@ -139,8 +170,7 @@ FileLock Cache::lock(const std::string& kind, const std::string& key) const {
   const fs::path path = lock_path(kind, key);
   FileLock lock;
   if (lock.try_acquire(path)) return lock;
-  log_note(
-      str("waiting for another process that prepares the same data (lock ", path.string(), ")"));
+  log_note(str("waiting for another process that prepares the same data (lock ", shown(path), ")"));
   while (!lock.try_acquire(path)) {
     throw_if_stopped();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -156,9 +186,6 @@ std::optional<FileLock> Cache::try_lock(const std::string& kind, const std::stri
 
 fs::path Cache::lock_path(const std::string& kind, const std::string& key) const {
   return folder_ / "locks" / str(kind, "-", key);
-}
-fs::path Cache::mark_path(const std::string& name) const {
-  return folder_ / "index" / (name + ".mark");
 }
 
 fs::path Cache::tokenizer_path(const std::string& key, std::string_view name) const {
@@ -181,7 +208,7 @@ std::optional<Tokenizer> Cache::find_tokenizer(const fs::path& path) const {
     if (content_hash(files) != info.at("hash").get<std::string>()) {
       throw Error(ErrorKind::kData, "its content does not agree with its info.json");
     }
-    return Tokenizer(std::move(files), path.string());
+    return Tokenizer(std::move(files), shown(path));
   });
 }
 
@@ -255,7 +282,7 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
     require_there(model);
     if (content_hash(Tokenizer::read_files(model)) !=
         index.at("tokenizer_hash").get<std::string>()) {
-      throw Error(ErrorKind::kData, str(model.string(), " has changed"));
+      throw Error(ErrorKind::kData, str(shown(model), " has changed"));
     }
     std::optional<PreparedData> data = find_shards(index.at("fingerprint").get<std::string>());
     if (!data) throw Error(ErrorKind::kData, "its token shards are gone");
@@ -273,8 +300,8 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
         data->eval_sources.push_back(integer_in<int32_t>(source));
       check_eval_sources(data->eval_sources, data->eval_documents);
     }
-    data->train_formats = formats_from_json(index.at("train_formats"));
-    data->eval_formats = formats_from_json(index.at("eval_formats"));
+    data->train_text = counts_from_json(index.at("train_text"));
+    data->eval_text = counts_from_json(index.at("eval_text"));
     data->document_files = files_path(key);
     log_found(*data);
     return *data;
@@ -292,8 +319,8 @@ void Cache::store_index(const std::string& key, const std::vector<DocumentFile>&
                 {"tokenizer", data.tokenizer_model.native()},
                 {"tokenizer_hash", content_hash(Tokenizer::read_files(data.tokenizer_model))},
                 {"sources", std::move(sources)},
-                {"train_formats", formats_as_json(data.train_formats)},
-                {"eval_formats", formats_as_json(data.eval_formats)},
+                {"train_text", counts_as_json(data.train_text)},
+                {"eval_text", counts_as_json(data.eval_text)},
                 {"eval_in_train",
                  {{"documents", overlap.documents},
                   {"of_documents", overlap.of_documents},

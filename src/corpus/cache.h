@@ -28,7 +28,7 @@ class Cache {
  public:
   // This version is part of the KEY of the index; it is raised whenever the fields of the entries
   // change.
-  static constexpr uint64_t kIndexVersion = 3;
+  static constexpr uint64_t kIndexVersion = 4;
 
   // Creates the folders of the cache where they are missing.
   explicit Cache(std::filesystem::path folder);
@@ -38,9 +38,6 @@ class Cache {
   FileLock lock(const std::string& kind, const std::string& key) const;
   // Returns nothing where another process holds the lock.
   std::optional<FileLock> try_lock(const std::string& kind, const std::string& key) const;
-  // Returns the path of a file that a process leaves here, while others ask whether this is their
-  // folder too; `name` is of no other process.
-  std::filesystem::path mark_path(const std::string& name) const;
 
   // Returns the path of the first file of a tokenizer (Tokenizer::files()), whether it is there or
   // not; `name` is the name of that file.

@@ -15,7 +15,7 @@ fs::path given_tokenizer_path(const Config& config) {
   fs::path path = absolute_path(*config.tokenizer.model);
   if (is_there(path)) return path;
   throw Error(ErrorKind::kUsage,
-              str("/tokenizer/model: ", path.string(),
+              str("/tokenizer/model: ", shown(path),
                   " does not exist; give a sentencepiece .model file or a tokenizer.json",
                   config.data.format == DataFormat::kTokens ? "" : ", or null to train one"));
 }

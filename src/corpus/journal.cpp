@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 // Raised when the fields change, or what they mean; a journal of another version is as good as
 // none.
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
@@ -60,6 +60,9 @@ static void list_fields(Fields& json, CorpusScan& scan) {
   json.field("nul_documents", counts.nul_documents);
   json.field("blank_lines", counts.skipped.blank_lines);
   json.field("nulls", counts.skipped.nulls);
+  json.field("json_lines", counts.skipped.json_lines);
+  json.field("bad_lines", counts.skipped.bad_lines);
+  json.field("first_bad_lines", counts.skipped.first_bad_lines);
   json.field("formats", counts.formats);
 }
 
@@ -199,7 +202,7 @@ bool Journal::load(PreparationState& state) const {
     if (error.kind() == ErrorKind::kIo) throw;  // what it holds may be whole
     problem = error.what();
   } catch (const std::exception& error) {  // of the JSON library, or of vector::at
-    problem = str(path_.string(), ": ", error.what());
+    problem = str(shown(path_), ": ", error.what());
   }
   log_warning(str("an interrupted preparation cannot be continued and begins again: ", problem));
   return false;

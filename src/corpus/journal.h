@@ -23,14 +23,11 @@
 
 namespace lmtrain {
 
-struct TokensPlace {
+struct TokensProgress {
+  std::string fingerprint;
   bool in_eval = false;                 // data.train is done, and data.eval is being tokenized
   DocumentLocation next;                // the first document not yet in the shards
   Hash128 content = Hasher().digest();  // hash of the documents before `next`
-};
-
-struct TokensProgress : TokensPlace {
-  std::string fingerprint;
   ShardProgress train;
   int64_t train_bytes = 0;
   std::optional<HashOrderedProgress> eval;

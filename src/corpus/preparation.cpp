@@ -31,22 +31,11 @@ void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
   hasher.add(static_cast<uint64_t>(train.sample));
 }
 
-void report(std::string_view what, const CorpusCounts& counts) {
+void report(std::string_view what, const CorpusCounts& counts, const std::string& pointer) {
   std::string line = str(what, ": ", counted(counts.documents, "document"), ", ",
                          format_bytes(static_cast<uint64_t>(counts.bytes)));
-  line += str("; ", describe_formats(counts.formats));
-  if (counts.empty_documents > 0)
-    line += str(", ", counted(counts.empty_documents, "empty document"));
-  if (counts.skipped.blank_lines > 0)
-    line += str(", ", counts.skipped.blank_lines, " blank lines skipped");
-  if (counts.skipped.nulls > 0) line += str(", ", counts.skipped.nulls, " nulls skipped");
-  if (counts.nul_documents > 0)
-    line += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
-  log_note(line);
-  if (counts.invalid_documents > 0) {
-    log_warning(str(counts.invalid_documents, " of ", counts.documents,
-                    " documents are not valid UTF-8; each invalid byte is read as U+FFFD"));
-  }
+  log_note(str(line, "; ", describe_formats(counts.formats), describe_oddities(counts)));
+  warn_of_text(counts, pointer);
 }
 
 void report_held_out(const HoldOut& held_out, double fraction) {
@@ -72,6 +61,7 @@ std::string index_key(const PreparationRequest& request) {
   hasher.add(kDataVersion).add(kFormatVersion).add(Cache::kIndexVersion);
   const auto add_corpus = [&](const Corpus& corpus) {
     hasher.add(name_of(corpus.format)).add(corpus.text_field).add(corpus.files.size());
+    hasher.add(name_of(corpus.on_bad_line));
     for (const SourceFile& file : corpus.files) {
       hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
       hasher.add(static_cast<uint64_t>(file.source));
@@ -97,27 +87,18 @@ Preparation::Preparation(const PreparationRequest& request, const Cache& cache, 
     : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
 
 PreparedData Preparation::run() {
+  if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
+  if (request_.eval) scan_eval();
+  scan();
+  choose_held_out();
   fs::path tokenizer_path;
-  const Tokenizer tokenizer = read_text(tokenizer_path);
+  const Tokenizer tokenizer = obtain_tokenizer(tokenizer_path);
   const std::string fingerprint = this->fingerprint(tokenizer);
   const FileLock lock = cache_.lock("shards", fingerprint);
   std::optional<PreparedData> data = cache_.find_shards(fingerprint);
   const bool were_there = data.has_value();
-  if (!were_there) {
-    ShardPair shards = open_shards(tokenizer, fingerprint);
-    encode(tokenizer, *state_.tokens, &shards, nullptr);
-    data = finish_shards(shards, fingerprint);
-  }
+  if (!were_there) data = write_shards(tokenizer, fingerprint);
   return complete(std::move(*data), were_there, std::move(tokenizer_path));
-}
-
-Tokenizer Preparation::read_text(fs::path& tokenizer_path) {
-  // The journal of a folder that this process does not write may vanish while it is read.
-  if (keeps_ && journal_.load(state_)) log_note("going on with a preparation that was interrupted");
-  if (request_.eval) scan_eval();
-  scan();
-  choose_held_out();
-  return obtain_tokenizer(tokenizer_path);
 }
 
 PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path tokenizer_path) {
@@ -135,8 +116,8 @@ PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path 
   data.tokenizer_model = std::move(tokenizer_path);
   data.sources = tally.runs(request_.train.files, data.train_documents);
   data.eval_in_train = state_.overlap.result();
-  data.train_formats = state_.train.counts.formats;
-  data.eval_formats = state_.eval.counts.formats;
+  data.train_text = state_.train.counts;
+  data.eval_text = state_.eval.counts;
   files_ = tally.files(request_.train.files, data.train_documents);
   return data;
 }
@@ -148,16 +129,17 @@ void Preparation::scan_eval() {
         state_.overlap.add_eval(hash, bytes);
       },
       [this] {
-        if (is_save_due()) journal_.save(state_);
+        if (journal_.due()) journal_.save(state_);
       });
   if (state_.eval.counts.documents == 0)
     throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
-  report("evaluation text", state_.eval.counts);
+  require_few_bad_lines(state_.eval.counts.skipped, "/data/eval");
+  report("evaluation text", state_.eval.counts, "/data/eval");
 }
 
 void Preparation::scan() {
   const auto save_when_due = [this] {
-    if (is_save_due()) journal_.save(state_);
+    if (journal_.due()) journal_.save(state_);
   };
   const std::vector<SourceFile>& files = request_.train.files;
   const bool are_entries_compared =
@@ -174,12 +156,13 @@ void Preparation::scan() {
       },
       save_when_due);
   const CorpusCounts& counts = state_.train.counts;
+  require_few_bad_lines(counts.skipped, kTrainPointer);
   if (counts.documents == 0) {
     throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request_.train.files.size(),
                                       " file(s) hold no document; check data.format and the "
                                       "paths"));
   }
-  report(request_.eval ? "training text" : "train and held-out text", counts);
+  report(request_.eval ? "training text" : "train and held-out text", counts, kTrainPointer);
 }
 
 void Preparation::choose_held_out() {
@@ -221,16 +204,11 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   const std::string key = hasher.digest().hex();
   path = cache_.tokenizer_path(
       key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
-  std::optional<FileLock> lock;
-  if (keeps_) lock = cache_.lock("tokenizer", key);
+  const FileLock lock = cache_.lock("tokenizer", key);
   if (std::optional<Tokenizer> found = cache_.find_tokenizer(path)) return std::move(*found);
-  return train(path);
-}
-
-Tokenizer Preparation::train(const fs::path& path) const {
   const auto begin = std::chrono::steady_clock::now();
   Tokenizer trained(train_on_sample(), path.string());
-  if (keeps_) cache_.store_tokenizer(path, trained);
+  cache_.store_tokenizer(path, trained);
   log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
                format_duration(seconds_since(begin))));
   return trained;
@@ -277,7 +255,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
 
 // The text is read more than once; what was counted and split must be what is used afterwards.
 void Preparation::fail_changed(const std::string& pointer) const {
-  if (keeps_) journal_.remove();
+  journal_.remove();
   throw Error(ErrorKind::kData, str(pointer,
                                     ": the text changed while it was prepared; run the command "
                                     "again once it is complete"));

@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "config/config.h"
 #include "corpus/cache.h"
-#include "corpus/division.h"
 #include "corpus/journal.h"
 #include "corpus/prepare.h"
 #include "corpus/shard_pair.h"
@@ -47,29 +46,20 @@ class Preparation {
   // journal. Throws Error(kData) where the files hold no document or their text changes meanwhile,
   // the errors of Corpus::for_each and of train_tokenizer. Call it once.
   PreparedData run();
-  // Does the same together with others: call it in all of them, in place of run(). Returns nothing
-  // where this process does not keep the data, whose cache and journal then stay as they are; it
-  // has only helped the others. Throws also the errors of PreparationDivision and BlockExchange.
-  std::optional<PreparedData> run(PreparationDivision& division);
   // Returns, after run(), the files whose documents are in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }
 
  private:
-  // Makes the passes before the encoding, and returns the tokenizer with its path.
-  Tokenizer read_text(std::filesystem::path& tokenizer_path);
   void scan_eval();
   void scan();
   void choose_held_out();
   Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
-  Tokenizer train(const std::filesystem::path& path) const;
   std::vector<TokenizerFile> train_on_sample() const;
   std::string fingerprint(const Tokenizer& tokenizer) const;
   ShardPair open_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
-  PreparedData finish_shards(ShardPair& shards, const std::string& fingerprint);
-  // Encodes from `start` on. `shards` take the documents that they do not have yet; null: this
-  // process writes none. Null too is `exchange` where it encodes alone.
-  void encode(const Tokenizer& tokenizer, TokensPlace start, ShardPair* shards,
-              BlockExchange* exchange);
+  // Encodes the documents that the shards do not have yet.
+  PreparedData write_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
+  void encode(const Tokenizer& tokenizer, ShardPair& shards);
   void add(const EncodedDocument& document, ShardPair& shards);
   // Brings the counts of shards that were there already, or are finished now, up to all that
   // PreparedData has but the table of files.
@@ -79,14 +69,12 @@ class Preparation {
   FileTally count_documents(std::vector<HashedSource>& held_out) const;
   // Notes the sources of all documents of data.eval.
   std::vector<HashedSource> list_eval_documents() const;
-  bool is_save_due() const { return keeps_ && journal_.due(); }
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 
   const PreparationRequest& request_;
   const Cache& cache_;
   Journal& journal_;
   int num_threads_;
-  bool keeps_ = true;  // what it finds: in cache and journal
   PreparationState state_;
   std::vector<DocumentFile> files_;
 };

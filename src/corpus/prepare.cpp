@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& sources,
                    const std::string& pointer, Role role) {
   return {list_source_files(sources, pointer, data.format, role), data.format, data.text_field,
-          static_cast<uint64_t>(data.max_document)};
+          static_cast<uint64_t>(data.max_document), data.on_bad_line};
 }
 
 PreparationRequest request_of(const Config& config) {
@@ -91,14 +91,6 @@ void warn_about_overlap(const Overlap& overlap) {
                   "loss on them is that of text trained on; take them out of one of the two"));
 }
 
-void decide_all_formats(PreparationRequest& request) {
-  const auto decide = [](Corpus& corpus, const std::string& pointer) {
-    decide_formats(corpus.files, corpus.format, corpus.text_field, pointer);
-  };
-  decide(request.train, kTrainPointer);
-  if (request.eval) decide(*request.eval, "/data/eval");
-}
-
 // Finds the prepared data. A preparation that was killed at its end has left its journal, which is
 // removed unless the cache cannot be written.
 std::optional<PreparedData> find_prepared(const Cache& cache, const std::string& key) {
@@ -110,49 +102,26 @@ std::optional<PreparedData> find_prepared(const Cache& cache, const std::string&
   return data;
 }
 
-PreparedData prepare_alone(PreparationRequest& request, const std::string& key, const Cache& cache,
-                           int num_threads, const PrepareOptions& options) {
+PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
+                          const PrepareOptions& options) {
+  PreparationRequest request = request_of(config);
+  const std::string key = index_key(request);
   std::optional<PreparedData> data = find_prepared(cache, key);
   if (data) return *data;
   const FileLock lock = cache.lock("index", key);
   data = find_prepared(cache, key);  // another process may have made it while this one waited
   if (data) return *data;
-  decide_all_formats(request);
+  const auto decide = [](Corpus& corpus, const std::string& pointer) {
+    decide_formats(corpus.files, corpus.format, corpus.text_field, pointer);
+  };
+  decide(request.train, kTrainPointer);
+  if (request.eval) decide(*request.eval, "/data/eval");
   Journal journal(cache.journal_path(key), options);
   Preparation preparation(request, cache, journal, num_threads);
   data = preparation.run();
   cache.store_index(key, preparation.files(), *data);
   journal.remove();
   return *data;
-}
-
-PreparedData prepare_together(PreparationRequest& request, const std::string& key,
-                              const Cache& cache, int num_threads, const PrepareOptions& options) {
-  const std::optional<PreparedData> found = find_prepared(cache, key);
-  PreparationDivision division(*options.peers, cache, key, found.has_value());
-  if (!division.is_needed()) return *found;
-  decide_all_formats(request);
-  Journal journal(cache.journal_path(key), options);
-  Preparation preparation(request, cache, journal, num_threads);
-  std::optional<PreparedData> data = preparation.run(division);
-  if (data) {
-    cache.store_index(key, preparation.files(), *data);
-    journal.remove();
-  }
-  division.unlock();
-  if (found) return *found;
-  division.await_turn();
-  if (!data) data = prepare_alone(request, key, cache, num_threads, options);
-  division.pass_turn();
-  return *data;
-}
-
-PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
-                          const PrepareOptions& options) {
-  PreparationRequest request = request_of(config);
-  const std::string key = index_key(request);
-  const auto prepare = options.peers == nullptr ? prepare_alone : prepare_together;
-  return prepare(request, key, cache, num_threads, options);
 }
 
 }  // namespace
@@ -184,10 +153,13 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
   FormatCounts formats;
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
-  encoder.encode(corpus, HoldOut(), "tokenizing", [&](const EncodedDocument& document) {
+  const auto add = [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.location.file].format].documents;
-  });
+  };
+  const NoDocuments skipped = encoder.encode(corpus, HoldOut(), "tokenizing", add);
+  require_few_bad_lines(skipped, "--data");
+  if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));
   if (writer.num_documents() == 0) {
     throw Error(ErrorKind::kData,

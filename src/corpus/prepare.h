@@ -11,16 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "base/peers.h"
 #include "config/config.h"
 #include "corpus/shards/overlap.h"
-#include "corpus/sources/format.h"
+#include "corpus/sources/corpus.h"
 #include "formats/source_run.h"
 
 namespace lmtrain {
 
 struct PreparedData {
-  std::filesystem::path tokenizer_model;  // that of the config, or one in the cache
+  std::filesystem::path tokenizer_model;  // given by the config, or in the cache
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
       eval_shard;  // documents in hash order; none: no held-out text
@@ -33,32 +32,28 @@ struct PreparedData {
   Overlap eval_in_train;  // documents of data.eval found in data.train; 0 of 0 without data.eval
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
-  FormatCounts train_formats;  // files of data.train, and documents before any are held out
-  FormatCounts eval_formats;   // files and documents of data.eval
+  CorpusCounts train_text;  // what was read of data.train, before any document is held out
+  CorpusCounts eval_text;   // the same of data.eval
 };
 
-// PrepareOptions say how often a preparation saves its state, what it does after each time, and who
-// prepares the same data.
+// PrepareOptions say how often a preparation saves its state, and what it does after each time.
 struct PrepareOptions {
   std::chrono::milliseconds save_every = std::chrono::seconds(10);
   std::function<void()> after_save = [] {};  // where tests kill the process
-  Peers* peers = nullptr;  // they divide the encoding of text (corpus/division.h); null: alone
 };
 // Prepares the data of `config`, or finds it prepared in the cache. Logs progress and a summary
 // (documents, bytes, empty documents, documents with invalid UTF-8). Killed at any instant, it goes
-// on at the next call from what was saved. Processes that share a cache do not harm each other
-// (lock and rename). Where there are peers, all of them must call it with the same config; it
-// returns when the data are ready here, and others may still write theirs. Throws Error(kUsage) or
-// Error(kConfig) for paths and formats that cannot be used, Error(kData) for damaged, empty or
-// changing files, Error(kIo), and StopRequested on a signal; with peers also the errors of
-// PreparationDivision and BlockExchange.
+// on at the next call from what was saved. Of several processes with one cache, on one machine or
+// on several, the process that locks the entry prepares; the others wait and find what it has made.
+// Throws Error(kUsage) or Error(kConfig) for paths and formats that cannot be used, Error(kData)
+// for damaged, empty or changing files, Error(kIo), and StopRequested on a signal.
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 
 // Tokenizes documents for `eval --data` and writes them in order to the token shard `shard`,
-// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field and
-// max_document have an effect. Throws what prepare_data() throws, and Error(kData) when there is no
-// document.
+// without the cache. `paths` are files, folders and globs. Of `reading` only format, text_field,
+// max_document and on_bad_line have an effect. Throws what prepare_data() throws, and Error(kData)
+// when there is no document.
 void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,
                     const std::filesystem::path& tokenizer_model, bool add_bos, bool add_eos,
                     const std::filesystem::path& shard, int num_threads = 1);

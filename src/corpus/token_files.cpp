@@ -25,11 +25,14 @@ namespace fs = std::filesystem;
 // Raised whenever the same files and settings would give other shards.
 constexpr uint64_t kTokenDataVersion = 2;
 
+constexpr std::string_view kNumpyMagic = "\x93NUMPY";
+
 struct Request {
   fs::path tokenizer_path;
   std::optional<Tokenizer> tokenizer;
   std::vector<SourceFile> train;
   std::vector<SourceFile> eval;
+  uint32_t id_bytes = 0;  // as data.token_dtype says; 0 where it says nothing
   bool has_eval = false;
   double eval_fraction = 0;    // 0 when `eval` is given
   bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
@@ -39,16 +42,26 @@ fs::path index_beside(const SourceFile& file) {
   return fs::path(file.path).replace_extension(".idx");
 }
 
-// Any two bytes are an id, so that a README in a folder of token files would be read as one.
-void require_no_text(const std::vector<SourceFile>& files,
-                     const std::vector<DataSourceConfig>& sources, const std::string& pointer) {
+// Any two bytes are an id, so that a README in a folder of token files would be read as one, and a
+// file in an unknown layout as ids.
+void require_ids(const std::vector<SourceFile>& files, const std::vector<DataSourceConfig>& sources,
+                 const std::string& pointer) {
   for (const SourceFile& file : files) {
     const std::string& entry = sources[static_cast<size_t>(file.source)].path;
-    if (absolute_path(entry) == file.path || file.size == 0 || is_there(index_beside(file)))
+    if (file.size == 0 || is_there(index_beside(file))) continue;
+    const MappedFile mapped(file.path);
+    if (mapped.bytes().starts_with(kNumpyMagic)) continue;
+    const std::string other = other_than_ids(mapped.bytes());
+    const bool is_named = absolute_path(entry) == file.path;
+    if (!other.empty() && (is_named || other != "text")) {
+      throw Error(ErrorKind::kData,
+                  str(pointer, ": ", shown(file.path), " holds no token ids that are read, but is ",
+                      other, is_named ? "" : "; leave it out by a pattern, such as DIR/*.bin"));
+    }
+    if (is_named || (other.empty() && look_at(file.path, "text").kind == Content::Kind::kBinary))
       continue;
-    if (look_at(file.path, "text").kind == Content::Kind::kBinary) continue;
     throw Error(ErrorKind::kData,
-                str(pointer, ": ", file.path.string(), " is found by \"", entry,
+                str(pointer, ": ", shown(file.path), " is found by \"", entry,
                     "\" and holds no token ids, but text or a table; name the token files by a "
                     "pattern, such as DIR/*.bin, or this file by itself if it is one after all"));
   }
@@ -58,7 +71,7 @@ std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& so
                                          const std::string& pointer, Role role) {
   std::vector<SourceFile> files = list_source_files(sources, pointer, DataFormat::kTokens, role);
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
-  require_no_text(files, sources, pointer);
+  require_ids(files, sources, pointer);
   return files;
 }
 
@@ -72,6 +85,8 @@ Request make_request(const Config& config) {
   Request request;
   request.tokenizer_path = given_tokenizer_path(config);
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
+  if (config.data.token_dtype != TokenDtype::kAuto)
+    request.id_bytes = config.data.token_dtype == TokenDtype::kUint16 ? 2 : 4;
   request.train = list_token_files(config.data.train, kTrainPointer, Role::kTrain);
   request.has_eval = config.data.eval.has_value();
   if (request.has_eval) {
@@ -94,6 +109,7 @@ std::string index_key(const Request& request) {
   Hasher hasher;
   add_settings(hasher, request);
   hasher.add(Cache::kIndexVersion).add(request.tokenizer_path.native());
+  hasher.add(uint64_t{request.id_bytes});
   const auto add_file = [&](const SourceFile& file) {
     hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
     hasher.add(static_cast<uint64_t>(file.source));
@@ -161,9 +177,11 @@ struct ScannedRequest {
 
 ScannedRequest scan(const Request& request) {
   ScannedRequest scanned;
-  scanned.train = scan_token_files(request.train, *request.tokenizer, "reading tokens");
+  scanned.train =
+      scan_token_files(request.train, *request.tokenizer, request.id_bytes, "reading tokens");
   if (request.has_eval) {
-    scanned.eval = scan_token_files(request.eval, *request.tokenizer, "reading evaluation tokens");
+    scanned.eval = scan_token_files(request.eval, *request.tokenizer, request.id_bytes,
+                                    "reading evaluation tokens");
   }
   if (scanned.train.documents.empty()) {
     throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request.train.size(),
@@ -171,8 +189,6 @@ ScannedRequest scan(const Request& request) {
   }
   if (request.has_eval && scanned.eval.documents.empty())
     throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
-  const int64_t empty = scanned.train.empty_documents + scanned.eval.empty_documents;
-  if (empty > 0) log_note(str("token files: ", counted(empty, "document"), " without text"));
   return scanned;
 }
 
@@ -226,6 +242,16 @@ void write_shards(const fs::path& folder, const Request& request, const ScannedR
   if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(sides.eval.hashes);
 }
 
+CorpusCounts counts_of(const std::vector<SourceFile>& files, const ScannedTokens& scan) {
+  CorpusCounts counts;
+  counts.documents = std::ssize(scan.documents);
+  counts.empty_documents = scan.empty_documents;
+  for (const ReferencedDocument& document : scan.documents)
+    counts.bytes += static_cast<int64_t>(document.raw_bytes);
+  counts.formats["tokens"] = {std::ssize(files), counts.documents};
+  return counts;
+}
+
 // Stores the files of the train shard in `files`.
 PreparedData make(const Request& request, const Cache& cache, std::vector<DocumentFile>& files) {
   const ScannedRequest scanned = scan(request);
@@ -238,11 +264,13 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   data.tokenizer_model = request.tokenizer_path;
   data.sources = sides.train_files.runs(request.train, num_train);
   data.eval_in_train = overlap_of(scanned.train, scanned.eval);
-  data.train_formats["tokens"] = {std::ssize(request.train), std::ssize(scanned.train.documents)};
-  std::string line = "token files: data.train " + describe_formats(data.train_formats);
+  data.train_text = counts_of(request.train, scanned.train);
+  std::string line = "token files: data.train " + describe_formats(data.train_text.formats) +
+                     describe_oddities(data.train_text);
   if (request.has_eval) {
-    data.eval_formats["tokens"] = {std::ssize(request.eval), std::ssize(scanned.eval.documents)};
-    line += "; data.eval " + describe_formats(data.eval_formats);
+    data.eval_text = counts_of(request.eval, scanned.eval);
+    line += "; data.eval " + describe_formats(data.eval_text.formats) +
+            describe_oddities(data.eval_text);
   }
   log_note(line);
 

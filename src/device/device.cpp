@@ -21,6 +21,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "config/config.h"
 #include "device/dispatch.h"
 #include "kernels/cpu/kernels.h"
 
@@ -169,6 +170,12 @@ Precision resolve_precision(const std::string& name, const at::Device& device) {
   }
   throw Error(ErrorKind::kConfig,
               str("there is no precision \"", name, "\"; allowed: auto, fp32, bf16, fp16, fp8"));
+}
+
+at::Device device_of(const Config& config) { return resolve_device(config.device); }
+
+Precision precision_of(const Config& config) {
+  return resolve_precision(name_of(config.precision), device_of(config));
 }
 
 std::string precision_name(const Precision& precision) {

@@ -12,6 +12,8 @@
 
 namespace lmtrain {
 
+struct Config;
+
 // Returns the device that `name` stands for: "auto", "cpu", "cuda" or "cuda:N" (is_device_name of
 // config/settings.h). "cuda" is GPU 0; "auto" is GPU 0, or the CPU where no GPU can be used, with a
 // warning in the log if there is a driver. A GPU is returned with its index. Loads the CUDA library
@@ -32,6 +34,10 @@ struct Precision {
 // have an index, such as cuda:0.
 Precision resolve_precision(const std::string& name, const at::Device& device);
 std::string precision_name(const Precision& precision);  // "fp32", "bf16", "fp16", "fp8"
+
+// The device and the precision of a resolved config.
+at::Device device_of(const Config& config);
+Precision precision_of(const Config& config);
 
 // Returns a description for logs and reports: "AMD EPYC 9B14, 2 threads, avx512_bf16 kernels" or
 // "NVIDIA H200".

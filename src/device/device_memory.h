@@ -1,5 +1,5 @@
-// Measures the memory of the device that computes, in bytes: that of this process on a CPU, that of
-// libtorch's allocator on a GPU, which must have an index, such as cuda:0.
+// Measures the memory of a device, in bytes. On a CPU it counts the memory of this process, on a
+// GPU the memory of libtorch's allocator. A GPU must have an index, such as cuda:0.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,8 @@ namespace lmtrain {
 // Returns the peak since the last reset of what the process occupied on a CPU, or of what tensors
 // occupied on a GPU.
 uint64_t peak_memory(const at::Device& device);
-// Gives back the memory that is held unused, on a CPU that of the heap to the system, on a GPU that
-// of the allocator to the driver. Then makes peak_memory() begin anew.
+// Gives unused memory back: on a CPU from the heap to the system, on a GPU from the allocator to
+// the driver. The peak of peak_memory() then begins anew.
 void reset_peak_memory(const at::Device& device);
 // Returns how many bytes may still be asked for, where that is known. On a GPU this includes what
 // the allocator holds unused.

@@ -37,14 +37,14 @@ class HostCopier {
   static constexpr int64_t kBufferBytes = 64 << 20;  // of each
   static constexpr size_t kNumBuffers = 2;
 
-  // `make_queue` and `buffer_bytes`, those of one buffer, are for tests. All tensors of a copier
-  // are on one device.
+  // `make_queue`, and `buffer_bytes`, the size of one buffer, are for tests. All tensors of a
+  // copier are on one device.
   explicit HostCopier(MakeQueue make_queue = host_copy_queue, int64_t buffer_bytes = kBufferBytes);
 
   // Returns a copy of any shape and dtype in host memory, after waiting for the current stream. One
-  // thread at a time may call it. Tensors with gaps, and those of a CPU, do not use the buffers.
-  // Where these are refused a warning says so, once, and this and all further copies go the
-  // driver's way. Throws c10::Error of the device.
+  // thread at a time may call it. Tensors with gaps, and tensors in host memory, do not use the
+  // buffers. Where the system refuses the buffers a warning says so, once, and from then on the
+  // driver copies. Throws c10::Error of the device.
   at::Tensor copy(const at::Tensor& values);
 
  private:

@@ -43,8 +43,9 @@ class WorkQueue {
     return {begin, end};
   }
 
-  // Calls f() once on each of several threads: on as many as have work when each takes `pieces`, at
-  // least 1, at a time. f takes pieces from this queue until none is left.
+  // Calls f() once on each of several threads: on all threads, or on one for each `pieces` pieces
+  // where these are fewer. `pieces` is at least 1. f takes pieces from this queue until none is
+  // left.
   template <class F>
   void run(int64_t pieces, const F& f) const {
     at::parallel_for(0, std::min(threads_, (count_ + pieces - 1) / pieces), 1,

@@ -35,7 +35,7 @@ constexpr size_t kHeaderCrcOffset = offsetof(Header, header_crc);
 static_assert(kHeaderCrcOffset == 28);
 
 [[noreturn]] void fail_block_sums(const fs::path& path, const std::string& what) {
-  throw Error(ErrorKind::kData, str(path.string(), ": ", what,
+  throw Error(ErrorKind::kData, str(shown(path), ": ", what,
                                     "; the list of checksums is damaged: delete it and the shard "
                                     "beside it, and prepare the data again"));
 }

@@ -1,6 +1,6 @@
-// A token shard is read in random order for days. So that no byte of it is used unchecked, a file
-// beside it holds a checksum of each block: the CRC-32C of each 16 KiB
-// (docs/formats/token_shard.md, "Checksums of blocks").
+// A token shard is read in random order for days. A file beside the shard holds the CRC-32C of each
+// block of 16 KiB, so that no byte is used unchecked (docs/formats/token_shard.md, "Checksums of
+// blocks").
 #pragma once
 
 #include <atomic>
@@ -22,16 +22,16 @@ constexpr uint64_t num_sum_blocks(uint64_t file_size) {
 }
 // Returns the sums of a whole file.
 BlockSums sum_blocks(std::string_view bytes);
-// Continues the sums of a file whose bytes are `bytes`: `sums` has those of the first blocks, and
-// those of the following blocks are added, as far as a block ends at or before `end`. When `end` is
-// the end of `bytes`, the last, shorter block is added too.
+// Continues the sums of a file whose bytes are `bytes`: adds the sums of the next blocks to `sums`,
+// up to the last block that ends at or before `end`. When `end` is the end of `bytes`, the last,
+// shorter block is added too.
 void add_block_sums(std::string_view bytes, uint64_t end, BlockSums& sums);
 
 // Returns SHARD.sums, the path of the file with the checksums of a shard.
 std::filesystem::path block_sums_path(const std::filesystem::path& shard);
-// Writes to `path`, which block_sums_path() gives, the sums of each file that holds a shard's
-// tokens: of the shard itself, or of the files that it refers to. An old file is replaced
-// atomically. Throws Error(kIo).
+// Writes the sums of each file that holds tokens of a shard to `path`, which block_sums_path()
+// gives. That file is the shard itself; a reference has the sums of the files that it refers to. An
+// old file is replaced atomically. Throws Error(kIo).
 void write_block_sums(const std::filesystem::path& path, const std::vector<BlockSums>& files);
 // Returns the sums of each file, in the order of write_block_sums(). Throws Error(kData) when the
 // file at `path` is damaged, Error(kIo) when it is missing.
@@ -46,8 +46,9 @@ class BlockCheck {
   explicit BlockCheck(BlockSums sums);
 
   // Returns whether the blocks with bytes [begin, end) of `file`, the bytes of the whole file,
-  // agree with their sums. A block is compared the first time that it is asked for. Every 16th call
-  // compares all its blocks again, since another program may have written to the file meanwhile.
+  // agree with their sums. A block is compared the first time that holds() asks for it. Every 16th
+  // call compares all its blocks again, since another program may have written to the file
+  // meanwhile.
   bool holds(std::string_view file, uint64_t begin, uint64_t end) const;
 
  private:

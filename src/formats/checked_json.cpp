@@ -56,7 +56,7 @@ json parse_checked_json(std::string_view text, const JsonSource& source) {
 }
 
 json read_checked_json(const std::filesystem::path& path, uint64_t most) {
-  const JsonSource source{.origin = path.string(),
+  const JsonSource source{.origin = shown(path),
                           .advice = "it is damaged, or of an earlier version"};
   std::string text;
   read_pieces(

@@ -15,9 +15,9 @@ namespace lmtrain {
 
 std::string crc_to_text(uint32_t crc);  // eight hex digits
 
-// Returns the text of the object `fields`, which must not have the field "checksum", with that
-// field added and a newline at its end. `indent` is that of nlohmann::json::dump. Requires strings
-// in UTF-8: an exception of nlohmann::json is thrown for another.
+// Returns the text of the object `fields` with the field "checksum" added, which it must not have,
+// and a newline at the end. `indent` is passed to nlohmann::json::dump. Throws an exception of
+// nlohmann::json for a string that is not UTF-8.
 std::string checked_json_text(nlohmann::json fields, int indent = 2);
 
 // Removes "checksum" from the object and compares it with the other fields. Throws the Error of

@@ -11,10 +11,10 @@
 //
 // A value is a number, a string, a struct with such a list, a vector (an array), a map (an object;
 // keys are strings or int64_t) or an optional (null where it is empty). A number that is not finite
-// is written as null too, so a field that may hold one must be an optional, which is then empty
-// when it is read. Reading throws the exceptions of nlohmann::json when a key is missing or a value
-// has another type; the fields that were read before keep their new values. For an integer a number
-// with a fraction, or out of its range, is of another type.
+// is written as null too. A field that may hold such a number must be an optional: it is empty when
+// it is read back. Reading throws the exceptions of nlohmann::json when a key is missing or a value
+// has another type; the fields that were read before keep their new values. A number with a
+// fraction, or out of range, has another type than an integer.
 #pragma once
 
 #include <cstddef>
@@ -57,12 +57,6 @@ class JsonFields {
     } else {
       from_json(read_->at(key), value);
     }
-  }
-  // Does the same for a member that files of earlier programs lack: where it is missing, `value`
-  // stays as it is.
-  template <class T>
-  void later_field(const char* key, T& value) {
-    if (written_ != nullptr || read_->contains(key)) field(key, value);
   }
   // Returns whether `value` is there. When reading, it is given a default value first if the object
   // has the member `key`, and is emptied if not; its contents are not read.
@@ -172,7 +166,7 @@ class JsonFields {
       from_json(value, values[std::strtoll(key.c_str(), nullptr, 10)]);
   }
 
-  Json* written_;  // one of these two is given
+  Json* written_;  // either this or the next is given
   const Json* read_;
   size_t next_ = 0;  // element to be read
 };

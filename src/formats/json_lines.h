@@ -17,14 +17,14 @@ namespace lmtrain {
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Does the same for the lines that hold `text`, such as "\"eval_loss\"", without a newline, and
-// looks at no other: of a file of gigabytes few lines may be wanted.
+// Does the same, but parses only lines that contain `text`, such as "\"eval_loss\"": in a file of
+// gigabytes few lines may be wanted. `text` has no newline.
 void for_each_json_line_with(
     const std::filesystem::path& path, std::string_view text,
     const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Returns the number that a line has under this key; none where the key is missing or holds
-// anything else.
+// Returns the number under this key of a line. Returns nothing where the key is missing or its
+// value is no number.
 std::optional<double> number_at(const nlohmann::json& line, const char* key);
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
 // Numbers between C++ and JSON. JSON has no infinity and no NaN: a number that is not finite, or
-// not there, is written as null. An integer is read only where it is one and fits.
+// not there, is written as null. An integer is read only from a whole number in its range.
 #pragma once
 
 #include <cmath>
@@ -20,8 +20,8 @@ inline nlohmann::ordered_json finite_or_null(const std::optional<double>& value)
   return value ? finite_or_null(*value) : nlohmann::ordered_json(nullptr);
 }
 
-// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or that T does not
-// hold. (Json::get<T>() converts any number, which is undefined where T does not hold it.)
+// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or that is out of
+// the range of T. (Json::get<T>() converts any number, which is undefined out of range.)
 template <class T, class Json>
 T integer_in(const Json& json) {
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>);

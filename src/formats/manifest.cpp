@@ -68,18 +68,17 @@ const json& member(const json& object, const char* key, const std::string& origi
 void check_file(const fs::path& path, const ManifestEntry& expected) {
   const FileInfo info = examine(path);
   if (info.kind == FileKind::kMissing)
-    fail_manifest(path.string(), "is missing, though the manifest lists it");
-  if (info.kind != FileKind::kFile) fail_manifest(path.string(), "is no regular file");
+    fail_manifest(shown(path), "is missing, though the manifest lists it");
+  if (info.kind != FileKind::kFile) fail_manifest(shown(path), "is no regular file");
   // A wrong size is told without reading.
   if (info.size != expected.size) {
-    fail_manifest(path.string(),
-                  str("has ", info.size, " bytes, the manifest says ", expected.size));
+    fail_manifest(shown(path), str("has ", info.size, " bytes, the manifest says ", expected.size));
   }
   const FileSum sum = sum_file(path);
   if (sum != FileSum{expected.size, expected.crc32c}) {
-    fail_manifest(path.string(), str("has CRC-32C ", crc_to_text(sum.crc), " over ", sum.size,
-                                     " bytes, the manifest says ", crc_to_text(expected.crc32c),
-                                     " over ", expected.size));
+    fail_manifest(shown(path), str("has CRC-32C ", crc_to_text(sum.crc), " over ", sum.size,
+                                   " bytes, the manifest says ", crc_to_text(expected.crc32c),
+                                   " over ", expected.size));
   }
 }
 
@@ -126,7 +125,7 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
 
 Manifest read_manifest(const fs::path& folder) {
   const fs::path file = folder / kManifestFile;
-  return parse_manifest(read_file(file), file.string());
+  return parse_manifest(read_file(file), shown(file));
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
@@ -135,16 +134,16 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 
 Manifest verify_checkpoint_files(const fs::path& folder, bool skip_training_state) {
   if (!is_there(folder)) {
-    throw Error(ErrorKind::kUsage, str(folder.string(), ": does not exist"));
+    throw Error(ErrorKind::kUsage, str(shown(folder), ": does not exist"));
   }
   const fs::path path = folder / kManifestFile;
   const FileInfo info = examine(path);
   if (info.kind == FileKind::kMissing) {
-    throw Error(ErrorKind::kCheckpoint, str(folder.string(), ": has no ", kManifestFile,
+    throw Error(ErrorKind::kCheckpoint, str(shown(folder), ": has no ", kManifestFile,
                                             ", so it was never finished; use another checkpoint"));
   }
   if (info.kind != FileKind::kFile || info.size > kLargestManifest) {
-    fail_manifest(path.string(), str("is no file of at most ", format_bytes(kLargestManifest)));
+    fail_manifest(shown(path), str("is no file of at most ", format_bytes(kLargestManifest)));
   }
   Manifest manifest = read_manifest(folder);
   for (const auto& [name, entry] : manifest.files) {

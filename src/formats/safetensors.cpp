@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/foreign_text.h"
 #include "base/text.h"
 #include "formats/quote.h"
 
@@ -283,6 +284,10 @@ std::optional<uint64_t> safetensors_header_size(std::string_view head) {
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata) {
+  // These bytes would be a size that no header has.
+  if (const std::string other = foreign_data(file.substr(0, kForeignHeadBytes));
+      !other.empty() && (file.size() < kSafetensorsLengthBytes || file[7] != '\0'))
+    throw Error(ErrorKind::kData, str(origin, ": is ", other));
   if (file.size() < kSafetensorsLengthBytes) {
     fail_safetensors(origin,
                      str("has ", file.size(), " bytes, fewer than the 8 of the header size"));
@@ -318,12 +323,12 @@ std::map<std::string, TensorView> parse_safetensors(std::string_view file,
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : file_(path), tensors_(parse_safetensors(file_.bytes(), path.string(), metadata_)) {}
+    : file_(path), tensors_(parse_safetensors(file_.bytes(), shown(path), metadata_)) {}
 
 const TensorView& SafetensorsFile::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    throw Error(ErrorKind::kData, str(path().string(), ": has no tensor ", quote(name),
+    throw Error(ErrorKind::kData, str(shown(path()), ": has no tensor ", quote(name),
                                       "; it belongs to another model or is incomplete"));
   }
   return found->second;

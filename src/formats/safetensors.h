@@ -1,9 +1,9 @@
 // A safetensors file (docs/formats/safetensors.md; huggingface/safetensors, tensor.rs) has 8 bytes
 // with the little-endian header size, a JSON header, and tensor bytes without holes or overlaps.
 //
-// The reader maps the file and accepts only what the rules allow. For all else it throws
-// Error(kData) that names the file and the tensor or byte offset. Its memory is in proportion to
-// the header alone.
+// The reader maps the file and accepts only what the rules allow. For anything else it throws
+// Error(kData) that names the file and the tensor or byte offset. Its memory grows with the header,
+// not with the tensors.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ inline constexpr size_t kSafetensorsLengthBytes = 8;  // the number in front: th
 inline constexpr uint64_t kSafetensorsLargestHeader = 100'000'000;
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
 
-// Returns the header size in bytes if `head`, the beginning of a file, looks like that of a
-// safetensors file: the size in eight bytes, and a "{". Returns nothing for other bytes, and for
-// fewer than 10. Any size is returned: the caller compares it with kSafetensorsLargestHeader and
-// with the file.
+// Returns the header size in bytes if `head`, the first bytes of a file, begins like a safetensors
+// file: eight bytes with the size, and a "{". Returns nothing for other bytes, and for fewer than
+// 10. The size is not checked: the caller compares it with kSafetensorsLargestHeader and with the
+// file.
 std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
-// The order is that of the format: files have tensors of the last dtype first, so that larger
+// In the order of the format. A file has the tensors of the last dtype first, so that larger
 // elements come first.
 enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };
 std::string_view dtype_name(DType dtype);  // "F32"
@@ -76,9 +76,9 @@ struct TensorToWrite {
   const void* data = nullptr;
 };
 
-// Says where each tensor of a file to come lies: a pure function of names, shapes, dtypes and
-// metadata. So processes that write one file together compute the same, and none needs the tensors
-// of the others.
+// The layout of a file to come: where each tensor lies. It is a pure function of names, shapes,
+// dtypes and metadata, so processes that write one file together compute the same layout without
+// each other's tensors.
 class SafetensorsLayout {
  public:
   // The `data` of the tensors is not read. Throws the errors of write_safetensors; `file` names the

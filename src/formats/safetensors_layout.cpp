@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const fs::path& file, const std::string& what) {
-  throw Error(ErrorKind::kInternal, str("writing ", file.string(), ": ", what));
+  throw Error(ErrorKind::kInternal, str("writing ", shown(file), ": ", what));
 }
 
 std::string json_string(const fs::path& file, const std::string& text) {

@@ -6,8 +6,8 @@
 
 namespace lmtrain {
 
-// The documents from first_document on, up to that of the next SourceRun, come from
-// data.train[source].
+// The documents from first_document on come from data.train[source], up to the first_document of
+// the next SourceRun.
 struct SourceRun {
   int64_t first_document = 0;
   int32_t source = 0;

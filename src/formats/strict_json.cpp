@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "base/foreign_text.h"
 #include "base/text.h"
 #include "formats/quote.h"
 
@@ -17,9 +18,23 @@ using nlohmann::json;
   throw Error(source.kind, str(source.origin, ": ", what, "; ", source.advice));
 }
 
+// Python's json writes numbers that JSON does not have. nlohmann stops within such a word.
+std::string python_number(std::string_view text, size_t at) {
+  constexpr size_t kLongest = 9;
+  const size_t begin = at - std::min(at, kLongest);
+  const std::string_view around = text.substr(begin, 2 * kLongest);
+  for (const char* word : {"NaN", "Infinity"}) {
+    if (around.find(word) != std::string_view::npos)
+      return str(": ", word, " is Python's and no number of JSON, write null");
+  }
+  return {};
+}
+
 }  // namespace
 
 json parse_strict_json(std::string_view text, const JsonSource& source) {
+  if (const std::string other = foreign_text(text); !other.empty())
+    throw Error(source.kind, str(source.origin, ": is ", other));
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(source, str("not JSON: byte ", nul, " is zero"));
   }
@@ -46,8 +61,11 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
   try {
     return json::parse(text.begin(), text.end(), check);
   } catch (const json::parse_error& error) {
+    const std::string other = foreign_data(text.substr(0, kForeignHeadBytes));
+    if (!other.empty()) throw Error(source.kind, str(source.origin, ": is ", other));
     // nlohmann counts from 1.
-    fail(source, str("not JSON at byte ", std::max<size_t>(error.byte, 1) - 1));
+    const size_t at = std::max<size_t>(error.byte, 1) - 1;
+    fail(source, str("not JSON at byte ", at, python_number(text, at)));
   } catch (const json::exception&) {
     fail(source, "not JSON: a number is too large");
   }

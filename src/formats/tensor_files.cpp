@@ -21,7 +21,7 @@ constexpr const char* kAdvice = "copy or download the folder again";
 
 [[noreturn]] void fail_tensor_file(const fs::path& path, const std::string& what,
                                    const std::string& advice = kAdvice) {
-  throw Error(ErrorKind::kData, str(path.string(), ": ", what, "; ", advice));
+  throw Error(ErrorKind::kData, str(shown(path), ": ", what, "; ", advice));
 }
 
 [[noreturn]] void fail_no_tensors(const fs::path& folder) {
@@ -38,7 +38,7 @@ constexpr const char* kAdvice = "copy or download the folder again";
 
 // tensor -> file, as the index says.
 std::map<std::string, std::string> read_index(const fs::path& path) {
-  const JsonSource source{.kind = ErrorKind::kData, .origin = path.string(), .advice = kAdvice};
+  const JsonSource source{.kind = ErrorKind::kData, .origin = shown(path), .advice = kAdvice};
   const nlohmann::json index = parse_strict_json(read_file(path, kLargestIndex), source);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     fail_tensor_file(path, "has no object \"weight_map\" that maps tensors to files");
@@ -92,10 +92,9 @@ std::string index_text(const std::vector<TensorShard>& files) {
 
 TensorFiles::TensorFiles(const fs::path& folder) : folder_(folder) {
   if (const FileKind kind = examine(folder).kind; kind != FileKind::kFolder) {
-    throw Error(
-        ErrorKind::kUsage,
-        str(folder.string(), kind == FileKind::kMissing ? ": does not exist" : ": is a file",
-            "; give the folder that holds ", kModelFile));
+    throw Error(ErrorKind::kUsage,
+                str(shown(folder), kind == FileKind::kMissing ? ": does not exist" : ": is a file",
+                    "; give the folder that holds ", kModelFile));
   }
   if (is_there(folder / kModelFile)) {
     files_.emplace_back(folder / kModelFile);

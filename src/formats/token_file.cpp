@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_token_file(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kData,
-              str(path.string(), ": ", what,
+              str(shown(path), ": ", what,
                   "; it is damaged, cut short, or no token file (data.format): write it anew"));
 }
 
@@ -215,31 +215,55 @@ std::optional<TokenFileLayout> megatron_layout(const MappedFile& file) {
 
 // --- ids and nothing else ----------------------------------------------------------------------
 
-bool looks_four_bytes_wide(std::string_view bytes) {
-  constexpr size_t kLooked = size_t{1} << 16;
-  constexpr size_t kFewest = 64;
-  if (bytes.size() % 4 != 0 || bytes.size() < kFewest) return false;
-  for (size_t i = 2; i + 1 < std::min(bytes.size(), kLooked); i += 4) {
-    if (bytes[i] != '\0' || bytes[i + 1] != '\0') return false;
+// Whether the file may hold ids of four bytes: all are in the vocabulary.
+bool fits_four_bytes(std::string_view bytes, int64_t vocab_size) {
+  if (bytes.size() % 4 != 0) return false;
+  for (size_t i = 0; i < bytes.size(); i += 4) {
+    if (value_at<uint32_t>(bytes, i) >= vocab_size) return false;
   }
   return true;
 }
 
-TokenFileLayout plain_layout(const MappedFile& file, int64_t vocab_size) {
-  uint32_t width = shard_bytes_per_token(static_cast<uint64_t>(vocab_size));
-  if (width == 2 && looks_four_bytes_wide(file.bytes())) width = 4;
+TokenFileLayout plain_layout(const MappedFile& file, int64_t vocab_size, uint32_t width) {
+  if (width == 0) {
+    width = shard_bytes_per_token(static_cast<uint64_t>(vocab_size));
+    const std::string_view bytes = file.bytes();
+    if (width == 2 && !bytes.empty() && fits_four_bytes(bytes, vocab_size)) {
+      throw Error(ErrorKind::kData,
+                  str(shown(file.path()), ": may hold ", bytes.size() / 2, " ids of uint16 or ",
+                      bytes.size() / 4, " of uint32, since all are below ", vocab_size,
+                      " either way; say which: data.token_dtype \"uint16\" or \"uint32\""));
+    }
+    if (width == 4 && bytes.size() % 4 == 2) {
+      fail_token_file(file.path(),
+                      str("holds ", bytes.size(),
+                          " bytes of ids, no multiple of 4 (uint32, for a "
+                          "vocabulary above 65536; data.token_dtype \"uint16\" reads others)"));
+    }
+  }
   return to_the_end(file, "plain ids", 0, width);
+}
+
+void require_width(const MappedFile& file, const TokenFileLayout& layout, uint32_t width) {
+  if (width == 0 || layout.bytes_per_token == width) return;
+  throw Error(ErrorKind::kData,
+              str(shown(file.path()), ": is a file of ", layout.name, " with ids of ",
+                  layout.bytes_per_token, " bytes, and data.token_dtype says ", width,
+                  "; take data.token_dtype out, which is for files that do not say it"));
 }
 
 }  // namespace
 
 bool is_token_file_index(const fs::path& path) { return path.extension() == ".idx"; }
 
-TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size) {
-  if (std::optional<TokenFileLayout> layout = numpy_layout(file)) return *layout;
-  if (std::optional<TokenFileLayout> layout = llmc_layout(file)) return *layout;
-  if (std::optional<TokenFileLayout> layout = megatron_layout(file)) return *layout;
-  return plain_layout(file, vocab_size);
+TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size, uint32_t width) {
+  for (const auto& find : {numpy_layout, llmc_layout, megatron_layout}) {
+    if (std::optional<TokenFileLayout> layout = find(file)) {
+      require_width(file, *layout, width);
+      return *std::move(layout);
+    }
+  }
+  return plain_layout(file, vocab_size, width);
 }
 
 }  // namespace lmtrain

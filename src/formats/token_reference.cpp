@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_reference(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kData,
-              str(path.string(), ": ", what, "; delete it and prepare the data again"));
+              str(shown(path), ": ", what, "; delete it and prepare the data again"));
 }
 
 void append(std::string& out, uint64_t value) {
@@ -55,9 +55,9 @@ std::string file_table(std::span<const ReferencedFile> files) {
 }
 
 [[noreturn]] void fail_written_to(const fs::path& file, const std::string& how) {
-  throw Error(ErrorKind::kData, str(file.string(), ": ", how,
-                                    " since its tokens were prepared, and they are in use; ",
-                                    "restore it, or prepare the data again and begin a new run"));
+  throw Error(ErrorKind::kData,
+              str(shown(file), ": ", how, " since its tokens were prepared, and they are in use; ",
+                  "restore it, or prepare the data again and begin a new run"));
 }
 
 FileInfo require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
@@ -65,7 +65,7 @@ FileInfo require_as_it_was(const ReferencedFile& file, const fs::path& shard) {
   const bool exists = now.kind != FileKind::kMissing;
   if (exists && now.size == file.size && now.mtime_ns == file.mtime_ns) return now;
   throw Error(ErrorKind::kData,
-              str(file.path.string(), ": its tokens are used by ", shard.string(), ", and it ",
+              str(shown(file.path), ": its tokens are used by ", shown(shard), ", and it ",
                   exists ? "has changed" : "cannot be found", " since; prepare the data again"));
 }
 
@@ -185,10 +185,10 @@ void TokenReference::open_sums() {
   if (!is_there(path)) return;
   std::vector<BlockSums> sums = read_block_sums(path);
   if (sums.size() != files_.size())
-    fail_reference(path_, path.string() + " has checksums of other files");
+    fail_reference(path_, shown(path) + " has checksums of other files");
   for (size_t i = 0; i < files_.size(); ++i) {
     if (sums[i].size() != num_sum_blocks(files_[i].file.size))
-      fail_reference(path_, path.string() + " has checksums of other files");
+      fail_reference(path_, shown(path) + " has checksums of other files");
     files_[i].blocks = BlockCheck(std::move(sums[i]));
   }
 }

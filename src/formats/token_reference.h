@@ -1,7 +1,7 @@
-// A token reference is a shard without tokens of its own: they are in files that other programs
-// wrote (docs/formats/token_shard.md, "Tokens that lie elsewhere"). It names these files, with
-// their size and time when it was made, and for each document its position in them. TokenShard
-// reads it like any other shard. Threads may share a reader.
+// A token reference is a shard whose tokens are in files that other programs wrote
+// (docs/formats/token_shard.md, "Tokens that lie elsewhere"). It holds the names of these files,
+// their sizes and times when the reference was made, and the position of each document in them.
+// TokenShard reads it like any other shard. Threads may share a reader.
 #pragma once
 
 #include <atomic>
@@ -47,21 +47,21 @@ class TokenReference {
  public:
   // Returns whether a file that begins with `bytes` is a token reference.
   static bool begins(std::string_view bytes);
-  // Reads `shard`, which must stay mapped, and maps its files. Throws Error(kData) when it is
-  // damaged, when a file is missing or its size or time has changed, and when the checksums of the
-  // blocks are damaged or those of other files; Error(kIo) when a file cannot be read. Where the
-  // checksums are missing, read() does not compare the tokens with any.
+  // Reads `shard`, which must stay mapped, and maps its files. Throws Error(kData) when the
+  // reference is damaged, when a file is missing or its size or time has changed, and when the
+  // checksums of the blocks are damaged or belong to other files; Error(kIo) when a file cannot be
+  // read. Where the checksums are missing, read() does not compare the tokens with any.
   explicit TokenReference(const MappedFile& shard);
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
   int64_t vocab_size() const { return vocab_size_; }
-  // Returns the index: kReferenceEntryBytes for each document (token_shard_layout.h), of which the
-  // first two fields are those of a shard's index.
+  // Returns the index: kReferenceEntryBytes for each document (token_shard_layout.h). The first two
+  // fields of an entry are as in the index of a shard.
   const char* index() const { return index_; }
   uint32_t index_crc() const { return index_crc_; }
-  // Copies tokens [begin, begin + out.size()) of the shard, which must have so many. Ids from 2^31
-  // on become -1. Throws the errors of TokenShard::read_tokens.
+  // Copies tokens [begin, begin + out.size()) of the shard, which must exist. Ids from 2^31 on
+  // become -1. Throws the errors of TokenShard::read_tokens.
   void read(int64_t begin, std::span<int32_t> out) const;
   // Throws Error(kData) where TokenShard::require_unchanged says so for the files that the tokens
   // lie in; the reference itself is not examined.
@@ -86,7 +86,7 @@ class TokenReference {
   const char* index_ = nullptr;
   uint32_t index_crc_ = 0;
   std::vector<OpenFile> files_;
-  // This is the file to examine next, for require_unchanged().
+  // The file that require_unchanged() examines next.
   std::unique_ptr<std::atomic<size_t>> next_ = std::make_unique<std::atomic<size_t>>(0);
 };
 

@@ -15,7 +15,7 @@ namespace lmtrain {
 namespace {
 
 [[noreturn]] void fail(const MappedFile& file, const std::string& what) {
-  throw Error(ErrorKind::kData, str(file.path().string(), ": ", what,
+  throw Error(ErrorKind::kData, str(shown(file.path()), ": ", what,
                                     "; the token shard is damaged: delete it and prepare the data "
                                     "again"));
 }
@@ -32,7 +32,7 @@ ShardHeader read_header(const MappedFile& file) {
     fail(file, str("the header's checksum at byte ", kShardHeaderCrcOffset, " does not hold"));
   }
   if (header.version != kShardVersion) {
-    throw Error(ErrorKind::kData, str(file.path().string(), ": is a token shard of version ",
+    throw Error(ErrorKind::kData, str(shown(file.path()), ": is a token shard of version ",
                                       header.version, ", this lmtrain reads version ",
                                       kShardVersion, "; delete it and prepare the data again"));
   }
@@ -60,7 +60,7 @@ void TokenShard::write_missing_block_sums() const {
   const std::filesystem::path path = block_sums_path(file_.path());
   if (is_there(path)) return;
   if (reference_) {
-    throw Error(ErrorKind::kData, str(path.string(), " is missing; prepare the data again"));
+    throw Error(ErrorKind::kData, str(shown(path), " is missing; prepare the data again"));
   }
   write_block_sums(path, {sum_blocks(file_.bytes())});
 }
@@ -111,10 +111,10 @@ void TokenShard::open_own(bool verify_tokens) {
   if (!is_there(sums_path)) return;
   std::vector<BlockSums> sums = read_block_sums(sums_path);
   if (sums.size() != 1 || sums[0].size() != num_sum_blocks(size))
-    fail(file_, str(sums_path.string(), " has checksums of another shard"));
+    fail(file_, str(shown(sums_path), " has checksums of another shard"));
   // The tokens are right, so these are those of another shard with as many blocks.
   if (verify_tokens && sum_blocks(file_.bytes()) != sums[0])
-    fail(file_, str(sums_path.string(), " has checksums of another shard"));
+    fail(file_, str(shown(sums_path), " has checksums of another shard"));
   blocks_ = BlockCheck(std::move(sums[0]));
 }
 

@@ -56,8 +56,8 @@ class TokenShardWriter {
   ShardProgress sync();
   // Appends the index, writes the header, syncs, reads the file back, writes the checksums of its
   // blocks to PATH.sums (block_sums.h), and renames it to PATH. The file of the index stays if
-  // sync() was called or the writer continues. Throws Error(kIo), also when the tokens that come
-  // back are not those that were written; header and index are not compared. Call it once, as the
+  // sync() was called or the writer continues. Throws Error(kIo), also when the tokens that are
+  // read back differ from what was written; header and index are not compared. Call it once, as the
   // last function.
   void finish();
 
@@ -84,11 +84,11 @@ class TokenShardWriter {
 class TokenShard {
  public:
   // Maps the file. Throws Error(kData) that names file and offset unless header, index and sizes
-  // agree, or when the checksums of the blocks (PATH.sums) are damaged or those of another shard;
-  // where they are missing, read_tokens() does without. `verify_tokens` also checks the CRC over
-  // all tokens and that each id is in the vocabulary. For a token reference (token_reference.h) no
-  // token is read in either case; size and time of its files are compared. Throws Error(kIo) when a
-  // file cannot be read.
+  // agree, or when the checksums of the blocks (PATH.sums) are damaged or belong to another shard.
+  // Where the checksums are missing, read_tokens() does not check. `verify_tokens` also checks the
+  // CRC over all tokens and that each id is in the vocabulary. For a token reference
+  // (token_reference.h) no token is read in either case; size and time of its files are compared.
+  // Throws Error(kIo) when a file cannot be read.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
   // Writes PATH.sums where it is missing; this object goes on without it. Requires that the
   // constructor had `verify_tokens`, as the sums are made from the tokens that are there now.
@@ -96,7 +96,7 @@ class TokenShard {
   // prepared again; Error(kIo).
   void write_missing_block_sums() const;
 
-  // Returns whether the tokens lie in files of others (token_reference.h).
+  // Returns whether the shard is a token reference (token_reference.h).
   bool is_reference() const { return reference_.has_value(); }
   int64_t num_documents() const { return num_documents_; }
   int64_t num_tokens() const { return num_tokens_; }
@@ -117,11 +117,11 @@ class TokenShard {
   // does not have, as the functions above do for a document.
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
   // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
-  // Where the tokens lie in files of others, it also throws for a file of these that was written to
-  // since the shard was made: a call examines up to 64 files, and the next one those that follow.
-  // A file that was removed, or replaced by another, is no error: the old one stays mapped.
+  // For a token reference it also throws when one of its files was written to since the reference
+  // was made: each call examines up to 64 files, and the next call goes on from there. A file that
+  // was removed, or replaced by another, is no error: the old one stays mapped.
   void require_unchanged() const;
-  // Serves a caller whose request contradicts itself: throws Error(kData) where the index was
+  // For a caller whose request contradicts the index. Throws Error(kData) where the index was
   // written to since it was opened, else Error(kInternal) with `problem`.
   [[noreturn]] void fail_request(const std::string& problem) const;
 

@@ -90,7 +90,7 @@ void TokenShardWriter::add_document(std::span<const int32_t> ids, uint64_t raw_b
   const auto wrong =
       std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return id < 0 || id >= vocab_size_; });
   if (wrong != ids.end()) {
-    throw Error(ErrorKind::kData, str(path_.string(), ": document ", num_documents_,
+    throw Error(ErrorKind::kData, str(shown(path_), ": document ", num_documents_,
                                       " has the token id ", *wrong, ", outside the vocabulary of ",
                                       vocab_size_, "; it was made with another tokenizer"));
   }
@@ -144,7 +144,7 @@ void TokenShardWriter::sum_what_was_written() const {
   const std::string_view bytes = written.bytes();
   if (bytes.size() < sizeof(ShardHeader) + token_bytes ||
       crc32c(0, bytes.data() + sizeof(ShardHeader), token_bytes) != tokens_crc_) {
-    throw Error(ErrorKind::kIo, str(temporary_.string(),
+    throw Error(ErrorKind::kIo, str(shown(temporary_),
                                     ": other bytes are read than were written; check the disk and "
                                     "the memory of this machine"));
   }

@@ -2,7 +2,7 @@
 // operators alone: what an exported module computes with. Each function is the composition
 // `*_reference` of the operator that has its name, with the same casts.
 //
-// The suffixes are those of model/llama_source.h.
+// model/llama_source.h explains the suffixes.
 #pragma once
 
 namespace lmtrain {

@@ -33,6 +33,54 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
   }
 }
 
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
+constexpr const char* kHead = "lm_head.weight";
+
+// The values as stored. The bytes of a file need not be aligned for their type, so they are copied
+// before they are read as numbers.
+at::Tensor stored_values(const TensorView& view, const std::string& where) {
+  at::Tensor stored = at::empty(view.shape, scalar_type(view, where));
+  std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
+  return stored;
+}
+
+// A head beside the embedding that config.json ties it to. Version 4 of transformers ignores it,
+// version 5 uses it where it is another: which model is meant cannot be known.
+void require_same_head(const TensorFiles& files) {
+  const TensorView& embedding = files.at(kEmbedding);
+  const TensorView& head = files.at(kHead);
+  const std::string where = files.folder().string();
+  bool is_same = head.dtype == embedding.dtype && head.shape == embedding.shape &&
+                 head.bytes.size() == embedding.bytes.size() &&
+                 std::memcmp(head.bytes.data(), embedding.bytes.data(), head.bytes.size()) == 0;
+  if (!is_same && head.dtype != embedding.dtype && head.shape == embedding.shape) {
+    is_same = at::equal(stored_values(head, where).to(at::kFloat),
+                        stored_values(embedding, where).to(at::kFloat));
+  }
+  if (is_same) return;
+  throw Error(ErrorKind::kData,
+              str(where, ": tie_word_embeddings is true in config.json, and the folder has ", kHead,
+                  " with other values than ", kEmbedding,
+                  ": transformers 4 ignores them, transformers 5 uses them. Set "
+                  "tie_word_embeddings to false there to use them; to ignore them, save the folder "
+                  "anew with transformers 4"));
+}
+
+// The tensor of a parameter; of a tied embedding that is stored under the name of the head alone,
+// that one.
+const std::string& stored_name(const TensorFiles& files, const ParameterSpec& spec, bool tied) {
+  static const std::string head = kHead;
+  const bool as_head =
+      tied && spec.name == kEmbedding && !files.contains(spec.name) && files.contains(head);
+  if (!tied && spec.name == head && !files.contains(head)) {
+    throw Error(ErrorKind::kData,
+                str(files.folder().string(), ": has no tensor ", head,
+                    ", and tie_word_embeddings is false in config.json, or missing there; set it "
+                    "to true where the embedding is the head too, or get the whole model"));
+  }
+  return as_head ? head : spec.name;
+}
+
 // Tensors that other writers leave in a Llama's folder and that carry nothing of the model.
 bool is_derived(const std::string& name, bool tied) {
   return name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
@@ -44,26 +92,25 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   const ParameterLayout& layout = parameters.layout();
   std::set<std::string> known;
   for (const ParameterSpec& spec : layout.parameters()) known.insert(spec.name);
+  const bool tied = !known.contains(kHead);
   for (const auto& [name, view] : files.tensors()) {
-    if (!known.contains(name) && !is_derived(name, !known.contains("lm_head.weight"))) {
+    if (!known.contains(name) && !is_derived(name, tied)) {
       throw Error(ErrorKind::kData, str(files.folder().string(), ": tensor ", name,
                                         " is not part of the model that config.json describes; is "
                                         "this a Llama without biases?"));
     }
   }
+  if (tied && files.contains(kHead) && files.contains(kEmbedding)) require_same_head(files);
   for (const ParameterSpec& spec : layout.parameters()) {
-    const TensorView& view = files.at(spec.name);
-    const std::string where = str(files.folder().string(), ": tensor ", spec.name);
+    const std::string& name = stored_name(files, spec, tied);
+    const TensorView& view = files.at(name);
+    const std::string where = str(files.folder().string(), ": tensor ", name);
     if (view.shape != spec.shape) {
       throw Error(ErrorKind::kData,
                   str(where, " has shape ", shape_text(view.shape), ", the model needs ",
                       shape_text(spec.shape), "; config.json and weights do not belong together"));
     }
-    // The bytes of a file need not be aligned for their type, so they are copied before they are
-    // read as numbers.
-    const at::Tensor stored = at::empty(spec.shape, scalar_type(view, where));
-    std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
-    parameters.master_view(spec).copy_(stored);
+    parameters.master_view(spec).copy_(stored_values(view, where));
   }
   parameters.refresh_working();
 }

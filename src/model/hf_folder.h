@@ -12,8 +12,9 @@ namespace lmtrain {
 
 // Fills the masters from F32, BF16 or F16 tensors under HF names and refreshes the working weights.
 // Throws Error(kData) naming folder and tensor when one is missing, has another shape or dtype, or
-// is not of this model; the masters may then hold a part of the file. A tensor rotary_emb.inv_freq,
-// and a head beside a tied embedding, are ignored.
+// is not of this model; the masters may then hold a part of the file. A tensor rotary_emb.inv_freq
+// is ignored. Of a tied embedding and head one may be missing; where both are there with different
+// values it throws Error(kData).
 void load_weights(const TensorFiles& files, Parameters& parameters);
 
 // Returns HF tensors that point into `flat`, a copy in host memory of the flat buffer in fp32 or

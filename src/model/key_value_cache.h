@@ -38,7 +38,7 @@ class KeyValueCache {
 
   // These return a view of each layer, [count, K, length, E]: `count` rows from `first` on, and
   // their positions below `length`, for which there must be room. A position that is not kept holds
-  // finite numbers. After a later reserve() the views may no longer be those of the cache.
+  // finite numbers. After a later reserve() the views may no longer lead to the cache.
   c10::List<at::Tensor> keys(int64_t first, int64_t count, int64_t length) const;
   c10::List<at::Tensor> values(int64_t first, int64_t count, int64_t length) const;
 

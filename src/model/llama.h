@@ -27,7 +27,7 @@
 
 namespace lmtrain {
 
-// Holds the loss of a micro-batch, and that of each of its targets.
+// Holds the loss of a micro-batch, and the loss of each of its targets.
 struct TargetLosses {
   at::Tensor sum;   // scalar in fp32: scale x sum of nats
   at::Tensor each;  // fp32 [B, T]: nats, 0 where nothing is predicted

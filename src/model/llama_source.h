@@ -1,4 +1,4 @@
-// Defines the Llama, once, in TorchScript (Touvron et al., 2302.13971; the names are those of
+// Defines the Llama, once, in TorchScript (Touvron et al., 2302.13971; with the names of
 // transformers' LlamaForCausalLM). With the constant has_qk_norm it is a Qwen3 (Yang et al.,
 // 2505.09388; Qwen3ForCausalLM): each head of queries and of keys goes through a norm.
 //

@@ -26,7 +26,7 @@ struct MicroBatch {
 
 // Makes a micro-batch on the host. `ids` and `targets` become part of it as they are; the other
 // tensors are made for sending to `device`, in page-locked memory where that is a GPU. `segments`
-// are those of Batch (batching/batch.h); empty: every row is one. Throws Error(kInternal) for
+// is as in Batch (batching/batch.h); empty: every row is one segment. Throws Error(kInternal) for
 // segments that are out of order or go over the end of a row.
 MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double scale,
                        const std::vector<int32_t>& segments = {},

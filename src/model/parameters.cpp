@@ -122,15 +122,13 @@ double ParameterLayout::causal_flops_per_token(int64_t length) const {
          6.0 * attention_width_ * static_cast<double>(length);
 }
 
-Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device,
-                       bool separate)
+Parameters::Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device)
     : layout_(std::move(layout)),
       master_(at::zeros({layout_.flat_size()},
                         at::TensorOptions(device).dtype(
                             working_dtype == at::kDouble ? at::kDouble : at::kFloat))),
-      working_(working_dtype == master_.scalar_type() && !separate
-                   ? master_
-                   : at::zeros_like(master_, working_dtype)) {}
+      working_(working_dtype == master_.scalar_type() ? master_
+                                                      : at::zeros_like(master_, working_dtype)) {}
 
 Parameters::Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working)
     : layout_(std::move(layout)), master_(std::move(master)), working_(std::move(working)) {}

@@ -37,7 +37,7 @@ struct WorkingSpec {
 
 class ParameterLayout {
  public:
-  // `vocab_size` is the number of rows of the embedding; that of `model` is not read.
+  // `vocab_size` is the number of rows of the embedding; `model.vocab_size` is not read.
   ParameterLayout(const ModelConfig& model, int64_t vocab_size);
 
   const std::vector<ParameterSpec>& parameters() const {
@@ -70,10 +70,9 @@ class ParameterLayout {
 
 class Parameters {
  public:
-  // All values are zero at first. Working weights of dtype fp32 share the masters' memory, unless
-  // they are `separate`. fp64 is for tests: the masters are fp64 too, and shared.
-  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device,
-             bool separate = false);
+  // All values are zero at first. Working weights of dtype fp32 share the masters' memory. fp64 is
+  // for tests: the masters are fp64 too, and shared.
+  Parameters(ParameterLayout layout, at::ScalarType working_dtype, at::Device device);
   // Returns the same in host memory that is there where it was written
   // (device/releasable_memory.h).
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
@@ -108,6 +107,12 @@ class Parameters {
   ParameterLayout layout_;
   at::Tensor master_;
   at::Tensor working_;
+};
+
+// A part of the flat buffer of masters. It begins and ends where a tensor does.
+struct MasterRange {
+  int64_t first = 0;  // element of the flat buffer
+  at::Tensor values;  // [elements] fp32
 };
 
 }  // namespace lmtrain

@@ -57,4 +57,8 @@ at::Tensor rounded_weights(const at::Tensor& values, DType dtype, const std::str
           type == at::kHalf ? "bf16 or fp32" : "fp32"));
 }
 
+int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype) {
+  return dtype == CheckpointDType::kBf16 ? masters + masters / 2 : masters;
+}
+
 }  // namespace lmtrain

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "config/enums.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain {
@@ -14,5 +15,9 @@ namespace lmtrain {
 // same tensor. Throws Error(kNumeric) that names `tensor` for a number that is finite and beyond
 // the largest of `dtype`.
 at::Tensor rounded_weights(const at::Tensor& values, DType dtype, const std::string& tensor);
+
+// Returns how many bytes the weights of a checkpoint take, of so many bytes of fp32 masters: the
+// masters, and in bf16 the rounded weights beside them.
+int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype);
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// Cuts the weights of a model into pieces, of which a process that does not have all weights needs
-// one at a time: the embeddings, the matrices of each layer, an untied head. The norms, which are
+// Cuts the weights of a model into pieces: the embeddings, the matrices of each layer, an untied
+// head. A process that does not have all weights needs one piece at a time. The norms, which are
 // few numbers, belong to no piece and are always there.
 #pragma once
 
@@ -26,8 +26,8 @@ std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout);
 std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
 
 // WeightPieces brings pieces of the working weights into the flat buffer that the model reads, and
-// takes their gradients away. Several processes make the same calls in the same order. Numbers are
-// those of weight_pieces().
+// takes their gradients away. Several processes make the same calls in the same order. A piece is
+// given by its index in weight_pieces().
 class WeightPieces {
  public:
   WeightPieces(const WeightPieces&) = delete;
@@ -42,7 +42,7 @@ class WeightPieces {
   virtual void release(size_t piece) = 0;
   // Begins to take the gradient of a piece away, which has its final value in the flat gradient.
   virtual void take_gradient(size_t piece) = 0;
-  // Takes that of the norms away, and returns when all gradients are taken.
+  // Takes the gradient of the norms away. Returns when all gradients are taken.
   virtual void finish_gradient() = 0;
 
  protected:

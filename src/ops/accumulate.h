@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-// Adds `part`, of any shape and floating-point dtype, to `sum`, which is fp32, flat and contiguous
-// with as many elements, on the same device. If `first`, overwrites `sum` by it.
+// Adds `part`, of any shape and floating-point dtype, to `sum`: fp32, flat, contiguous, of the same
+// number of elements, on the same device. If `first`, overwrites `sum` by `part`.
 void accumulate(const at::Tensor& part, const at::Tensor& sum, bool first);
 
 // A PartTree sums flat tensors, one of each part, as a binary tree. The parts come in their order,

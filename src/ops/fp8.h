@@ -17,8 +17,8 @@ namespace lmtrain {
 // The rows and columns of every matrix that is multiplied must be multiples of this.
 inline constexpr int64_t kFp8Multiple = 16;
 
-// Returns the largest |x| of each part of x, fp32 [parts], in as many parts as suits the device;
-// NaN for a part with a NaN. x is contiguous and has at least one element.
+// Returns the largest |x| of each part of x, fp32 [parts]; the device decides the number of parts.
+// A part with a NaN gives NaN. x is contiguous and has at least one element.
 at::Tensor fp8_amax(const at::Tensor& x);
 
 // Fp8Copies are the copies of x_MN in 8 bits: by rows, by columns, or both; the one that was not

@@ -3,7 +3,6 @@
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 #include "ops/parallel_gemm.h"
-#include "products/chosen_products.h"
 
 namespace lmtrain {
 namespace {
@@ -98,8 +97,7 @@ Fp32Sums::~Fp32Sums() {
 }
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  at::Tensor c_MN = product_as_chosen(a_MK, b_KN);
-  if (c_MN.defined()) return c_MN;
+  at::Tensor c_MN;
   with_gemm(a_MK, b_KN, [&](const auto& gemm) {
     c_MN = is_faster_transposed(a_MK, b_KN) ? product(gemm, b_KN.t(), a_MK.t()).t().contiguous()
                                             : product(gemm, a_MK, b_KN);
@@ -149,7 +147,6 @@ template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<
 template void product_into(const at::Tensor&, const at::Tensor&, const Epilogue<Bf16>&);
 
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, at::Tensor c_MN) {
-  if (multiply_as_chosen(a_MK, b_KN, c_MN, /*adds=*/false)) return;
   bool done = false;
   with_gemm(a_MK, b_KN, [&](const auto& gemm) {
     multiply(gemm, a_MK, b_KN, c_MN);

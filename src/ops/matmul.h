@@ -1,6 +1,5 @@
 // Multiplies matrices by the fastest product: on some processors ours (kernels/cpu/gemm.h), else
-// libtorch's. The choice depends on processor, dtype and shape, never on timing, except on a GPU
-// where algorithms were chosen before the first step (products/chosen_products.h). Operands of a
+// libtorch's. The choice depends on processor, dtype and shape, never on timing. Operands of a
 // product have one dtype and device. In each operand rows or columns must be contiguous for our
 // product; libtorch's takes any. Nothing here has a gradient: call it where autograd does not
 // record, as in the forward and the backward of an operator.
@@ -49,8 +48,8 @@ struct MatrixPart {
 
 // A function that threads call with each part of a matrix while it lies in their own cache. `data`
 // is the first number of the part; its rows are contiguous, `stride` numbers apart. `beside` holds
-// matrices of the same shape, the same part of which the function reads or writes; they are
-// prefetched meanwhile. T is float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
+// matrices of the same shape. The function reads or writes the same part of each, which is
+// prefetched during the product. T is float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
 template <class T>
 struct TileFunction {
   std::vector<at::Tensor> beside;

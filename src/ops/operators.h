@@ -126,21 +126,21 @@ at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight
 
 // Returns, as an fp32 scalar, the sum over positions of -log softmax(logits_NV)[target], times
 // `scale`; positions whose target in targets_N (int64) is below 0 do not count. `scale` is an fp64
-// scalar on the device of the logits: a captured graph reads it. The gradient is that of the sum
-// plus the z-loss (Chowdhery et al., 2204.02311), which is `z_loss` x logsumexp(logits)^2 summed
-// over the same positions times `scale`; the value has no z-loss in it, except that of the
-// reference. Where a gradient is wanted the logits are overwritten by it, so that only one [N, V]
-// tensor exists, and the backward may run once only. For a target at or above V it throws
-// c10::Error on a CPU; by our kernels on a GPU the loss is NaN.
+// scalar on the device of the logits: a captured graph reads it. The gradient includes the z-loss
+// (Chowdhery et al., 2204.02311): `z_loss` x logsumexp(logits)^2, summed over the same positions,
+// times `scale`. The value does not include it, except in the reference. Where a gradient is wanted
+// it overwrites the logits, so that only one [N, V] tensor exists; the backward may run once only.
+// For a target at or above V it throws c10::Error on a CPU; by our kernels on a GPU the loss is
+// NaN.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                          const at::Tensor& scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    const at::Tensor& scale, double z_loss);
 
 // Returns cross_entropy of x_ND weight_VD', `chunk` positions, at least 1, at a time: only the
-// logits of one chunk exist, and their gradient takes their place. The gradients of x and of the
-// weight are computed in the forward, so the backward may run once only; that of the weight is
-// summed over the chunks in fp32.
+// logits of one chunk exist, and their gradient takes their place. The forward computes the
+// gradients of x and of the weight, so the backward may run once only. The gradient of the weight
+// is summed over the chunks in fp32.
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);

@@ -6,7 +6,6 @@
 #include "device/torch_headers.h"
 #include "ops/accumulate.h"
 #include "ops/matmul.h"
-#include "products/chosen_products.h"
 
 namespace lmtrain {
 namespace {
@@ -18,7 +17,6 @@ std::atomic<GradientSums*> current{nullptr};
 
 void add_product(const at::Tensor& a_MK, const at::Tensor& b_KN, const at::Tensor& sum_MN,
                  bool first) {
-  if (multiply_as_chosen(a_MK, b_KN, sum_MN, /*adds=*/!first)) return;
   if (!sum_MN.is_cuda()) {
     accumulate(product(a_MK, b_KN), sum_MN.view(-1), first);
     return;

@@ -28,8 +28,8 @@ class GradientSums {
   GradientSums(const GradientSums&) = delete;
   GradientSums& operator=(const GradientSums&) = delete;
 
-  // From now on gradients of `weight`, which is known by its address, are added to `sum`, fp32 and
-  // contiguous, with as many elements. With `first` the first of them overwrites it.
+  // From now on gradients of `weight`, which is known by its address, are added to `sum`: fp32,
+  // contiguous, of the same number of elements. With `first` the first gradient overwrites `sum`.
   void expect(const at::Tensor& weight, const at::Tensor& sum, bool first);
   // Returns whether a gradient of `weight` was added.
   bool has(const at::Tensor& weight) const;

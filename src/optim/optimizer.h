@@ -23,7 +23,7 @@ struct UpdateStep {
   int64_t number = 1;     // of the update, from 1; skipped batches do not count
   double lr = 0;          // of the schedule
   double grad_scale = 1;  // the gradient is multiplied by it as it is read
-  RunClock run = {};      // the clock after this update, for betas and the like
+  RunClock run = {};      // the clock after this update, for warm-ups of betas
 };
 
 // Holds a tensor of the optimizer's state, of any shape, on the device of the parameters. It is
@@ -50,12 +50,6 @@ class CapturableUpdate {
 using ParameterFilter = std::function<bool(const ParameterSpec&)>;
 inline bool every_parameter(const ParameterSpec&) { return true; }
 
-// Returns whether the rule computes gradients at the masters, rounded. One that does not needs
-// working weights in memory of their own. What is evaluated and saved is the masters in any case.
-inline bool trains_at_masters(const OptimizerConfig& config) {
-  return config.type != OptimizerType::kScheduleFree;
-}
-
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -64,10 +58,6 @@ class Optimizer {
   virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
   // Returns update() in two halves; null for a rule, or a dtype, that has none.
   virtual CapturableUpdate* capturable() { return nullptr; }
-  // Sets the working weights of its tensors to those that it trains at, as masters and state say.
-  // It is called where trains_at_masters() is false and the working weights are the masters
-  // rounded: after a restore, and after an evaluation.
-  virtual void refresh_working() {}
   // Returns the whole state, which resume restores. A new optimizer has set it to zero.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };

@@ -32,7 +32,7 @@ class UpdateConstants {
     std::vector<Constants> of_ranges;
     for (const FlatRange& range : ranges) {
       common.lr = static_cast<float>(step.lr * range.group.lr_ratio);
-      common.weight_decay = static_cast<float>(hyperparameters.weight_decay(range.group, step.run));
+      common.weight_decay = static_cast<float>(range.group.weight_decay);
       of_ranges.push_back(common);
     }
     const at::Tensor host =

@@ -16,12 +16,12 @@
 #include "base/stop.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "device/torch_headers.h"
 #include "processes/device_exchange.h"
 #include "processes/gloo_link.h"
 #include "processes/local_address.h"
 #include "processes/meeting.h"
-#include "processes/peer_sockets.h"
 #include "processes/watch.h"
 
 namespace lmtrain {
@@ -96,7 +96,6 @@ class GlooProcesses final : public Processes {
       if (member.processors == self.processors) ++processor_sharers_;
     }
     local_rank_ = local_ranks(members)[static_cast<size_t>(rank_)];
-    leaders_ = leaders_of(members);
 
     address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
     watch_.emplace(
@@ -145,22 +144,6 @@ class GlooProcesses final : public Processes {
     std::vector<RangeExchange*> exchanges;
     for (int i = 0; i < count; ++i) exchanges.push_back(aside_[static_cast<size_t>(i)].get());
     return exchanges;
-  }
-
-  Peers& among_leaders() override {
-    if (!peers_) {
-      PeerGroup group{leaders_, 0, {}, address_};
-      if (const std::string interface = chosen_interface(address_); !interface.empty()) {
-        const std::string own = address_of_interface(interface);
-        if (!own.empty()) group.address = own;
-      }
-      for (const int leader : leaders_) {
-        if (leader < rank_) ++group.self;
-        group.names.push_back(name_of(leader));
-      }
-      guarded("connection", [&] { peers_.emplace(store_, *watch_, std::move(group), timeout_); });
-    }
-    return *peers_;
   }
 
   void pass(const at::Tensor& values, int from, int to) override {
@@ -243,6 +226,26 @@ class GlooProcesses final : public Processes {
     });
   }
 
+  // A loss that wait() finds is known to the watch, which then ends the process.
+  void while_watching(const std::function<void()>& work) override {
+    const auto is_done = std::make_shared<std::atomic<bool>>(false);
+    std::thread watching = start_thread([this, is_done] {
+      (void)watch_->wait(
+          others(), [is_done] { return is_done->load(); }, timeout_);
+    });
+    const auto stop = [&] {
+      *is_done = true;
+      watching.join();
+    };
+    try {
+      work();
+    } catch (...) {
+      stop();
+      throw;
+    }
+    stop();
+  }
+
   void leave_note(const std::string& name, const std::string& text) override {
     guarded("note", [&] { notes_->set(name, text); });
   }
@@ -276,8 +279,9 @@ class GlooProcesses final : public Processes {
     timeout_ = timeout;
     link_->set_timeout(timeout);
     for (const auto& link : aside_) link->set_timeout(timeout);
-    if (peers_) peers_->set_patience(timeout);
   }
+
+  void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
@@ -374,7 +378,6 @@ class GlooProcesses final : public Processes {
   std::optional<Watch> watch_;
   std::optional<GlooLink> link_;
   std::vector<std::unique_ptr<GlooLink>> aside_;
-  std::optional<PeerSockets> peers_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;

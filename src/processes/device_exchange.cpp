@@ -216,8 +216,8 @@ std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Proc
                                                 milliseconds limit) {
   Offer mine;
   const nccl::Calls* calls = nullptr;
-  if (!nccl_is_wanted()) {
-    mine.problem = "LMTRAIN_NCCL is off";
+  if (!library.is_wanted) {
+    mine.problem = "parallel.nccl is false";
   } else if ((calls = load_nccl(library.file, mine.problem)) != nullptr) {
     mine = make_offer(calls, device, processes.is_first());
   }

@@ -1,10 +1,10 @@
-// Exchanges tensors in the memory of GPUs between several processes, each of which has a GPU of its
-// own: by NCCL, on the current stream of that GPU.
+// Exchanges tensors in the memory of GPUs between several processes by NCCL. Each process has a GPU
+// of its own, and uses the current stream of that GPU.
 //
 // Every process makes the same calls in the same order, from one thread, outside of captures. A
-// call returns when the work on the GPU is done. It throws std::runtime_error that says what NCCL
-// or CUDA says, that another process is lost, or that the time is over. The connection is ended
-// then, without the others, and every further call throws.
+// call returns when the work on the GPU is done. It throws std::runtime_error with the message of
+// NCCL or CUDA, or when another process is lost, or when the time is over. The connection of this
+// process is ended then, and every further call throws.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,8 @@ namespace lmtrain {
 
 class DeviceExchange {
  public:
-  // Owns the communicator. `rank` and `count` are those of this process and of the run.
+  // Owns the communicator. `rank` is the rank of this process, `count` the number of processes in
+  // the run.
   DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Watch& watch, int rank,
                  int count);
   // Leaves a connection that works to the end of the process, and ends any other one.
@@ -54,11 +55,11 @@ class DeviceExchange {
   std::vector<int> others_;
 };
 
-// Connects the GPUs of all processes, each of which calls this with its own `device`. Returns null
-// in every process where one of them cannot have NCCL: the library is missing or turned off,
-// versions differ, two processes share a GPU, or NCCL refuses. Rank 0 then logs one warning that
-// names the process and the cause, and tensors must go through host memory. Throws the errors of
-// nccl_is_wanted() and of `processes`.
+// Connects the GPUs of all processes; each process passes its own `device`. If one process cannot
+// have NCCL, all get null: the library is missing or turned off, versions differ, two processes
+// share a GPU, or NCCL refuses. Rank 0 then logs one warning that names the process and the cause,
+// and tensors must go through host memory. Throws the errors of
+// `processes`.
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
                                                 Watch& watch, const at::Device& device,
                                                 std::chrono::milliseconds limit);

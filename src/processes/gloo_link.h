@@ -30,8 +30,8 @@ class GlooLink final : public RangeExchange {
   using OtherWay = std::function<bool(int to, const at::Tensor& give, int from,
                                       const at::Tensor& take, std::chrono::milliseconds limit)>;
 
-  // `timeout` is that of the run (processes/processes.h). `other_way`, where it is given, exchanges
-  // the tensors that it takes.
+  // `timeout` is the timeout of the run (processes/processes.h). `other_way`, if given, is asked
+  // first: it exchanges the tensors for which it returns true.
   GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Watch& watch,
            std::chrono::milliseconds timeout, OtherWay other_way = {});
   ~GlooLink() override;

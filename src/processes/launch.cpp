@@ -76,6 +76,16 @@ Launch read_numbers(const Variables& variables, const Names& names) {
   return launch;
 }
 
+// Returns whether the variables tell of one process, which meets no other: it needs no rank and no
+// address. Throws Error(kUsage) when its rank is not 0.
+bool is_one_alone(const Variables& variables, const Names& names) {
+  if (!variables.has(names.count) ||
+      variables.number(names.count, names.count, 1, kMaxProcesses) != 1)
+    return false;
+  if (variables.has(names.rank)) read_numbers(variables, names);
+  return true;
+}
+
 // A port for the processes of this job, so that two jobs on one machine do not meet.
 int port_of_job(const Variables& variables) {
   if (!variables.has("SLURM_JOB_ID")) return kDefaultPort;
@@ -132,7 +142,9 @@ std::string first_machine(const std::string& node_list) {
 
 Launch read_launch(const Environment& environment) {
   const Variables variables(environment);
-  if (variables.has(kTorchrun.rank) || variables.has(kTorchrun.count)) {
+  const bool is_alone = is_one_alone(variables, kTorchrun);
+  if (is_alone && variables.has(kTorchrun.local_rank)) return {};
+  if (!is_alone && (variables.has(kTorchrun.rank) || variables.has(kTorchrun.count))) {
     Launch launch = read_numbers(variables, kTorchrun);
     if (!launch.local_rank) {
       launch.local_rank = variables.number(kTorchrun.local_rank, kTorchrun.rank, 0, kMaxProcesses);
@@ -146,6 +158,7 @@ Launch read_launch(const Environment& environment) {
   for (const Names& names : {kOpenMpi, kMpich, kSlurm}) {
     // In a batch script Slurm sets SLURM_PROCID too; only srun says how many tasks a step has.
     if (!variables.has(names.count)) continue;
+    if (is_one_alone(variables, names)) return {};
     Launch launch = read_numbers(variables, names);
     if (launch.count > 1) read_address(variables, names, launch);
     return launch;

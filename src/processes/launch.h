@@ -25,7 +25,9 @@ struct Launch {
 // not set. The launchers are tried in this order. torchrun is taken where RANK or WORLD_SIZE is
 // set, another one where its number of processes is (Slurm sets SLURM_PROCID in a batch script
 // too). All that the launcher must set is then required. Where none is taken, a rank of mpirun or
-// mpiexec without a number of processes is an error.
+// mpiexec without a number of processes is an error. A number of processes of 1 needs nothing else.
+// A WORLD_SIZE of 1 without LOCAL_RANK, as containers and notebooks set it, is passed over, and the
+// next launcher is tried.
 //   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
 //   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
 //   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH

@@ -1,8 +1,6 @@
 #include "processes/local_address.h"
 
-#include <ifaddrs.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,19 +12,16 @@ namespace {
 
 constexpr const char* kAnyPort = "9";  // nothing is sent there
 
-std::string digits_of(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> digits{};
-  if (::getnameinfo(address, size, digits.data(), digits.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return "";
-  return digits.data();
-}
-
 // The end of a socket on this machine; empty where it has none.
 std::string address_of(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  return ::getsockname(socket, generic, &size) == 0 ? digits_of(generic, size) : "";
+  std::array<char, NI_MAXHOST> digits{};
+  if (::getsockname(socket, generic, &size) != 0) return "";
+  if (::getnameinfo(generic, size, digits.data(), digits.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
+  return digits.data();
 }
 
 }  // namespace
@@ -44,19 +39,6 @@ std::string local_address_towards(const std::string& host) {
     if (::connect(socket, entry->ai_addr, entry->ai_addrlen) == 0) address = address_of(socket);
     ::close(socket);
     if (!address.empty()) return address;
-  }
-  return "";
-}
-
-std::string address_of_interface(const std::string& name) {
-  ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return "";
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(found, ::freeifaddrs);
-  for (const ifaddrs* entry = found; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || name != entry->ifa_name) continue;
-    const int family = entry->ifa_addr->sa_family;
-    if (family == AF_INET) return digits_of(entry->ifa_addr, sizeof(sockaddr_in));
-    if (family == AF_INET6) return digits_of(entry->ifa_addr, sizeof(sockaddr_in6));
   }
   return "";
 }

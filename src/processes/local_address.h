@@ -1,4 +1,4 @@
-// The addresses of this machine: on the network that leads to another one, or on an interface.
+// The address of this machine on the network that leads to another one.
 #pragma once
 
 #include <string>
@@ -8,10 +8,6 @@ namespace lmtrain {
 // Returns the address in digits; empty where `host`, a name or an address, is not known or no route
 // leads to it. A name is looked up, and the system says the route; nothing is sent to `host`.
 std::string local_address_towards(const std::string& host);
-
-// Returns the first address in digits that this machine has on a network interface, given by its
-// name; empty where it has none.
-std::string address_of_interface(const std::string& name);
 
 // Returns whether an address in digits cannot be reached from another machine; true for an empty
 // one.

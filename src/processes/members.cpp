@@ -50,14 +50,6 @@ std::vector<int> local_ranks(const std::vector<Member>& members) {
   return ranks;
 }
 
-std::vector<int> leaders_of(const std::vector<Member>& members) {
-  const std::vector<int> ranks = local_ranks(members);
-  std::vector<int> leaders;
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    if (rank == 0 || ranks[rank] == 0) leaders.push_back(static_cast<int>(rank));
-  return leaders;
-}
-
 std::string address_for_others(const std::vector<Member>& members, const Member& self) {
   const auto is_known = [](const Member& member) {
     return member.address != "?" && !is_loopback(member.address);

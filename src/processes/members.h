@@ -26,11 +26,9 @@ Member this_member(const Launch& launch);
 std::string member_to_text(const Member& member);
 Member member_from_text(const std::string& text);
 
-// Returns the rank of each member on its machine: as told by the launcher, or else by counting
-// those of the same machine.
+// Returns the rank of each member on its machine: as told by the launcher, else by counting the
+// members of its machine in the order of ranks.
 std::vector<int> local_ranks(const std::vector<Member>& members);
-// Returns the ranks of those that prepare data: rank 0, and those of local rank 0.
-std::vector<int> leaders_of(const std::vector<Member>& members);
 
 // Returns the address by which the processes of other machines reach `self`: its address on the way
 // to where all meet, or, where that is its own machine, on the way to the first process on another

@@ -2,9 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-
-#include "base/error.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -25,15 +22,6 @@ const nccl::Calls* load_nccl(const std::string& file, std::string& problem) {
     return nullptr;
   }
   return calls;
-}
-
-bool nccl_is_wanted() {
-  const char* const variable = std::getenv("LMTRAIN_NCCL");
-  const std::string value = variable == nullptr ? "" : variable;
-  if (value.empty() || value == "auto") return true;
-  if (value == "off") return false;
-  throw Error(ErrorKind::kUsage,
-              str("the variable LMTRAIN_NCCL is \"", value, "\"; allowed: auto, off"));
 }
 
 }  // namespace lmtrain

@@ -13,14 +13,11 @@ namespace lmtrain {
 struct NcclLibrary {
   std::string file = "liblmtrain_nccl.so";  // a path, or a name that is found beside the program
   at::DeviceType device = at::kCUDA;
+  bool is_wanted = true;  // parallel.nccl
 };
 
 // Returns the functions of the library, or null and in `problem` why they cannot be had. A file is
 // loaded once; it is never unloaded.
 const nccl::Calls* load_nccl(const std::string& file, std::string& problem);
-
-// Returns false where the variable LMTRAIN_NCCL is "off"; true where it is "auto", empty or not
-// set. Throws Error(kUsage) for any other value.
-bool nccl_is_wanted();
 
 }  // namespace lmtrain

@@ -14,9 +14,6 @@ class OnlyProcess final : public Processes {
   std::vector<RangeExchange*> aside(int count) override {
     return std::vector<RangeExchange*>(static_cast<size_t>(count), this);
   }
-  Peers& among_leaders() override {
-    throw Error(ErrorKind::kInternal, "one process has no other to prepare data with");
-  }
   void pass(const at::Tensor& /*values*/, int /*from*/, int /*to*/) override {}
   void broadcast(const at::Tensor& /*values*/) override {}
   std::string broadcast(const std::string& bytes) override { return bytes; }

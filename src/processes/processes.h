@@ -2,37 +2,25 @@
 // alone the exchanges do nothing.
 //
 // Every process must make the same calls in the same order, except tell(), listen(), give_up(),
-// mark_saving() and those of notes; all calls of a process come from one thread, but for
-// mark_saving(), notes and those of aside(). A call returns when this process has its result. It
-// throws ProcessLost when another process has ended, hangs, or cannot be reached: after the timeout
-// at the latest, except in listen(), meet() and take_note(). The message names that process and the
-// cause.
+// mark_saving() and the calls about notes. One thread of a process makes all calls, except
+// mark_saving(), the calls about notes, and the exchanges of aside(). A call returns when this
+// process has its result. It throws ProcessLost when another process has ended, hangs, or cannot be
+// reached: after the timeout at the latest, except in listen(), meet() and take_note(). The message
+// names the lost process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/peers.h"
 #include "processes/sums/ranges.h"
 
 namespace lmtrain {
-
-// A process that is well gets this error when another one has ended, and must end too. `exit_code`
-// is that of the process that ended first, where it had one, else 5.
-class ProcessLost : public Error {
- public:
-  ProcessLost(int exit_code, const std::string& message)
-      : Error(ErrorKind::kIo, message), exit_code_(exit_code) {}
-  int exit_code() const { return exit_code_; }
-
- private:
-  int exit_code_;
-};
 
 // The two halves of a sum over all processes. Every process must make the same calls in the same
 // order.
@@ -65,9 +53,9 @@ class Processes : public RangeExchange {
   // The rank and the number of processes on this machine.
   int local_rank() const { return local_rank_; }
   int local_count() const { return local_count_; }
-  // The ranks of the processes that prepare data for their machines, ascending: rank 0, and those
-  // of local rank 0.
-  const std::vector<int>& leaders() const { return leaders_; }
+  // Returns whether this process prepares data for its machine: rank 0 and each process of local
+  // rank 0 do. The other processes find the data in the cache.
+  bool prepares() const { return is_first() || local_rank_ == 0; }
   // The number of processes of this machine, this one included, that may run on exactly the same
   // processors as this one.
   int processor_sharers() const { return processor_sharers_; }
@@ -75,26 +63,22 @@ class Processes : public RangeExchange {
   // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
   // over all processes: the same bits in each. The order of the additions is the fastest one.
   virtual void sum(const at::Tensor& flat) = 0;
-  // Returns `count` exchanges, each of which another thread may make while this one makes those
-  // above: over connections of their own, of tensors in host memory. They live as long as this
-  // object; another call returns the same ones, and more where it asks for more. All processes must
-  // make the call together and ask for as many, like an exchange; it connects them.
+  // Returns `count` independent exchanges, one for each thread. Each has connections of its own,
+  // and exchanges tensors in host memory. They live as long as this object; a later call returns
+  // the same ones, and more if it asks for more. The call connects the processes: all must make it
+  // together, with the same `count`.
   virtual std::vector<RangeExchange*> aside(int count) = 0;
-  // Returns messages among the leaders, numbered in the order of leaders(), over connections of
-  // their own that live as long as this object. All leaders make the first call together, and only
-  // they call it.
-  virtual Peers& among_leaders() = 0;
-  // Copies `values` of the process `from` into those of the process `to`: of the same size and
-  // dtype, on any device. The other processes call it too and may pass an undefined tensor. Nothing
-  // is copied where `from` and `to` are the same.
+  // Copies `values` of the process `from` into `values` of the process `to`. Both have the same
+  // size and dtype, on any device. The other processes call it too and may pass an undefined
+  // tensor. Nothing is copied where `from` and `to` are the same.
   virtual void pass(const at::Tensor& values, int from, int to) = 0;
-  // Overwrites `values` in every process by those of rank 0. They must be contiguous, and of the
+  // Overwrites `values` in every process by `values` of rank 0. They must be contiguous, and of the
   // same size and dtype everywhere; any dtype will do.
   virtual void broadcast(const at::Tensor& values) = 0;
   // Returns the bytes of rank 0; the others may pass any.
   virtual std::string broadcast(const std::string& bytes) = 0;
-  // Returns the values of rank 0, then those of rank 1, and so on. All processes must pass the same
-  // number of values.
+  // Returns the values of all ranks, in the order of ranks. All processes must pass the same number
+  // of values.
   virtual std::vector<double> all_gather(const std::vector<double>& values) = 0;
   // Returns the text of each rank, by rank. The lengths may differ.
   virtual std::vector<std::string> gather_texts(const std::string& text) = 0;
@@ -112,6 +96,11 @@ class Processes : public RangeExchange {
   virtual std::string listen() = 0;
   // Returns when all processes have called it with this name. A name may be used once in a run.
   virtual void meet(const std::string& stage) = 0;
+  // Does work that may take hours and makes no exchange, such as the preparation of data. Another
+  // thread looks after the other processes meanwhile. Where one of them has ended, or is silent for
+  // longer than the timeout, that thread ends this process ten seconds later: with the cause as its
+  // last message, and the exit code of ProcessLost. Throws the exceptions of the work.
+  virtual void while_watching(const std::function<void()>& work) { work(); }
 
   // Notes are texts from one process to another that need no exchange: any thread may leave and
   // take them, whatever the processes do meanwhile. A name may be used once in a run.
@@ -132,6 +121,8 @@ class Processes : public RangeExchange {
 
   // Sets how long an exchange from now on may take.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
+  // Says, before the first tensor on a GPU is exchanged, whether GPUs exchange by NCCL.
+  virtual void use_nccl(bool /*is_wanted*/) {}
   // Tells the others that this process ends, why, and with which exit code; when another process
   // has ended before, its cause stays. Returns within seconds.
   virtual void give_up(int exit_code, const std::string& cause) noexcept = 0;
@@ -145,7 +136,6 @@ class Processes : public RangeExchange {
   Processes() = default;
   int rank_ = 0, count_ = 1;
   int local_rank_ = 0, local_count_ = 1;
-  std::vector<int> leaders_ = {0};
   int processor_sharers_ = 1;
 };
 

@@ -1,5 +1,5 @@
-// Each process of a run has a Watch. It gives signs of life, follows those of the others, and tells
-// why a process has ended. It uses the store where the processes met, not the exchanges of
+// Each process of a run has a Watch. It gives signs of life, follows the signs of the others, and
+// tells why a process has ended. It uses the store where the processes met, not the exchanges of
 // training.
 //
 // A thread writes a sign of life to the store twice a second and reads whether some process has

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace lmtrain {
@@ -14,8 +15,10 @@ std::string escape_html(std::string_view text) {
   std::string valid;
   append_replacing_malformed(valid, text);
   std::string escaped;
-  for (const char c : valid) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (std::string_view rest = valid; !rest.empty();) {
+    char32_t c = 0;
+    const std::string_view character = rest.substr(0, decode_utf8(rest, c));
+    rest.remove_prefix(character.size());
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {
@@ -26,10 +29,10 @@ std::string escape_html(std::string_view text) {
       escaped += "&quot;";
     } else if (c == '\'') {
       escaped += "&#39;";
-    } else if ((byte < 0x20 && c != '\t' && c != '\n') || byte == 0x7F) {
-      append_utf8(escaped, 0xFFFD);
+    } else if (shown(character, /*keeps_lines=*/true) != character) {
+      append_utf8(escaped, 0xFFFD);  // a control character, or one that turns the direction of text
     } else {
-      escaped += c;
+      escaped += character;
     }
   }
   return escaped;

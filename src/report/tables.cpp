@@ -85,8 +85,15 @@ std::string incidents_text(const RunRecord& run) {
 
 std::string checkpoint_text(const RunRecord& run) {
   if (run.checkpoint.empty()) return kNone;
-  const std::string name = std::filesystem::path(run.checkpoint).filename().string();
-  return str("<code title=\"", escape_html(run.checkpoint), "\">", escape_html(name), "</code>");
+  const auto name_of = [](const std::string& path) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    return str("<code title=\"", escape_html(path), "\">", escape_html(name), "</code>");
+  };
+  const std::string newest = name_of(run.checkpoint);
+  const std::string& best = run.best_checkpoint;
+  const bool is_other = !best.empty() && std::filesystem::path(best).filename() !=
+                                             std::filesystem::path(run.checkpoint).filename();
+  return is_other ? with_small(newest, "best " + name_of(best)) : newest;
 }
 
 std::string device_text(const RunRecord& run) {

@@ -8,7 +8,6 @@
 #include "base/files/examine.h"
 #include "base/files/read_file.h"
 #include "base/hash.h"
-#include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
@@ -231,16 +230,12 @@ std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& give
   return TokenizerDifference{json, differs};
 }
 
-fs::path newest_checkpoint_of(const fs::path& run) {
-  const RunFolder folder(run);
-  const std::optional<int64_t> step = newest_valid_checkpoint(folder, /*skip_training_state=*/true);
-  if (!step) {
-    throw Error(ErrorKind::kUsage,
-                str("/init_from: the run in ", run.string(), " has no checkpoint yet"));
+fs::path best_checkpoint_of(const fs::path& run) {
+  try {
+    return locate_model(run).folder;
+  } catch (const Error& error) {
+    throw Error(error.kind(), str("/init_from: ", error.what()));
   }
-  log_note(str("init_from: ", run.string(),
-               " is a run; its newest checkpoint is taken: ", folder.checkpoint(*step).string()));
-  return folder.checkpoint(*step);
 }
 
 std::vector<std::string> check_given_model(const Config& config) {

@@ -25,9 +25,9 @@ struct TokenizerDifference {
 std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
                                                            const std::filesystem::path& folder);
 
-// Returns the newest valid checkpoint of a run, for `init_from`, and logs a note that names it.
-// Throws Error(kUsage) when the run has none, Error(kCheckpoint) when all are damaged.
-std::filesystem::path newest_checkpoint_of(const std::filesystem::path& run);
+// Returns the best checkpoint of a run, for `init_from`: the one that locate_model
+// (checkpoint/model_location.h) takes and names in a note. Throws its errors.
+std::filesystem::path best_checkpoint_of(const std::filesystem::path& run);
 
 // Checks tokenizer and length of rows, and returns warnings; without `init_from` there are none.
 // Call it when a run begins, before its data is prepared. `config` has absolute paths. Throws

@@ -96,18 +96,18 @@ void require_finite_weights(const Config& config, const std::string& bad_tensor,
                  "), and no checkpoint is made of them"));
 }
 
-void require_finite_end(const Config& config, const std::string& bad_tensor,
-                        const TrainingState& state) {
-  require_finite_weights(config, bad_tensor, state.step);
+void require_finite_end(const Config& config, const std::string& bad_tensor, int64_t step,
+                        std::optional<double> loss) {
+  require_finite_weights(config, bad_tensor, step);
   // A checkpoint keeps a loss that is not finite as none.
-  if (state.step > 0 && !(state.loss && std::isfinite(*state.loss)))
-    throw_lost(config, state.step, "the loss of the last step is not finite");
+  if (step > 0 && !(loss && std::isfinite(*loss)))
+    throw_lost(config, step, "the loss of the last step is not finite");
 }
 
-void require_only_loss_lost(const Config& config, const std::string& bad_tensor,
-                            const TrainingState& state, bool is_last) {
-  require_finite_weights(config, bad_tensor, state.step);
-  if (is_last) throw_lost(config, state.step, "the held-out loss is not finite");
+void require_only_loss_lost(const Config& config, const std::string& bad_tensor, int64_t step,
+                            bool is_last) {
+  require_finite_weights(config, bad_tensor, step);
+  if (is_last) throw_lost(config, step, "the held-out loss is not finite");
 }
 
 }  // namespace lmtrain

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "batching/batch.h"
-#include "checkpoint/state.h"
 #include "config/config.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"
@@ -61,11 +60,11 @@ Error stopped_by_guard(int64_t step, const Incident& incident, const StepDecisio
 void require_finite_weights(const Config& config, const std::string& bad_tensor, int64_t step);
 // Throws Error(kNumeric) at the end of a run unless all weights and the loss of its last step are
 // finite. A run without finite numbers is not done, even where the guard lets everything through.
-void require_finite_end(const Config& config, const std::string& bad_tensor,
-                        const TrainingState& state);
+void require_finite_end(const Config& config, const std::string& bad_tensor, int64_t step,
+                        std::optional<double> loss);
 // Throws Error(kNumeric) after an evaluation whose loss is not finite, if the weights are not
 // finite either or no step follows (`is_last`).
-void require_only_loss_lost(const Config& config, const std::string& bad_tensor,
-                            const TrainingState& state, bool is_last);
+void require_only_loss_lost(const Config& config, const std::string& bad_tensor, int64_t step,
+                            bool is_last);
 
 }  // namespace lmtrain

@@ -14,7 +14,6 @@
 #include "run/records/metrics_check.h"
 #include "run/records/report.h"
 #include "train/eval_share.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -74,11 +73,39 @@ void RunRecorder::note_finished(const TrainingState& state, Stop why) const {
                               : " is finished: ";
   log_note(str("the run in ", run_.path().string(), end, state.step, " steps, ", state.tokens,
                " tokens"));
-  log_note(next_after(why));
+  log_note(next_after(why, evaluations(state.step)));
 }
 
-std::string RunRecorder::next_after(Stop why) const {
-  return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop);
+std::string RunRecorder::next_after(Stop why, const EndReport& report) const {
+  return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop,
+                       best_note(report));
+}
+
+EndReport RunRecorder::evaluations(std::optional<int64_t> saved_step) const {
+  EndReport report;
+  if (saved_step) {
+    report.saved = run_.checkpoint(*saved_step);
+    report.saved_step = *saved_step;
+  }
+  std::optional<Evaluated>& best_saved = report.best_checkpoint;
+  try {
+    for_each_json_line_with(
+        run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
+          const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
+                                 line.contains("step") && line["step"].is_number_integer();
+          if (!evaluated) return;
+          report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
+          if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
+          if ((!best_saved || report.last->loss < best_saved->loss) &&
+              is_folder(run_.checkpoint(report.last->step)))
+            best_saved = report.last;
+        });
+  } catch (const Error& error) {
+    log_warning(error.what());  // all else is done, and saved
+  }
+  if (report.last && report.last->step == 0) best_saved.reset();  // nothing to compare it with
+  if (best_saved) report.best_path = run_.checkpoint(best_saved->step);
+  return report;
 }
 
 std::string RunRecorder::finished_before(const TrainingState& state, Stop why,
@@ -312,36 +339,17 @@ void RunRecorder::refresh_status(const TrainingState& state) {
 
 void RunRecorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                             Stop why) const {
-  EndReport report;
+  EndReport report = evaluations(saved_step);
   report.steps = state.step;
   report.tokens = state.tokens;
   report.loss = state.loss;
   if (why == Stop::kEarlyStop) report.early_stop = early_stop_reason(config_, state);
-  const bool keeps_best = config_.checkpoint.keep_best > 0;
-  std::optional<Evaluated>& best_saved = report.best_checkpoint;
-  try {
-    for_each_json_line_with(
-        run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
-          const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
-                                 line.contains("step") && line["step"].is_number_integer();
-          if (!evaluated) return;
-          report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
-          if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
-          if (keeps_best && (!best_saved || report.last->loss < best_saved->loss) &&
-              is_folder(run_.checkpoint(report.last->step)))
-            best_saved = report.last;
-        });
-  } catch (const Error& error) {
-    log_warning(error.what());  // all else is done, and saved
-  }
   report.training = time_left_.training_seconds();
   report.evaluating = time_left_.evaluating_seconds();
   report.saving = time_left_.saving_seconds();
   report.elapsed = seconds_since(started_);
-  if (saved_step) report.saved = run_.checkpoint(*saved_step);
-  if (best_saved) report.best_path = run_.checkpoint(best_saved->step);
   log_note(end_summary(report));
-  if (ends_run(why)) log_note(next_after(why));
+  if (ends_run(why)) log_note(next_after(why, report));
 }
 
 std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bool is_part) {

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "batching/batch_order.h"
+#include "batching/micro_batch.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
@@ -26,6 +27,7 @@
 #include "run/incident.h"
 #include "run/probes/samples.h"
 #include "run/records/metrics.h"
+#include "run/records/report.h"
 #include "run/records/time_left.h"
 #include "run/shared/agreement.h"
 #include "schedule/due.h"
@@ -33,7 +35,6 @@
 #include "tasks/task_result.h"
 #include "train/evaluate.h"
 #include "train/failure.h"
-#include "train/micro_batch_limits.h"
 
 namespace lmtrain {
 
@@ -82,8 +83,7 @@ class Recorder {
   // whenever the run goes back to a checkpoint.
   virtual void begin(const TrainingState& state) = 0;
   // Writes the event `start`, or `resume`, and status.json. `reason` is what put_metrics_aside()
-  // has returned, or why the bits of a resume are others (take_up_products); then a warning says
-  // so.
+  // has returned.
   virtual void started(const TrainingState& state, bool resumed, const std::string& reason,
                        const nlohmann::ordered_json& changed_settings) = 0;
 
@@ -207,8 +207,11 @@ class RunRecorder final : public Recorder {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // The evaluations in metrics.jsonl, and the checkpoints that belong to them; `saved_step` is that
+  // of the newest checkpoint.
+  EndReport evaluations(std::optional<int64_t> saved_step) const;
   // The commands that may come next with the run, which has come to its end.
-  std::string next_after(Stop why) const;
+  std::string next_after(Stop why, const EndReport& report) const;
   // Whether the run goes on where its files cannot be written.
   bool outlives_full_disk() const;
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/remove_checkpoint.h"
+#include "checkpoint/retention.h"
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
 #include "formats/manifest.h"
@@ -77,7 +78,6 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     for (const TrialResult& trial : trials_) {
-      if (trial.fingerprint.empty()) continue;
       require_same_data(run_, trial_folder(run_, trial.seed).path(), trial.fingerprint, config_,
                         data_.fingerprint);
     }
@@ -207,9 +207,25 @@ void RestartableRun::finish_promotion(const TrialResult& best) {
               best.seed));
       return;
     }
+    copy_best(trial, best.step);
     copy_checkpoint(trial, best.step, run_);
   }
   for (const TrialResult& trial : trials_) remove_trial_checkpoints(run_, trial.seed);
+}
+
+// The best checkpoints of the trial come along, before the one that the run goes on from. A kill in
+// between leaves a run that goes on from an earlier step, to the same bits.
+void RestartableRun::copy_best(const RunFolder& trial, int64_t end) {
+  for (const int64_t step :
+       best_checkpoints(trial, newest_state(trial), config_.checkpoint.keep_best)) {
+    if (step >= end) continue;
+    try {
+      copy_checkpoint(trial, step, run_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kCheckpoint) throw;
+      log_warning(str("damaged checkpoint passed over: ", error.what()));
+    }
+  }
 }
 
 // The curve of the run that failed stays in its trial's folder.

@@ -67,6 +67,7 @@ class RestartableRun {
   // Finishes what was under way when a process was killed, and chooses the best trial or gives up.
   void settle();
   // Makes the best trial the run: copies its checkpoint, and removes those of the trials.
+  void copy_best(const RunFolder& trial, int64_t end);
   void finish_promotion(const TrialResult& best);
   // Clears the run's folder after its attempt has failed; its metrics go to the trial's folder.
   void abandon(const TrialResult& failed);

@@ -66,10 +66,6 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
     ReadBuffer read;
     if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));
     shards.restore(engine.optimizer(), read);
-    if (!trains_at_masters(config.optimizer)) {
-      engine.show_training_weights();
-      shards.gather_working(engine.parameters());
-    }
   }
   adapt_state(state, config);
   return state;
@@ -117,7 +113,6 @@ void keep_after_rollback(TrainingState& restored, const TrainingState& left,
   restored.guard.rollback_step = restored.step;
   restored.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
   restored.micro = left.micro;
-  restored.products = left.products;
 }
 
 }  // namespace lmtrain

@@ -48,8 +48,8 @@ BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const 
 
 // Puts into `restored`, the state that a rollback has restored, what must not be forgotten of the
 // state `left` that the run was in: the excluded batches, to which `refused_batch` is added, how
-// often the run has gone back to this step without going back to another, the limits of
-// micro-batches, and the algorithms of products.
+// often the run has gone back to this step without going back to another, and the limits of
+// micro-batches.
 void keep_after_rollback(TrainingState& restored, const TrainingState& left, int64_t refused_batch);
 
 }  // namespace lmtrain

@@ -153,7 +153,8 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
 // Settings that go by the held-out loss, where it does not come or comes too seldom.
 void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
                       Warnings& warnings) {
-  if (!has_eval && config.checkpoint.keep_best > 0) {
+  // One is the default, and asks for nothing.
+  if (!has_eval && config.checkpoint.keep_best > 1) {
     warnings.push_back(str("checkpoint.keep_best ", config.checkpoint.keep_best,
                            " keeps checkpoints by their held-out loss, and there is no held-out "
                            "text: none is kept for that; set data.eval or data.eval_fraction"));
@@ -169,18 +170,6 @@ void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
                          "run (eval.every ",
                          write_training_duration(every),
                          "): it never ends early; lower it, or evaluate more often"));
-}
-
-// Schedule-free averages the weights in the place of a rate that falls.
-void falling_rate(const Config& config, Warnings& warnings) {
-  if (config.optimizer.type != OptimizerType::kScheduleFree) return;
-  if (config.lr_schedule.type == LrScheduleType::kConstant) return;
-  if (config.lr_schedule.min_ratio == 1) return;
-  warnings.push_back(
-      str("optimizer.type schedule_free averages its weights instead of lowering the learning "
-          "rate, and lr_schedule.type ",
-          name_of(config.lr_schedule.type),
-          " lowers it as well, without any benefit; set lr_schedule.type to constant"));
 }
 
 // Evaluations take whole documents.
@@ -205,7 +194,6 @@ Warnings run_warnings(const Config& config, const BatchOrder& order,
   short_documents(config, order, warnings);
   lengths_to_come(config, run, warnings);
   learning_rate(config, run, warnings);
-  falling_rate(config, warnings);
   never_due(config, run, eval_targets.has_value(), warnings);
   by_held_out_loss(config, run, eval_targets.has_value(), warnings);
   if (eval_targets) long_evaluation(config, *eval_targets, warnings);

@@ -16,6 +16,7 @@
 #include "checkpoint/retention.h"
 #include "checkpoint/run_config.h"
 #include "device/device_memory.h"
+#include "model/round_weights.h"
 #include "run/probes/samples.h"
 #include "run/probes/task_probe.h"
 #include "run/shared/process_checks.h"
@@ -166,8 +167,8 @@ CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const 
   CheckpointRoom room;
   room.each = checkpoint_bytes(config);
   if (plan.kept_checkpoints) {
-    room.at_once =
-        config.checkpoint.keep + config.checkpoint.keep_best + *plan.kept_checkpoints + 1;
+    const int64_t best = plan.best_checkpoints == 0 ? 0 : config.checkpoint.keep_best;
+    room.at_once = config.checkpoint.keep + best + *plan.kept_checkpoints + 1;
     if (plan.checkpoints && plan.best_checkpoints)
       room.at_once = std::min(*room.at_once, *plan.checkpoints + *plan.best_checkpoints);
   }

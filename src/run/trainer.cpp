@@ -10,7 +10,6 @@
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
 #include "run/restore.h"
-#include "run/shared/choose_products.h"
 #include "run/shared/share_state.h"
 #include "run/start_checks.h"
 #include "train/failure.h"
@@ -42,9 +41,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.log = Cadence(config_.log.every);
   rules_.evaluate = Cadence(config_.eval.every);
   rules_.save = SaveSchedule(config_, *lr_schedule_);
-  if (trial) {  // it is trained to its end, and only its end is of use
+  if (trial) {  // it is trained to its end
     rules_.trial_end = now.resolve(*trial);
-    config_.checkpoint.keep_best = 0;
   } else if (config_.eval.early_stop) {
     rules_.patience = config_.eval.early_stop->patience;
   }
@@ -149,12 +147,11 @@ Stop Trainer::train() {
     if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, state_);
   }
   const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
-  const std::string chosen_anew = take_up_products(config_, state_.products, processes_);
   begin_from_state();
   prepare_saves();
-  recorder_->started(state_, resumed, resumed ? chosen_anew : left_behind, changed_settings);
-  stall_watch_ = std::make_unique<StallWatch>(processes_.is_first() ? std::optional(run_.events())
-                                                                    : std::nullopt);
+  recorder_->started(state_, resumed, left_behind, changed_settings);
+  stall_watch_ = std::make_unique<StallWatch>(
+      processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
   agreement_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
   // A run without the time for a step leaves this to the process that goes on with it.
@@ -185,7 +182,7 @@ Stop Trainer::train() {
   const Stop why = stop();
   if (ends_run(why)) {
     evaluate_now();
-    require_finite_end(config_, first_bad_weight(), state_);
+    require_finite_end(config_, first_bad_weight(), state_.step, state_.loss);
   }
   if (agreement_.signal() != 0) recorder_->signalled(state_, agreement_.signal());
   save_checkpoint();
@@ -220,8 +217,6 @@ void Trainer::fit_micro_batches() {
                report, processes_);
   }
   share_limits(processes_, state_.micro);
-  choose_products_once(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(),
-                       state_.micro, state_.products, processes_);
 }
 
 double Trainer::forward_and_backward(const Batch& batch) {

@@ -118,8 +118,7 @@ class Trainer {
   // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
   // them after all, and returns its losses (StepSum::compute).
   std::vector<double> compute_share(const Batch& batch);
-  // Finds micro-batches that fit into memory, and then the algorithms of their products, the same
-  // in every process.
+  // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
   // Carries out the decision about a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
@@ -127,7 +126,6 @@ class Trainer {
   // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
   // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
   void evaluate_now();
-  void evaluate_masters();  // where the model's weights are the masters
   // Returns the held-out loss, of the masters; nothing when a signal has come to any process. Does
   // not return where some process cannot read its rows.
   std::optional<Evaluation> evaluate_held_out();

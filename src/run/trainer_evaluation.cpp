@@ -13,14 +13,6 @@ namespace lmtrain {
 void Trainer::evaluate_now() {
   shards_.gather_masters(engine_.parameters());
   if (state_.eval_step == state_.step) return;
-  engine_.show_masters();
-  evaluate_masters();
-  if (trains_at_masters(config_.optimizer)) return;
-  engine_.show_training_weights();
-  shards_.gather_working(engine_.parameters());
-}
-
-void Trainer::evaluate_masters() {
   recorder_->begin_lap();
   if (!eval_shard_) {
     if (!state_.eval_step) recorder_->no_held_out_text();
@@ -41,7 +33,7 @@ void Trainer::evaluate_masters() {
   recorder_->evaluated(state_, *result, *tasks);
   recorder_->sampled(state_, samples);
   if (!std::isfinite(result->all.loss())) {
-    require_only_loss_lost(config_, first_bad_weight(), state_, has_all_steps(stop()));
+    require_only_loss_lost(config_, first_bad_weight(), state_.step, has_all_steps(stop()));
     recorder_->eval_loss_not_finite(state_);
   }
   if (config_.checkpoint.keep_best == 0) return;

@@ -2,6 +2,7 @@
 // and the last one of a run whose rows cannot be read.
 #include "base/activities.h"
 #include "base/error.h"
+#include "base/random_id.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -29,7 +30,8 @@ class SaveNote {
 
 void Trainer::prepare_saves() {
   if (shards_.is_divided()) {
-    writers_ = CheckpointWriters::find(processes_, run_);
+    // The trial lies in an unfinished checkpoint, so the next start removes what a kill leaves.
+    writers_ = CheckpointWriters::find(processes_, run_.unfinished_checkpoint(0, random_id()));
     const int writers = 1 + static_cast<int>(writers_.others().size());
     if (writers < processes_.count() && processes_.is_first())
       log_note(str(writers, " of ", processes_.count(),

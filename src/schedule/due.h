@@ -1,6 +1,6 @@
-// After each step due_after() decides what is due: that the progress line stays, an evaluation, a
-// checkpoint, the end. It is a pure function of the run's clock before and after the step and of
-// what may end the run; the trainer carries it out.
+// After each step due_after() decides what is due: a line of progress that stays, an evaluation, a
+// checkpoint, the end. It is a pure function of the run's clock before and after the step, and of
+// what may end the run. The trainer carries out what is due.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lmtrain {
 
-// The rules by which things are due in a run, and by which it ends.
+// The rules of a run: when something is due, and when the run ends.
 struct DueRules {
   Cadence log, evaluate;
   SaveSchedule save;
@@ -28,22 +28,23 @@ struct RunMoment {
   int64_t next_batch = 0;  // in the order of data
   double seconds = 0;      // since this process began with the run
   bool signalled = false;  // a signal has asked to stop
-  // This many evaluations in a row had no gain, the last of them at this step (schedule/
-  // evaluation_history.h); 0: there was none at this step.
+  // The number of evaluations in a row without a gain (schedule/evaluation_history.h), if this step
+  // has evaluated; else 0.
   int64_t without_gain = 0;
 };
 
-// The reason why no step follows; where there are several, it is the first in this order.
+// The reason why no step follows. The first of several reasons counts.
 enum class Stop { kNone, kFinished, kTrialEnd, kEarlyStop, kSignal, kMaxTime };
 
-// Returns whether the run has come to its end, be it an early one.
+// Returns whether the run has come to its end, also to an early one.
 constexpr bool ends_run(Stop stop) { return stop == Stop::kFinished || stop == Stop::kEarlyStop; }
-// Returns whether the run, or the trial, has all its steps: nothing has interrupted it.
+// Returns whether the run, or the trial, has made all its steps without an interruption.
 constexpr bool has_all_steps(Stop stop) { return ends_run(stop) || stop == Stop::kTrialEnd; }
 
 // The members are in the order in which they are carried out. With kFinished `evaluate` and `save`
-// are false: the trainer evaluates and saves at the end in any case, and `keep` holds for that
-// checkpoint. Otherwise, also after the last step of a trial, `keep` implies `save`.
+// are false, since the trainer evaluates and saves at the end in any case; `keep` then holds for
+// the checkpoint at the end. In all other cases `keep` implies `save`, also after the last step of
+// a trial.
 struct Due {
   bool log = false;       // the line of this step stays on the screen
   bool evaluate = false;  // on the held-out text
@@ -52,8 +53,8 @@ struct Due {
   Stop stop = Stop::kNone;
 };
 
-// `before` is the clock before the step that led to `now`. Before the first step it is now.clock;
-// then only `stop` can be set.
+// `before` is the clock before the step that led to `now`. Before the first step pass now.clock:
+// only `stop` can be set then.
 Due due_after(const DueRules& rules, const RunClock& before, const RunMoment& now);
 
 }  // namespace lmtrain

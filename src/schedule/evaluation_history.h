@@ -1,7 +1,7 @@
 // An EvaluationHistory is what a run remembers of its evaluations: the lowest held-out loss so far,
-// and for how many evaluations it has not fallen. `eval.early_stop` ends the run by it, and
-// `checkpoint.keep_best` saves a checkpoint where the loss is a new lowest one. It is part of the
-// training state, so a resume decides as the run would have. Losses are in nats a target.
+// and the number of evaluations since the loss fell. `eval.early_stop` ends the run by it, and
+// `checkpoint.keep_best` saves a checkpoint at a new lowest loss. It is part of the training state,
+// so a resumed run decides as an uninterrupted one. Losses are in nats a target.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lmtrain {
 
-// An evaluation after this many updates.
+// An evaluation after `step` updates.
 struct EvaluatedStep {
   int64_t step = 0;
   double loss = 0;
@@ -21,9 +21,9 @@ struct EvaluatedStep {
 
 struct EvaluationHistory {
   std::optional<EvaluatedStep> lowest{};  // the first of equal ones; none: no finite loss yet
-  int64_t without_gain = 0;               // the last so many evaluations had no gain
-  // Evaluations that were made after the checkpoint of their step was saved, as a signal had put
-  // them off: that checkpoint does not know its loss.
+  int64_t without_gain = 0;               // evaluations without a gain, up to the last one
+  // Evaluations that a signal had put off, so that they came after the checkpoint of their step:
+  // the checkpoint does not hold its loss.
   std::vector<EvaluatedStep> after_save{};
   bool operator==(const EvaluationHistory&) const = default;
 };

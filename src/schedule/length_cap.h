@@ -4,9 +4,9 @@
 //   linear, root   min + (max - min)·(k/D)^(1/r), D: `duration`, r: 1 or `root_degree`
 //   step           lengths[i] until boundaries[i], then max
 //
-// The cap is this value rounded down to a whole number max_length/2^j of at least min_length, or
-// the least such number where the value is below all. So there are few shapes, and rows of
-// max_length divide into rows of the cap. Durations are converted to batches once, by the
+// The cap is this value rounded down to max_length/2^j, a whole number of at least min_length. A
+// value below all these numbers is rounded up to the least of them. So there are few shapes, and
+// rows of max_length divide into rows of the cap. Durations are converted to batches once, by the
 // constructor.
 #pragma once
 

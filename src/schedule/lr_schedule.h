@@ -1,8 +1,7 @@
-// The learning rate is a pure function of progress t. The formulas are those of docs/schedules.md:
-// the warm-up is peak·(s + (1-s)·w(t/W)) for t < W, with s = `warmup_start` and w the
-// `warmup_shape`, which rises from 0 to 1; a decay from peak to min_ratio·peak follows. t, W and
-// the length of the run are in the unit of the run, steps or tokens (run_clock.h). Past the end the
-// last value stays.
+// The learning rate is a pure function of progress t (docs/schedules.md has the formulas). The
+// warm-up is peak·(s + (1-s)·w(t/W)) for t < W, with s = `warmup_start` and w the `warmup_shape`,
+// which rises from 0 to 1. A decay from peak to min_ratio·peak follows. t, W and the length of the
+// run are in the unit of the run, steps or tokens (run_clock.h). Past the end the last value stays.
 #pragma once
 
 #include "config/config.h"

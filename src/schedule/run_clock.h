@@ -27,15 +27,15 @@ struct RunClock {
   double done() const { return counts_steps ? steps : tokens; }
   // Returns the same in percent of `total`, which must not be 0. It is above 100 past the end.
   double percent() const { return 100 * done() / total; }
-  // Returns the clock of the same run so many steps, tokens and seconds later.
+  // Returns the clock of the same run, later by these steps, tokens and seconds.
   RunClock after(double more_steps, double more_tokens, double more_seconds = 0) const;
 
   // Returns `duration` in the unit of the run. Throws Error(kConfig) for a duration of time, which
   // has no fixed position in a run.
   double resolve(const TrainingDuration& duration) const;
   // Returns how many whole durations `every` have passed since the first step: 2 after 25 steps,
-  // for "10 steps"; 0 where `every` is 0. Whatever the unit of the run, it measures steps, tokens
-  // and seconds by the member of that name, epochs by `tokens`, and percent by done().
+  // for "10 steps"; 0 where `every` is 0. In runs of either unit it measures steps, tokens and
+  // seconds by the member of that name, epochs by `tokens`, and percent by done().
   double completed(const TrainingDuration& every) const;
 };
 

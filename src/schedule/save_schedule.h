@@ -1,5 +1,5 @@
-// A SaveSchedule says when a run saves a checkpoint, and which of them are never removed. It is a
-// pure function of the run's clock before and after a step. The trainer asks it after each step;
+// A SaveSchedule says when a run saves a checkpoint, and which checkpoints are never removed. It is
+// a pure function of the run's clock before and after a step. The trainer asks it after each step;
 // the plan of a run counts checkpoints by it.
 #pragma once
 
@@ -21,8 +21,8 @@ class SaveSchedule {
   // Returns whether a checkpoint is due after the step that leads from `before` to `after`: by
   // checkpoint.every, or because kept() is true.
   bool due(const RunClock& before, const RunClock& after) const;
-  // Returns about how many are due between the two. Where every and keep_every meet, one checkpoint
-  // serves both, so the more frequent of the two is counted, and one for the decay of wsd.
+  // Returns about how many checkpoints are due between the two clocks: as many as the more frequent
+  // of `every` and `keep_every` gives, and one for the decay of wsd.
   double estimate(const RunClock& before, const RunClock& after) const;
   // Returns whether the checkpoint after this step is never removed: keep_every is due, or the step
   // is the one that reaches the beginning of a wsd schedule's decay. From that checkpoint, the end

@@ -27,8 +27,8 @@ std::vector<std::string> prompts_of(const Task& task, size_t index);
 
 // The question about one record.
 struct TaskQuestion {
-  // One row for each option. It scores as many tokens as `answers` says, but the row of the gold
-  // option scores at least gold_tokens.
+  // One row for each option. It scores the number of tokens in `answers`, but the row of the gold
+  // option at least gold_tokens.
   std::vector<ScoredRow> rows;
   std::vector<int64_t> answers;  // of each option: how many of the last tokens nanochat scores
   int64_t gold_tokens = 0;       // tokens of the gold answer alone, for its bits per byte

@@ -28,10 +28,10 @@ namespace lmtrain {
 // max_length; the message does not say where.
 ScoredRow row_of_pair(const ModelText& model, std::string_view context,
                       std::string_view continuation);
-// Returns the rows of a text: none where it has no tokens.
+// Returns the rows of a text. A text without tokens has no rows.
 std::vector<ScoredRow> rows_of_text(const ModelText& model, std::string_view text);
 
-// The rows of all requests of a file, those of one request side by side.
+// The rows of all requests of a file. The rows of one request are side by side.
 struct ScoreRequests {
   std::vector<ScoredRow> rows;
   std::vector<size_t> ends;  // ends[i] is where the rows of request i end

@@ -1,5 +1,5 @@
-// A ScoredRow is a row of tokens of which the last ones are scored: each gets its log-probability
-// after the tokens before it. Everything that a model is asked comes down to such rows.
+// A ScoredRow is a row of tokens whose last tokens are scored: each gets its log-probability after
+// the tokens before it. Every question to a model comes down to such rows.
 #pragma once
 
 #include <cstdint>

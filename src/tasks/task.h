@@ -19,7 +19,8 @@
 namespace lmtrain {
 
 enum class TaskType { kMultipleChoice, kSchema, kLanguageModelling };
-// Returns the name in tasks.json, that of DCLM CORE: multiple_choice, schema, language_modeling.
+// Returns the name in tasks.json, which is the name in DCLM CORE: multiple_choice, schema,
+// language_modeling.
 const char* task_type_name(TaskType type);
 
 struct TaskRecord {
@@ -39,16 +40,15 @@ struct Task {
   std::vector<TaskRecord> records;
 };
 
-// Reads the tasks of a folder with tasks.json, or of this file itself, or the one task of a file of
-// JSON lines. Without a tasks.json, and where it is silent, the type is that of the first record,
-// there are no shots, the delimiter is a space, and chance is the mean of 1 / options, for language
-// modelling 0. Throws Error(kUsage) for a path that does not exist or a folder without tasks.json,
-// Error(kIo) where the system refuses, and Error(kData) that names file and line for all that is
-// wrong in a file.
+// Reads the tasks of a folder with tasks.json, or of a tasks.json itself, or the one task of a file
+// of JSON lines. What no tasks.json says is this: the type of the first record, no shots, a space
+// as delimiter, and as chance the mean of 1 / options, or 0 for language modelling. Throws
+// Error(kUsage) for a path that does not exist or a folder without tasks.json, Error(kIo) where the
+// system refuses, and Error(kData) that names file and line for all that is wrong in a file.
 std::vector<Task> read_tasks(const std::filesystem::path& path);
 
-// Reads one file of JSON lines, with the same errors, as a task without a tasks.json. The name of
-// the task is that of the file, without its extension.
+// Reads one file of JSON lines, with the same errors, as a task without a tasks.json. The task has
+// the name of the file, without its extension.
 Task read_task_file(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -19,8 +19,8 @@ struct Estimate {
   double standard_error = 0;
 };
 
-// The answer of a model to one record. With language modelling both are whether each token of the
-// continuation is the likeliest. `nats` and `bytes` are those of the gold answer.
+// The answer of a model to one record. With language modelling both say whether each token of the
+// continuation is the likeliest. `nats` and `bytes` count the gold answer.
 struct QuestionResult {
   bool is_right = false;       // the gold option has the largest log-probability
   bool is_right_norm = false;  // ... and per scored token: the accuracy of DCLM CORE
@@ -42,10 +42,10 @@ struct TaskResult {
   Estimate accuracy_norm;
   Estimate centred;        // (accuracy_norm - chance) / (1 - chance)
   Estimate bits_per_byte;  // all nats of gold answers / (ln 2 x all their bytes)
-  int64_t truncated = 0;   // records of which a prompt was cut
+  int64_t truncated = 0;   // records with a prompt that was cut
 };
-// Requires one result a record, and at least one. Errors of means are sample deviations / sqrt(n);
-// that of bits per byte is of the ratio, by the delta method.
+// Requires one result a record, and at least one. The standard error of a mean is the sample
+// deviation / sqrt(n). The error of bits per byte is the error of a ratio, by the delta method.
 TaskResult task_result(const Task& task, const std::vector<QuestionResult>& results);
 
 // Returns the mean of `centred` over the tasks, which is DCLM's CORE where these are its tasks. Its

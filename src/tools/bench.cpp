@@ -13,7 +13,6 @@
 #include "device/phase_times.h"
 #include "device/torch_headers.h"
 #include "device/trace.h"
-#include "run/shared/choose_products.h"
 #include "tools/matmul_rate.h"
 #include "train/engine.h"
 #include "train/loss_scale.h"
@@ -159,9 +158,6 @@ MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<i
   };
   MicroBatchLimits fit;
   fit_memory(config, run.engine().model(), lengths, run.engine().gradient(), fit, note);
-  std::optional<ProductChoices> products;
-  choose_products_once(config, run.engine().model(), lengths, run.engine().gradient(), fit,
-                       products, only_process());
   return fit;
 }
 

@@ -48,14 +48,14 @@ struct BenchResult {
 struct BenchOptions {
   int64_t steps = 5;   // measured of each length, at least 1
   int64_t warmup = 2;  // steps before them that are not measured
-  // Makes a recorder of graphs, for tests; null: that of the device.
+  // Makes a recorder of graphs, for tests; null: the device's own recorder.
   std::function<std::unique_ptr<GraphRecorder>()> make_recorder = nullptr;
 };
 
 // Returns every length of rows that a run of this config could have, ascending.
 std::vector<int64_t> lengths_of(const SequenceConfig& sequence);
-// Returns the size of the vocabulary without preparing data: that of the config, else that of the
-// tokenizer given, else that of the tokenizer to be trained. Throws the errors of Tokenizer::load.
+// Returns the size of the vocabulary without preparing data: as the config says, else the size of
+// the given tokenizer, else of the tokenizer to be trained. Throws the errors of Tokenizer::load.
 int64_t bench_vocab_size(const Config& config);
 
 // Measures all lengths and calls `report` when one is done. `config` is resolved, model.vocab_size

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/files/file.h"
+#include "base/processors.h"
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
@@ -15,7 +16,6 @@
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "run/given_model.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -32,8 +32,11 @@ nlohmann::json hf_settings(const fs::path& file) {
 }
 
 std::set<int32_t> stop_ids_in(const fs::path& folder) {
-  const nlohmann::json ids =
-      hf_settings(folder / "generation_config.json").value("eos_token_id", nlohmann::json());
+  // transformers takes those of config.json where generation_config.json has none.
+  nlohmann::json ids;
+  for (const char* file : {"generation_config.json", "config.json"}) {
+    if (ids.is_null()) ids = hf_settings(folder / file).value("eos_token_id", nlohmann::json());
+  }
   std::set<int32_t> stop_ids;
   for (const nlohmann::json& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
     if (id.is_number_integer() && std::in_range<int32_t>(id.get<int64_t>()))

@@ -20,11 +20,11 @@ struct LoadedModelOptions {
 
 class LoadedModel {
  public:
-  // Sets up libtorch's threads, and loads tokenizer and weights. Warns when the tokenizer given is
-  // not that of the weights. Throws Error(kUsage) when there is no tokenizer; Error(kData) when it
-  // has more pieces than the model, or when a file is damaged; Error(kConfig) for a device or
-  // precision that is not there, or a model that lmtrain does not have; the errors of
-  // read_run_config (checkpoint/run_config.h) for a model of a run; Error(kIo).
+  // Sets up libtorch's threads, and loads tokenizer and weights. Warns when the weights belong to
+  // another tokenizer than the given one. Throws Error(kUsage) when there is no tokenizer;
+  // Error(kData) when it has more pieces than the model, or when a file is damaged; Error(kConfig)
+  // for a device or precision that is not there, or a model that lmtrain does not have; the errors
+  // of read_run_config (checkpoint/run_config.h) for a model of a run; Error(kIo).
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
   Llama& model() { return *model_; }
@@ -38,7 +38,7 @@ class LoadedModel {
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
   // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list,
-  // of the generation_config.json in the folder.
+  // of the generation_config.json in the folder, or, where that has none, of its config.json.
   const std::set<int32_t>& stop_ids() const { return stop_ids_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "base/terminal/log.h"
 #include "base/text.h"
 #include "config/init_from.h"
+#include "config/parse.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -34,12 +35,14 @@ const char* torch_dtype(DType dtype) {
   }
 }
 
-// config.json of the model with another dtype: version 4 of transformers reads torch_dtype, version
-// 5 dtype.
-std::string config_text(const fs::path& file, DType dtype) {
+// config.json of the model with another dtype, in the forms of both versions of transformers:
+// version 4 reads torch_dtype, rope_theta and rope_scaling, version 5 dtype and rope_parameters.
+std::string config_text(const ModelLocation& location, DType dtype) {
+  const fs::path file = location.folder / "config.json";
   nlohmann::json config = parse_strict_json(
       read_file(file), {ErrorKind::kConfig, file.string(), "copy or download the folder again"});
   config["dtype"] = config["torch_dtype"] = torch_dtype(dtype);
+  config.update(nlohmann::json(hf_rope_json(located_model_config(location))));
   return config.dump(2) + "\n";
 }
 
@@ -52,7 +55,7 @@ ParameterLayout located_layout(const ModelLocation& location) {
 
 void write_files_beside_weights(const ModelLocation& location, const fs::path& folder,
                                 DType dtype) {
-  write_file_synced(folder / "config.json", config_text(location.folder / "config.json", dtype));
+  write_file_synced(folder / "config.json", config_text(location, dtype));
   for (const char* name : kFilesBeside) {
     if (is_file(location.folder / name)) copy_file_synced(location.folder / name, folder / name);
   }

@@ -16,8 +16,7 @@ Parameters make_parameters(const Config& config, const Precision& precision,
                            const at::Device& device, bool releasable) {
   ParameterLayout layout(config.model, *config.model.vocab_size);
   return releasable ? Parameters::releasable(std::move(layout), precision.dtype)
-                    : Parameters(std::move(layout), precision.dtype, device,
-                                 /*separate=*/!trains_at_masters(config.optimizer));
+                    : Parameters(std::move(layout), precision.dtype, device);
 }
 
 }  // namespace
@@ -101,14 +100,6 @@ void Engine::update(const UpdateStep& step, bool use_graphs) {
     optimizer_->update(step, gradient_);
   }
   if (device().is_cpu()) spin_control_.adjust();
-}
-
-void Engine::show_masters() {
-  if (!trains_at_masters(config_.optimizer)) parameters_.refresh_working();
-}
-
-void Engine::show_training_weights() {
-  if (!trains_at_masters(config_.optimizer)) optimizer_->refresh_working();
 }
 
 Llama& Engine::evaluation_model() {

@@ -84,14 +84,8 @@ class Engine {
   Llama& model() { return model_; }
   // Returns a model with the same weights in the precision of evaluations (evaluation_precision()
   // of train/evaluate.h): the masters where that is fp32. It is compiled at the first call, unless
-  // it is model(), and then it has the masters only after show_masters().
+  // it is model().
   Llama& evaluation_model();
-  // Where the optimizer trains at other weights than the masters, show_masters() sets all working
-  // weights to the masters, rounded, for an evaluation; show_training_weights() then sets those of
-  // the tensors that this process updates back to what it trains at (Optimizer::refresh_working).
-  // Elsewhere both do nothing.
-  void show_masters();
-  void show_training_weights();
   Optimizer& optimizer() { return *optimizer_; }
   const at::Tensor& gradient() const { return gradient_; }  // flat, fp32
   at::Device device() const { return model_.device(); }
@@ -104,7 +98,7 @@ class Engine {
   Parameters fp32_parameters_;
   Llama model_;
   Precision precision_, evaluation_precision_;
-  std::optional<Llama> evaluation_model_;  // none where model_ serves, and before it is wanted
+  std::optional<Llama> evaluation_model_;  // empty if model_ serves, and before it is wanted
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
   std::optional<std::vector<ElementRange>> held_;

@@ -30,10 +30,10 @@ void resolve_eval_tokens(Config& config, const PreparedData& data);
 // those between. Every position counts as a target, so that no batch needs to be planned. Where
 // `eval.every` is a duration of time, one every 5 % of the run is counted.
 double count_evaluations(const Config& config, const PreparedData& data);
-// Returns the part of all FLOPs of the run, those of training and of evaluations, that its
-// evaluations take when each has `targets` targets: 0.1 is a tenth.
+// Returns the share of evaluations in all FLOPs of the run, training and evaluations, when each
+// evaluation has `targets` targets: 0.1 is a tenth.
 double evaluation_share(const Config& config, const PreparedData& data, int64_t targets);
-// Returns how many tokens of training cost as many FLOPs as one evaluation of `targets` targets.
+// Returns how many tokens of training cost the FLOPs of one evaluation of `targets` targets.
 double evaluation_cost(const Config& config, int64_t targets);
 
 }  // namespace lmtrain

@@ -8,11 +8,11 @@
 #include "base/terminal/percent_line.h"
 #include "base/text.h"
 #include "batching/batch.h"
+#include "batching/micro_batch.h"
 #include "config/set_name.h"
+#include "device/device.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"
-#include "train/micro_batch_limits.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -17,18 +17,18 @@
 #include <vector>
 
 #include "base/error.h"
+#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "corpus/eval_sets.h"
 #include "device/device.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
 #include "processes/processes.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
-// Holds sums over the documents of an evaluation; `bytes` are those of their raw text. The three
-// ratios are NaN where the divisor is 0.
+// Holds sums over the documents of an evaluation; `bytes` counts their raw text. The three ratios
+// are NaN where the divisor is 0.
 struct EvalResult {
   double nats = 0;
   int64_t tokens = 0;  // targets
@@ -46,8 +46,8 @@ struct EvalPart {
   EvalResult result;
 };
 
-// Holds the sums of all documents, and those of the parts that have a target. The nats of the parts
-// add up to those of all but for rounding.
+// Holds the sums of all documents, and the sums of each part that has a target. The nats of the
+// parts add up to the nats of all, but for rounding.
 struct Evaluation {
   EvalResult all;
   std::vector<EvalPart> sets{};     // in the order of EvalSets::names
@@ -64,15 +64,15 @@ struct EvalOptions {
   int64_t min_length = 64;   // the least bucket of document lengths
 };
 
-// Returns how a run evaluates: windows of sequence.max_length, in batches of as many tokens as a
-// micro-batch of that length has. On a CPU they have at most the default of EvalOptions, since
-// evaluations there are in fp32, and micro-batches are fitted to the precision of the run. `config`
-// is resolved.
+// Returns how a run evaluates: windows of sequence.max_length, in batches of the size of a
+// micro-batch of that length. On a CPU a batch has at most the default of EvalOptions: evaluations
+// there are in fp32, and micro-batches are fitted to the precision of the run. `config` is
+// resolved.
 EvalOptions evaluation_options(const Config& config, const MicroBatchLimits& micro);
 
 // Returns the precision of evaluations of a run that trains in `training`: fp32 on a CPU. On a GPU,
-// where fp32 has no fast units, it is that of the working weights (bf16 for fp8), and sums are in
-// fp32.
+// where fp32 has no fast units, it is the precision of the working weights (bf16 for fp8), and sums
+// are in fp32.
 Precision evaluation_precision(const Precision& training, const at::Device& device);
 
 // Returns how many targets evaluate() counts with this token_budget and these sets.
@@ -91,13 +91,13 @@ class UnreadRows : public Error {
   bool is_own_ = false;
 };
 
-// Evaluates `model`, in its own precision, on the documents that `options` takes, whose sets are
-// `sets`, and shows its progress on a terminal. Sums of products are in fp32 (Fp32Sums of
-// ops/matmul.h). `keep_going` is called before each batch; when it returns false, the evaluation
-// stops and nothing is returned. Several processes call this together and compute the batches in
-// turn; each gets the bits that one process alone would get, and nothing when `keep_going` is false
-// in any of them. Throws UnreadRows for the errors of TokenShard::read_tokens and
-// require_unchanged, and those of `processes` and of `keep_going`.
+// Evaluates `model`, in its own precision, on the documents that `options` takes, and shows the
+// progress on a terminal. `sets` has the set of each document. Sums of products are in fp32
+// (Fp32Sums of ops/matmul.h). `keep_going` is called before each batch; when it returns false, the
+// evaluation stops and nothing is returned. Several processes call this together and compute the
+// batches in turn. Each gets the bits that one process alone would get, and nothing when
+// `keep_going` is false in any process. Throws UnreadRows for the errors of TokenShard::read_tokens
+// and require_unchanged, and the errors of `processes` and of `keep_going`.
 std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const EvalSets& sets,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going,

@@ -8,8 +8,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/error.h"
 #include "base/text.h"
-#include "processes/processes.h"
 
 namespace lmtrain {
 namespace {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "device/torch_headers.h"
+#include "model/round_weights.h"
 #include "model/weight_pieces.h"
 #include "ops/operators.h"
 #include "optim/ownership.h"
@@ -138,10 +139,6 @@ int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
   return micro_positions * layers * element * model.intermediate_size;
 }
 
-int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype) {
-  return dtype == CheckpointDType::kBf16 ? masters + masters / 2 : masters;
-}
-
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes) {
   const ModelConfig& model = config.model;
@@ -151,7 +148,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   MemoryPlan plan;
   plan.weights = static_cast<int64_t>(parameters.master().nbytes());
   plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
-  if (precision.dtype != at::kFloat || !trains_at_masters(config.optimizer))
+  if (precision.dtype != at::kFloat)
     plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
   // Sums of parts that wait for their neighbours (train/step_parts.h), of one process alone.

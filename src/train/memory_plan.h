@@ -14,8 +14,8 @@ namespace lmtrain {
 // A MemoryPlan counts bytes of one process. With several, `snapshot` is of one that writes its own
 // share of a checkpoint; where the optimizer is not divided, of the first alone, which writes all.
 struct MemoryPlan {
-  // fp32 masters; where weights are divided, those of one process, in fp32 with the two pieces
-  // gathered at a time.
+  // fp32 masters. Where weights are divided: the masters of one process, in fp32 also the two
+  // pieces gathered at a time.
   int64_t weights = 0;
   int64_t working_weights = 0;  // a second copy in bf16 or fp16; 0 in fp32
   int64_t gradient = 0;         // fp32, summed over the step; several where parallel.sum is exact
@@ -39,8 +39,8 @@ inline constexpr double kAllowance = 1.5;
 inline constexpr double kUsableOnGpu = 0.9;
 
 // Returns the bytes of the gradients of a micro-batch that exist beside their sum over
-// micro-batches. On a GPU those of the layers' matrices do not (ops/weight_gradient.h), but where
-// their products are in fp8.
+// micro-batches. On a GPU the gradients of the layers' matrices exist only where their products are
+// in fp8 (ops/weight_gradient.h).
 int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
                              const at::Device& device);
 
@@ -50,14 +50,10 @@ int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& prec
 int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
                            int64_t micro_positions);
 
-// Returns how many bytes the weights of a checkpoint take, of so many bytes of fp32 masters: the
-// masters, and in bf16 the rounded weights beside them.
-int64_t stored_weight_bytes(int64_t masters, CheckpointDType dtype);
-
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
 // length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
-// are the most that one has; with "parameters" so are weights, working_weights and gradient, and
-// micro_gradient and activations are those of a pass by pieces.
+// are the most that one process has. With "parameters" so are weights, working_weights and
+// gradient; micro_gradient and activations then count a pass by pieces.
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes = 1);
 

@@ -95,12 +95,6 @@ std::string explain_memory(const Config& config, int64_t length, int64_t rows, i
   return explain_plan(config, plan_of(config, length, rows, num_processes), length, rows);
 }
 
-int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length) {
-  const auto lowered = fit.rows.find(length);
-  if (lowered != fit.rows.end()) return lowered->second;
-  return std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / length);
-}
-
 MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
                                       const std::string& reason, int num_processes) {
   const int64_t rows = micro_rows(config, fit, length);

@@ -1,9 +1,9 @@
-// Decides how many rows of a length go through the model at once: as many as batch.micro_tokens
-// says, or fewer where memory does not hold those.
+// Decides how many rows of a length go through the model at once: the rows of batch.micro_tokens,
+// or fewer where memory does not hold them.
 //
 // The cut into micro-batches decides how sums are rounded. So the lowered numbers of rows are part
-// of the training state and stay for the rest of the run, resumes included, unless
-// batch.micro_tokens itself is changed; then the trainer drops them.
+// of the training state, and stay for the rest of the run, resumes included. The trainer drops them
+// when batch.micro_tokens itself is changed.
 //
 // `config` is resolved everywhere here.
 #pragma once
@@ -15,24 +15,14 @@
 #include <vector>
 
 #include "batching/batch.h"
+#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "model/llama.h"
 #include "processes/processes.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 
-// Tells how the rows of a length were reduced, for the log.
-struct MicroBatchReduction {
-  int64_t length = 0;
-  int64_t rows_before = 0, rows = 0;
-  std::string reason;
-};
 using ReportReduction = std::function<void(const MicroBatchReduction&)>;
-
-// Returns the rows of a micro-batch of this length, at least 1: those of `fit` where it has some,
-// without a look at fit.micro_tokens, else those of batch.micro_tokens.
-int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
 // Halves the rows of a length in `fit` and returns the change. `reason` is what went wrong. Throws
 // Error(kMemory) when there is one row already; it says what takes how much, and which key to

@@ -37,13 +37,14 @@ struct RunPlan {
   MemoryPlan memory;
 };
 
-// Returns the plan of a run. `config` is resolved. `memory` is that of one of `num_processes`.
+// Returns the plan of a run. `config` is resolved. `memory` is the memory of one of
+// `num_processes`.
 RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order,
                  int num_processes);
 
-// Divides the batches of the run into `columns` equal parts (at least 1), or into as many as there
-// are batches where those are fewer. Entry [column][i] is the share of the part's batches that have
-// length order.batch_lengths()[i].
+// Divides the batches of the run into `columns` equal parts (at least 1), or into parts of one
+// batch where there are fewer batches. Entry [column][i] is the share of the part's batches that
+// have length order.batch_lengths()[i].
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
 
 }  // namespace lmtrain

@@ -3,7 +3,6 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/processors.h"
@@ -12,7 +11,6 @@
 #include "device/captured_graph.h"
 #include "device/device_memory.h"
 #include "device/torch_headers.h"
-#include "products/chosen_products.h"
 #include "train/memory_plan.h"
 
 namespace lmtrain {
@@ -32,14 +30,6 @@ int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t pr
 }
 
 }  // namespace
-
-int default_threads(int sharers) {
-  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
-    const int count = std::atoi(text);
-    if (count > 0) return count;
-  }
-  return std::max(1, available_processors() / sharers);
-}
 
 void resolve_runtime(Config& config, const Processes& processes) {
   if (!config.threads) config.threads = default_threads(processes.processor_sharers());
@@ -65,13 +55,6 @@ void resolve_runtime(Config& config, const Processes& processes) {
     if (!reason.empty()) {
       log_warning(str("compile \"graph\" is \"script\" here, which gives the same bits: ", reason));
       config.compile = CompileMode::kScript;
-    }
-  }
-  if (config.products == ProductSetting::kChosen) {
-    const std::string reason = why_no_chosen_products(device);
-    if (!reason.empty()) {
-      log_warning(str("products \"chosen\" is \"heuristic\" here: ", reason));
-      config.products = ProductSetting::kHeuristic;
     }
   }
   if (!config.batch.micro_tokens && device.is_cpu()) {
@@ -129,12 +112,6 @@ void resolve_micro_tokens(Config& config, int num_processes, const Processes& pr
   std::optional<uint64_t> available = available_memory(device);
   if (available) *available /= static_cast<uint64_t>(sharers_of_memory(device, processes));
   config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
-}
-
-at::Device device_of(const Config& config) { return resolve_device(config.device); }
-
-Precision precision_of(const Config& config) {
-  return resolve_precision(name_of(config.precision), device_of(config));
 }
 
 RunLength run_length(const TrainConfig& train) {

@@ -14,17 +14,12 @@
 
 namespace lmtrain {
 
-// Returns OMP_NUM_THREADS as it is where that holds a number above 0. Otherwise divides the
-// processors that this process may use by `sharers`, the number of processes that share them; at
-// least 1.
-int default_threads(int sharers = 1);
-
 // Makes threads, device, precision and compile concrete, on a CPU also batch.micro_tokens, and sets
 // up libtorch's threads and determinism. Call once, before the first operator. Each of several
 // processes of a machine takes the GPU of its local rank, modulo the number of GPUs that it sees.
-// Warns where `compile: graph` is not possible here and becomes "script", where `products: chosen`
-// is not and becomes "heuristic", and where fp16 is to run on a CPU. Throws the errors of
-// resolve_device, resolve_precision and configure_runtime (device/device.h).
+// Warns where `compile: graph` is not possible here and becomes "script", and where fp16 is to run
+// on a CPU. Throws the errors of resolve_device, resolve_precision and configure_runtime
+// (device/device.h).
 void resolve_runtime(Config& config, const Processes& processes = only_process());
 
 // Makes model.vocab_size concrete: the tokenizer's unless given. Throws Error(kConfig) when the one
@@ -57,9 +52,6 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
 // micro-batch that it began with, whatever memory is available.
 void resolve_micro_tokens(Config& config, int num_processes,
                           const Processes& processes = only_process());
-
-at::Device device_of(const Config& config);    // of a resolved config
-Precision precision_of(const Config& config);  // of a resolved config
 
 // Returns the length of the run, by which its order of data is planned: train.steps, train.epochs
 // or train.tokens.

@@ -18,13 +18,13 @@ namespace lmtrain {
 
 class StepParts {
  public:
-  // Every batch has `parts` parts, of which this computes those of `share`. Requires parts, and
-  // parts / share.count, to be powers of two.
+  // Every batch has `parts` parts. This computes the parts of `share`. Requires parts, and parts /
+  // share.count, to be powers of two.
   StepParts(int64_t parts, const BatchShare& share);
 
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
-  // these parts, in order; over all processes the losses add up to that of the batch. `batch` holds
-  // the rows of the share. The other arguments and the errors are those of accumulate_batch
+  // these parts, in order. Over all processes the losses add up to the loss of the batch. `batch`
+  // holds the rows of the share. The other arguments and the errors are as for accumulate_batch
   // (train/step.h); `finished` is told of elements of the whole sum, in the last part. A PartTree
   // keeps more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,

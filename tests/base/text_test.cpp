@@ -10,6 +10,18 @@
 namespace lmtrain {
 namespace {
 
+TEST(Text, TheMostSimilarWordsComeFirst) {
+  const std::vector<std::string> words = {"hidden_size", "num_hidden_layers", "rope_theta",
+                                          "head_dim"};
+  EXPECT_EQ(most_similar_words("layers", words, 2),
+            (std::vector<std::string>{"num_hidden_layers", "head_dim"}));
+  EXPECT_EQ(most_similar_words("n_layers", words, 1),
+            std::vector<std::string>{"num_hidden_layers"});
+  EXPECT_EQ(most_similar_words("hid", words, 1), std::vector<std::string>{"hidden_size"});
+  EXPECT_EQ(most_similar_words("x", words, 9).size(), 4U);
+  EXPECT_EQ(most_similar_words("x", {}, 3), std::vector<std::string>());
+}
+
 TEST(Text, StrStreamsItsArguments) {
   EXPECT_EQ(str("step ", 3, " of ", 10L, ' ', 0.5), "step 3 of 10 0.5");
 }
@@ -106,6 +118,17 @@ TEST(Text, UtcTimestamp) {
   const std::chrono::system_clock::time_point epoch;
   EXPECT_EQ(utc_timestamp(epoch + std::chrono::milliseconds(86'400'250)),
             "1970-01-02T00:00:00.250Z");
+}
+
+TEST(Text, ShownAsLsShowsNames) {
+  EXPECT_EQ(shown("plain name.txt \xC3\xA9 \xF0\x9F\x98\x80 \\"),
+            "plain name.txt \xC3\xA9 \xF0\x9F\x98\x80 \\");
+  EXPECT_EQ(shown("\x1B[2J\n\t\r"), "\\033[2J\\n\\t\\r");
+  EXPECT_EQ(shown("two\nlines\t\x1B", true), "two\nlines\t\\033");
+  EXPECT_EQ(shown("\xFF\x7F\xC2\x9B"), "\\377\\u007f\\u009b");
+  EXPECT_EQ(shown("a\xE2\x80\xAEtxt.exe"), "a\\u202etxt.exe");
+  EXPECT_EQ(shown(std::string("a\0b", 3)), "a\\000b");
+  EXPECT_EQ(shown(std::filesystem::path("/a\nb")), "/a\\nb");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_F(BranchTest, BeginsAtNoCheckpointThatIsNotWhatItSays) {
     for (const char* part : {"step_00000040", "run theirs", "is ours", "init_from"})
       EXPECT_NE(foreign.find(part), std::string::npos) << foreign;
   }
-  EXPECT_EQ(checkpoint_of_branch(run, 20), 20) << "an earlier lmtrain's: it says no run";
+  EXPECT_EQ(checkpoint_of_branch(run, 20), 20);
 }
 
 TEST_F(BranchTest, IsARunOfItsOwnOfOneSeed) {

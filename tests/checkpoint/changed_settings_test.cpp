@@ -71,10 +71,6 @@ TEST(ChangedSettings, WhetherMuonHasSecondMomentsStays) {
                              config_with({"optimizer.type=muon", "optimizer.normuon=true"})),
             Keys{"optimizer.normuon"});
   EXPECT_EQ(changed_for_good(config_with(), config_with({"optimizer.normuon=true"})), Keys());
-  EXPECT_EQ(changed_for_good(config_with({"optimizer.type=prodigy"}),
-                             config_with({"optimizer.type=prodigy", "optimizer.d0=1e-5"})),
-            Keys{"optimizer.d0"});
-  EXPECT_EQ(changed_for_good(config_with(), config_with({"optimizer.d0=1e-5"})), Keys());
   const Keys muon = {"optimizer.type=muon", "optimizer.normuon=true"};
   Keys changed = muon;
   for (const char* change : {"optimizer.normuon_beta2=0.9", "optimizer.cautious_decay=true",

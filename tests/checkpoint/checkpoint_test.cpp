@@ -311,7 +311,6 @@ TEST_F(CheckpointTest, AnotherRunsIsRefused) {
   const std::string message = error_of(ErrorKind::kCheckpoint, [&] { newest(); });
   EXPECT_NE(message.find("other run"), std::string::npos) << message;
   EXPECT_NE(message.find("this run"), std::string::npos) << message;
-  // Where either has no id, it was begun by an earlier lmtrain.
   require_own_checkpoint(RunFolder(run.path()), 5);
 }
 

@@ -65,6 +65,113 @@ TEST_F(ModelLocationTest, ARunGivesItsNewestValidCheckpoint) {
   error_of(ErrorKind::kCheckpoint, [&] { locate_model(run.path()); });
 }
 
+class BestCheckpointTest : public ModelLocationTest {
+ protected:
+  // Makes a run with checkpoints of these steps and held-out losses; none: no evaluation there.
+  RunFolder run_with_losses(const std::vector<std::pair<int64_t, std::optional<double>>>& saved) {
+    const RunFolder run = run_with({});
+    CheckpointSnapshot snapshot;
+    snapshot.masters = {{0, model.parameters.master()}};
+    for (const auto& [step, loss] : saved) {
+      snapshot.state.step = step;
+      if (loss) {
+        snapshot.state.eval_step = step;
+        snapshot.state.eval_loss = loss;
+      }
+      write_checkpoint(run, {R"({"model_type": "llama"})", "{}", {}}, model.parameters.layout(),
+                       snapshot, {.keep = 9});
+    }
+    return run;
+  }
+  static int64_t step_of(const RunFolder& run, const ModelRequest& request = {}) {
+    return read_state(locate_model(run.path(), request).folder).step;
+  }
+  // What is said while the checkpoint is chosen.
+  static std::string said(const RunFolder& run, const ModelRequest& request) {
+    ::testing::internal::CaptureStderr();
+    locate_model(run.path(), request);
+    return ::testing::internal::GetCapturedStderr();
+  }
+  static bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+};
+
+TEST_F(BestCheckpointTest, ARunMeansItsBestAndSaysSo) {
+  const RunFolder run = run_with_losses({{0, 9.0}, {5, 3.43}, {10, 3.43}, {15, {}}, {20, 4.52}});
+  EXPECT_EQ(step_of(run), 5) << "the earlier one of two equal losses";
+  EXPECT_EQ(step_of(run, {.command = "eval", .last = true}), 20);
+  EXPECT_EQ(step_of(run, {.command = "eval", .step = 15}), 15);
+  const std::string best = said(run, {.command = "eval"});
+  EXPECT_TRUE(contains(best, "checkpoint step 5 of " + run.path().string() +
+                                 ", the best (held-out loss 3.4300); --last takes the newest, step "
+                                 "20 (4.5200), --step N"))
+      << best;
+  const std::string by_path = said(run, {});
+  EXPECT_TRUE(contains(by_path, run.checkpoint(5).string() + "; the newest is " +
+                                    run.checkpoint(20).string() + " (4.5200)"))
+      << by_path;
+  const std::string last = said(run, {.command = "eval", .last = true});
+  EXPECT_TRUE(contains(last, "step 20 of ") && contains(last, "; the best is step 5 (3.4300)"))
+      << last;
+}
+
+TEST_F(BestCheckpointTest, WithoutAnEvaluationItIsTheNewest) {
+  EXPECT_EQ(step_of(run_with_losses({{5, {}}, {10, {}}})), 10);
+  const std::string text = said(RunFolder(folder / "run"), {.command = "generate"});
+  EXPECT_TRUE(contains(text, "step 10 of ") && contains(text, "the newest; no evaluation says"))
+      << text;
+}
+
+// Random weights are not the best of a run that was stopped before its first evaluation.
+TEST_F(BestCheckpointTest, Step0AloneIsComparedWithNothing) {
+  EXPECT_EQ(step_of(run_with_losses({{0, 9.0}, {5, {}}})), 5);
+}
+
+TEST_F(BestCheckpointTest, Step0CanBeTheBest) {
+  EXPECT_EQ(step_of(run_with_losses({{0, 3.0}, {5, 3.5}})), 0);
+}
+
+TEST_F(BestCheckpointTest, ADamagedBestIsNamedAndTheNextBestTaken) {
+  const RunFolder run = run_with_losses({{0, 9.0}, {5, 3.0}, {10, 3.5}, {15, 4.0}});
+  damage(run.checkpoint(5) / "model.safetensors");
+  const std::string text = said(run, {.command = "eval"});
+  EXPECT_TRUE(contains(text, "damaged checkpoint passed over: " + run.checkpoint(5).string()))
+      << text;
+  EXPECT_TRUE(contains(text, "step 10 of ")) << text;
+  // A loss that cannot be trusted is none.
+  damage(run.checkpoint(10) / "state.json");
+  EXPECT_TRUE(contains(said(run, {}), "the held-out loss of " + run.checkpoint(10).string()));
+  EXPECT_EQ(step_of(run), 15);
+  error_of(ErrorKind::kCheckpoint, [&] { locate_model(run.path(), {.step = 5}); });
+}
+
+TEST_F(BestCheckpointTest, AChoiceIsOfARunAndOfWhatIsThere) {
+  const RunFolder run = run_with_losses({{5, 3.0}, {10, 3.5}});
+  const std::string missing =
+      error_of(ErrorKind::kUsage, [&] { locate_model(run.path(), {.step = 7}); });
+  EXPECT_TRUE(contains(missing, "no checkpoint of step 7; it has those of steps 5, 10")) << missing;
+  const std::string alone =
+      error_of(ErrorKind::kUsage, [&] { locate_model(run.checkpoint(5), {.last = true}); });
+  EXPECT_TRUE(contains(alone, "--last chooses a checkpoint of a run folder")) << alone;
+  error_of(ErrorKind::kUsage,
+           [&] { locate_model(hf_folder(R"({"model_type": "llama"})"), {.step = 5}); });
+}
+
+TEST_F(ModelLocationTest, AFolderThatHoldsRunsNamesThem) {
+  const RunFolder run = run_with({5});
+  const std::string message =
+      error_of(ErrorKind::kUsage, [&] { locate_model(folder.path(), {.command = "export"}); });
+  EXPECT_NE(message.find("; 1 run in it: lmtrain export " + run.path().string()), std::string::npos)
+      << message;
+  replace_file(folder / "config.json", R"({"data": {"train": "corpus"}})");  // of the user
+  EXPECT_EQ(error_of(ErrorKind::kUsage, [&] { locate_model(folder.path()); }),
+            folder.path().string() +
+                " holds no model: its config.json is not that of one; 1 run in "
+                "it: " +
+                run.path().string());
+}
+
 // Who evaluates a model needs no state of its training.
 TEST_F(ModelLocationTest, TheStateOfTrainingNeedNotBeWhole) {
   const RunFolder run = run_with({5});

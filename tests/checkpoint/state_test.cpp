@@ -28,11 +28,6 @@ TrainingState full_state() {
   state.guard.rollbacks_in_a_row = 2;
   state.loss_scale = LossScale{8192, 77};
   state.micro = {8192, {{256, 16}, {1024, 4}}};
-  state.products = {130100,
-                    "a GPU",
-                    8192,
-                    {{768, 8192, 2048, "TN bf16 fp32+", std::string(128, 'a')},
-                     {8192, 768, 2048, "NN fp16 fp16", std::string(128, '0')}}};
   state.seed = 1339;
   state.eval_step = 1200;
   state.loss = 4.0 / 3.0;
@@ -65,7 +60,6 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   EXPECT_EQ(actual.guard, expected.guard);
   EXPECT_EQ(actual.loss_scale, expected.loss_scale);
   EXPECT_EQ(actual.micro, expected.micro);
-  EXPECT_EQ(actual.products, expected.products);
   EXPECT_EQ(actual.loss, expected.loss);
   EXPECT_EQ(actual.eval_loss, expected.eval_loss);
   EXPECT_EQ(actual.eval_pending, expected.eval_pending);
@@ -92,7 +86,7 @@ TEST(State, RoundTrip) {
 
 // Byte by byte, but for line breaks: other programs read it, and rank 0 sends it to the others.
 TEST(State, IsWrittenFieldByField) {
-  Json expected = Json::parse(R"({"version":3,"run":"fedcba9876543210fedcba9876543210",
+  const Json expected = Json::parse(R"({"version":3,"run":"fedcba9876543210fedcba9876543210",
     "seed":1339,"step":1234,"batch":1240,"tokens":987654321012,"elapsed":0.30000000000000004,
     "loss":1.3333333333333333,"eval_loss":1e-300,"eval_step":1200,"eval_pending":true,
     "evaluations":{"lowest":{"step":900,"loss":1.3333333333333333},"without_gain":3,
@@ -108,12 +102,7 @@ TEST(State, IsWrittenFieldByField) {
                         "1024":{"losses":[2.5],"grad_norms":[0.5]}},
              "passed_over":[5,12],"rollback_step":4,"rollbacks_in_a_row":2},
     "loss_scale":{"scale":8192.0,"good_in_a_row":77},"kept":true,
-    "micro":{"micro_tokens":8192,"rows":{"256":16,"1024":4}},
-    "products":{"library":130100,"device":"a GPU","micro_tokens":8192,
-                "chosen":[{"m":768,"n":8192,"k":2048,"kind":"TN bf16 fp32+","algorithm":""},
-                          {"m":8192,"n":768,"k":2048,"kind":"NN fp16 fp16","algorithm":""}]}})");
-  expected["products"]["chosen"][0]["algorithm"] = std::string(128, 'a');
-  expected["products"]["chosen"][1]["algorithm"] = std::string(128, '0');
+    "micro":{"micro_tokens":8192,"rows":{"256":16,"1024":4}}})");
   EXPECT_EQ(state_to_text(full_state()), expected.dump(2) + "\n");
   // What is not there, or no number, is null.
   TrainingState empty;
@@ -123,7 +112,6 @@ TEST(State, IsWrittenFieldByField) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   EXPECT_EQ(json.at("guard").at("windows").dump(), "{}");
   EXPECT_EQ(json.at("replans").dump(), "[]");
-  EXPECT_FALSE(json.contains("products")) << "as it was before there were any";
 }
 
 TEST(State, WhatIsMissingOrWrongIsNamed) {
@@ -131,48 +119,15 @@ TEST(State, WhatIsMissingOrWrongIsNamed) {
   for (const auto& [field, value] : whole.items()) {
     Json missing = whole;
     missing.erase(field);
-    // Checkpoints of earlier programs do not have these, and of most runs no products.
-    if (field == "kept" || field == "run" || field == "evaluations" || field == "products") {
-      const TrainingState read = parse_state(missing.dump(), "run/state.json");
-      EXPECT_EQ(read.evaluations == EvaluationHistory(), field == "evaluations");
-      EXPECT_EQ(read.kept, field != "kept");
-      EXPECT_EQ(read.run.empty(), field == "run");
-      EXPECT_EQ(read.products.has_value(), field != "products");
-    } else {
-      const std::string message =
-          error_of(ErrorKind::kCheckpoint, [&] { parse_state(missing.dump(), "run/state.json"); });
-      EXPECT_NE(message.find("run/state.json"), std::string::npos) << message;
-      EXPECT_NE(message.find(field), std::string::npos) << message;
-    }
+    const std::string message =
+        error_of(ErrorKind::kCheckpoint, [&] { parse_state(missing.dump(), "run/state.json"); });
+    EXPECT_NE(message.find("run/state.json"), std::string::npos) << message;
+    EXPECT_NE(message.find(field), std::string::npos) << message;
 
     Json wrong = whole;
     wrong[field] = Json::array({"no", "such", "type"});
     error_of(ErrorKind::kCheckpoint, [&] { parse_state(wrong.dump(), "run/state.json"); });
   }
-}
-
-TEST(State, DamageOfAChoiceIsNamed) {
-  const auto message_of = [](const std::function<void(Json&)>& damage) {
-    Json json = Json::parse(state_to_text(full_state()));
-    damage(json.at("products"));
-    return error_of(ErrorKind::kCheckpoint, [&] { parse_state(json.dump(), "run/state.json"); });
-  };
-  EXPECT_EQ(message_of([](Json& json) { json["chosen"][1]["algorithm"] = "12"; }),
-            "run/state.json: not a training state: products.chosen[1].algorithm is not 128 "
-            "hexadecimal digits");
-  EXPECT_EQ(message_of([](Json& json) { json["chosen"][0]["kind"] = "TN bf16"; }),
-            "run/state.json: not a training state: products.chosen[0].kind is no kind of product");
-  EXPECT_EQ(message_of([](Json& json) { json["chosen"][0]["m"] = 0; }),
-            "run/state.json: not a training state: products.chosen[0].m is less than 1");
-  for (const char* key : {"m", "n", "k", "kind", "algorithm"}) {
-    const std::string message = message_of([&](Json& json) { json["chosen"][1].erase(key); });
-    EXPECT_NE(message.find(str("'", key, "'")), std::string::npos) << message;
-  }
-  for (const char* key : {"library", "device", "micro_tokens", "chosen"}) {
-    const std::string message = message_of([&](Json& json) { json.erase(key); });
-    EXPECT_NE(message.find(str("'", key, "'")), std::string::npos) << message;
-  }
-  message_of([](Json& json) { json = nullptr; });
 }
 
 TEST(State, BrokenTextIsACheckpointError) {
@@ -207,7 +162,6 @@ TEST(State, IsSavedAgainWhereAResumeWouldGoOnOtherwise) {
   EXPECT_TRUE(after([](TrainingState& now) { now.guard.excluded_batches.push_back(13); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.loss_scale->on_overflow(); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.micro.rows[256] = 8; }));
-  EXPECT_TRUE(after([](TrainingState& now) { now.products->chosen.pop_back(); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.eval_pending = false; }));
   EXPECT_TRUE(after([](TrainingState& now) { now.eval_step = now.step; }));
   EXPECT_FALSE(after([](TrainingState& now) { now.elapsed += 1; }));

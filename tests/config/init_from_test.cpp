@@ -150,6 +150,10 @@ TEST_F(InitFromTest, ARunAndAnEmptyFolderAreNamed) {
   fs::remove_all(folder_ / "checkpoints");
   fs::remove(folder_ / "config.json");
   EXPECT_NE(problems_of(config_text(members("")))[0].find("has no config.json"), std::string::npos);
+  fs::create_directories(folder_ / "own/checkpoints");
+  EXPECT_NE(
+      problems_of(config_text(members("")))[0].find("; runs in it: " + (folder_ / "own").string()),
+      std::string::npos);
 }
 
 TEST_F(InitFromTest, ErrorsInItsConfigComeWithTheRest) {

@@ -81,8 +81,6 @@ TEST(Parse, DefaultsFollowTheVariant) {
   EXPECT_EQ(parsed("").optimizer.momentum, 0.95);
   EXPECT_EQ(parsed("", {"optimizer.type=adam"}).optimizer.weight_decay, 0);
   EXPECT_EQ(parsed("", {"optimizer.type=adopt"}).optimizer.eps, 1e-6);
-  EXPECT_EQ(parsed("", {"optimizer.type=prodigy"}).optimizer.lr, 1);
-  EXPECT_EQ(parsed("", {"optimizer.type=prodigy", "optimizer.lr=0.5"}).optimizer.lr, 0.5);
   EXPECT_EQ(parsed(R"("sequence": {"batching": "concat"})").sequence.schedule.type,
             LengthScheduleType::kConstant);
   EXPECT_EQ(parsed(R"("sequence": {"batching": "pad"})").sequence.schedule.type,

@@ -140,10 +140,8 @@ Config random_config(uint64_t seed) {
   if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;
   c.parallel.parts = int64_t{1} << random.below(7);
   c.optimizer.betas.resize(optimizer_defaults(c.optimizer.type).betas.size(), 0.5);
-  if (!c.optimizer.betas_end.empty()) c.optimizer.betas_end.resize(c.optimizer.betas.size(), 0.5);
-  const bool has_step_of_masters =
-      c.optimizer.type != OptimizerType::kAdam && c.optimizer.type != OptimizerType::kScheduleFree;
-  c.optimizer.cautious_decay = c.optimizer.cautious_decay && has_step_of_masters;
+  c.optimizer.cautious_decay =
+      c.optimizer.cautious_decay && c.optimizer.type != OptimizerType::kAdam;
   const uint64_t length = random.below(3);
   c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
   c.train.tokens = length == 1 ? std::optional<int64_t>(12345) : std::nullopt;

@@ -23,7 +23,11 @@ PreparationState full_state() {
                         .empty_documents = 1,
                         .invalid_documents = 2,
                         .nul_documents = 3,
-                        .skipped = {.blank_lines = 4, .nulls = 5},
+                        .skipped = {.blank_lines = 4,
+                                    .nulls = 5,
+                                    .json_lines = 37,
+                                    .bad_lines = 2,
+                                    .first_bad_lines = {"a.jsonl:7: not JSON"}},
                         .formats = {{"jsonl", {2, 30}}, {"text", {1, 10}}}};
   state.eval.content = {13, 14};
   std::vector<uint64_t> bytes_of_ranges = state.sample.bytes();
@@ -64,12 +68,14 @@ class JournalTest : public ::testing::Test {
 };
 
 TEST_F(JournalTest, IsWrittenFieldByField) {
-  const Json expected = Json::parse(R"({"version":5,
+  const Json expected = Json::parse(R"({"version":6,
     "train":{"next_file":3,"content":[11,12],"documents":40,"bytes":4000,"empty_documents":1,
              "invalid_documents":2,"nul_documents":3,"blank_lines":4,"nulls":5,
+             "json_lines":37,"bad_lines":2,"first_bad_lines":["a.jsonl:7: not JSON"],
              "formats":{"jsonl":[2,30],"text":[1,10]}},
     "eval":{"next_file":0,"content":[13,14],"documents":0,"bytes":0,"empty_documents":0,
-            "invalid_documents":0,"nul_documents":0,"blank_lines":0,"nulls":0,"formats":{}},
+            "invalid_documents":0,"nul_documents":0,"blank_lines":0,"nulls":0,
+            "json_lines":0,"bad_lines":0,"first_bad_lines":[],"formats":{}},
     "sample":[0,7,65535,9],
     "sources":{"shapes":[[40,4000,500,1,18446744073709551615]],"order":[15,16],"last":0},
     "common":{"documents":[[23,0],[24,1]],"lower":[0,0]},

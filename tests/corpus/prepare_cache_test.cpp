@@ -172,5 +172,52 @@ TEST_F(Prepare, TwoProcessesAtOnceMakeOneGoodCache) {
   EXPECT_EQ(shards, 1);
 }
 
+// What the text is like is said by every start, not by that alone which read it.
+TEST_F(Prepare, WhatIsOddAboutTheTextIsSaidAgainAtACachedStart) {
+  folder_.write(name(0), "bad \xFF byte");
+  folder_.write(name(1), "");
+  folder_.write(name(2), std::string("a\0b", 3));
+  folder_.write("corpus/rows.jsonl", "{\"text\": \"a\"}\n\n{\"text\": null}\n");
+  folder_.write("eval/a.txt", "also \xFF");
+  config_.data.eval = {{{folder_.str("eval"), 1.0}}};
+  for (int start = 0; start < 3; ++start) {
+    ::testing::internal::CaptureStderr();
+    prepare();
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find("prepared before") != std::string::npos, start > 0);
+    expect_contains(said, "warning: /data/train: 1 of 61 documents are not valid UTF-8");
+    expect_contains(said, "warning: /data/eval: 1 of 1 documents are not valid UTF-8");
+    expect_contains(said,
+                    "1 empty document, 1 blank lines skipped, 1 nulls skipped, 1 document "
+                    "with NUL bytes");
+  }
+}
+
+TEST_F(Prepare, BadLinesAreSkippedUpToOneOfAThousand) {
+  std::string lines;
+  for (int i = 0; i < 1998; ++i) lines += str("{\"text\": \"line ", i, "\"}\n");
+  const std::string bad = "{\"text\": \"x\", \"score\": NaN}\n";
+  folder_.write("a.jsonl", lines);
+  config_.data.train = {{folder_.str("a.jsonl"), 1.0}};
+  const std::string fingerprint = prepare().fingerprint;
+  folder_.write("a.jsonl", bad + lines + bad);
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare(); }), "a.jsonl:1: not JSON at column");
+  config_.data.on_bad_line = OnBadLine::kSkip;
+  for (int start = 0; start < 2; ++start) {
+    ::testing::internal::CaptureStderr();
+    const PreparedData data = prepare();
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(data.fingerprint, fingerprint) << "the documents are the same";
+    EXPECT_EQ(data.train_text.skipped.bad_lines, 2);
+    expect_contains(said, "warning: /data/train: 2 of 2000 lines of JSON lines skipped");
+    expect_contains(said, "a.jsonl:1: not JSON");
+    expect_contains(said, "a.jsonl:2000: not JSON");
+  }
+  folder_.write("a.jsonl", bad + lines + bad + bad);
+  const std::string message = error_of(ErrorKind::kData, [&] { prepare(); });
+  expect_contains(message, "/data/train: 3 of 2001 lines");
+  expect_contains(message, "0.1 % may be skipped");
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -9,6 +9,7 @@
 #include "corpus/bpe/tokenizer_json_files.h"
 #include "corpus/folder.h"
 #include "corpus/shards/token_scan.h"
+#include "corpus/tokenizer/model_bytes.h"
 #include "corpus/tokenizer/tokenizer.h"
 #include "formats/token_bytes.h"
 #include "formats/token_shard.h"
@@ -118,6 +119,9 @@ TEST_F(TokenFiles, EveryPlainLayoutGivesTheSameDocuments) {
   folder_.write("d.npy", testing::numpy_bytes("<i8", testing::ids_as<int64_t>(ids), ids.size()));
   std::string fingerprint;
   for (const char* name : {"a.bin", "b.npy", "c.npy", "d.npy"}) {
+    // The vocabulary is small, so that uint32 could as well be uint16 with zeros.
+    config_.data.token_dtype =
+        name == std::string_view("b.npy") ? TokenDtype::kUint32 : TokenDtype::kAuto;
     const PreparedData data = prepare(name);
     expect_documents(data, false, true);
     if (fingerprint.empty()) fingerprint = data.fingerprint;
@@ -254,6 +258,111 @@ TEST_F(TokenFiles, BytesOfPiecesAreThoseOfTheText) {
     for (const int32_t id : encoded(text, true, true)) sum += bytes[static_cast<size_t>(id)];
     EXPECT_EQ(sum, std::string(text).size()) << text;
   }
+}
+
+TEST_F(TokenFiles, TheWidthIsSaidWhereTheFileCouldHaveEither) {
+  Ids pairs;
+  for (int i = 0; i < 400; ++i) pairs.insert(pairs.end(), {5, 0});
+  folder_.write("a.bin", testing::ids_as<uint16_t>(pairs));
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("a.bin"); }), "data.token_dtype");
+  config_.data.token_dtype = TokenDtype::kUint16;
+  const PreparedData narrow = prepare("a.bin");
+  EXPECT_EQ(narrow.train_tokens, 800);
+  config_.data.token_dtype = TokenDtype::kUint32;
+  const PreparedData wide = prepare("a.bin");
+  EXPECT_EQ(wide.train_tokens, 400);
+  EXPECT_NE(wide.fingerprint, narrow.fingerprint);
+}
+
+// Whether the file is named, in a folder or under a pattern.
+TEST_F(TokenFiles, ForeignLayoutsAreNoIds) {
+  const std::string ids = testing::ids_as<uint16_t>(stream(false, true));
+  const std::string lit = std::string("LITPKDS\1\0\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0", 24);
+  for (const auto& [head, name] : std::vector<std::pair<std::string, const char*>>{
+           {lit, "lit-gpt"},
+           {std::string("PK\x03\x04"), "zip"},
+           {std::string("MMIDIDX\0\0", 9), "Megatron"},
+           {std::string(1000, 'a') + "\n", "text"},
+           {std::string("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 5\n"),
+            "git lfs pull"}}) {
+    const bool is_text = head.front() == 'a' || head.front() == 'v';
+    folder_.write("f/a.bin", is_text ? head : head + ids);
+    for (const char* path : {"f/a.bin", "f", "f/*"}) {
+      const std::string message = error_of(ErrorKind::kData, [&] { prepare(path); });
+      expect_contains(message, name);
+      expect_contains(message, folder_.str("f/a.bin"));
+    }
+  }
+}
+
+TEST_F(TokenFiles, IdsThatNoTextHasAreRefused) {
+  const auto problem = [&](const std::string& bytes) {
+    folder_.write("a.bin", bytes);
+    return error_of(ErrorKind::kData, [&] { prepare("a.bin"); });
+  };
+  config_.data.token_dtype = TokenDtype::kUint16;
+  expect_contains(problem(std::string(1 << 16, '\0')), "of its first 32768 ids 32768 are 0");
+  Ids control;
+  for (int i = 0; i < 5000; ++i) control.push_back(i % 3 == 0 ? 5 : tokenizer_.bos_id());
+  folder_.write("a.bin", testing::ids_as<uint16_t>(control));
+  EXPECT_EQ(prepare("a.bin").train_tokens, 5000) << "BOS stands between texts";
+}
+
+// A vocabulary of all that uint16 holds has no id outside.
+TEST_F(TokenFiles, IdsWithTheirHighByteFirstAreRefused) {
+  SentencePieceModel model;
+  model.type = ModelType::kBpe;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown},
+                  {"<s>", 0, PieceType::kControl},
+                  {"</s>", 0, PieceType::kControl}};
+  for (int i = 3; i < 65536; ++i)
+    model.pieces.push_back({str("p", i), -static_cast<float>(i), PieceType::kNormal});
+  config_.tokenizer.model = folder_.write("big.model", model_bytes(model)).native();
+  Ids ids;
+  uint64_t state = 1;
+  for (int i = 0; i < 20000; ++i) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    const double u = static_cast<double>(state >> 11U) * 0x1p-53;
+    ids.push_back(static_cast<int32_t>(3 + 3000 * u * u * u));
+  }
+  const std::string bytes = testing::ids_as<uint16_t>(ids);
+  folder_.write("little.bin", bytes);
+  EXPECT_EQ(prepare("little.bin").train_tokens, 20000);
+  std::string swapped = bytes;
+  for (size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+  folder_.write("big.bin", swapped);
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("big.bin"); }), "big-endian");
+}
+
+// sentencepiece spells a space in three byte pieces where the model has no piece for one.
+TEST_F(TokenFiles, ASpaceIsOneByteAlsoWithoutAPieceForIt) {
+  SentencePieceModel model;
+  model.type = ModelType::kBpe;
+  model.byte_fallback = true;
+  model.adds_prefix = false;
+  model.removes_spaces = false;
+  model.pieces = {{"<unk>", 0, PieceType::kUnknown},
+                  {"<s>", 0, PieceType::kControl},
+                  {"</s>", 0, PieceType::kControl}};
+  for (int byte = 0; byte < 256; ++byte) {
+    char text[8];
+    std::snprintf(text, sizeof text, "<0x%02X>", byte);
+    model.pieces.push_back({text, 0, PieceType::kByte});
+  }
+  for (const char c : std::string("abc")) model.pieces.push_back({std::string(1, c), -1});
+  config_.tokenizer.model = folder_.write("bytes.model", model_bytes(model)).native();
+  tokenizer_ = Tokenizer::load(*config_.tokenizer.model);
+  texts_ = {"a b c", "  ", "a\xE2\x80\x94 b", "abc", " \xC3\xA9 "};
+  ASSERT_EQ(tokenizer_.encode("a b").size(), 5U);
+  folder_.write("a.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  expect_documents(prepare("a.bin"), false, true);
+  // Held out in blocks, which are cut anywhere.
+  config_.data.eval_fraction = 0.1;
+  texts_ = {""};
+  for (int i = 0; i < 9000; ++i) texts_[0] += i % 3 == 0 ? " " : i % 7 == 0 ? "a" : "b";
+  folder_.write("b.bin", testing::ids_as<uint16_t>(stream(false, true)));
+  const PreparedData data = prepare("b.bin");
+  EXPECT_EQ(data.train_bytes + data.eval_bytes, 9000);
 }
 
 }  // namespace

@@ -17,9 +17,13 @@ class Ranks {
  public:
   // `options_of_one` are those of one rank, beside the variables: of `one`, or else of the last.
   Ranks(int count, const std::vector<std::string>& arguments,
-        const ProcessOptions& options_of_one = {}, std::optional<int> one = {}) {
+        const ProcessOptions& options_of_one = {}, std::optional<int> one = {})
+      : Ranks(arguments, options_of(count, options_of_one, one.value_or(count - 1))) {}
+  // A process for each of the options.
+  Ranks(const std::vector<std::string>& arguments, std::vector<ProcessOptions> all_options) {
+    const int count = static_cast<int>(all_options.size());
     for (int rank = 0; rank < count; ++rank) {
-      ProcessOptions options = rank == one.value_or(count - 1) ? options_of_one : ProcessOptions();
+      ProcessOptions& options = all_options[static_cast<size_t>(rank)];
       options.env.insert({{"RANK", std::to_string(rank)},
                           {"LOCAL_RANK", std::to_string(rank)},
                           {"WORLD_SIZE", std::to_string(count)},
@@ -37,6 +41,13 @@ class Ranks {
   }
 
  private:
+  static std::vector<ProcessOptions> options_of(int count, const ProcessOptions& options_of_one,
+                                                int one) {
+    std::vector<ProcessOptions> all(static_cast<size_t>(count));
+    all[static_cast<size_t>(one)] = options_of_one;
+    return all;
+  }
+
   ReservedPort port_;
   std::vector<std::unique_ptr<LmtrainProcess>> ranks_;
 };

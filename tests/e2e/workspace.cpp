@@ -65,7 +65,7 @@ Json tiny_config() {
     "optimizer": { "lr": 3e-3 },
     "train": { "steps": 40 },
     "eval": { "every": "10 steps" },
-    "checkpoint": { "every": "3 steps" }
+    "checkpoint": { "every": "3 steps", "keep_best": 0 }
   })");
 }
 

@@ -19,12 +19,14 @@ class TokenFile : public ::testing::Test {
     FileWriter writer(folder_ / name);
     writer.write(bytes);
   }
-  TokenFileLayout layout(const std::string& name, int64_t vocab_size = 60000) const {
-    return read_token_file_layout(MappedFile(folder_ / name), vocab_size);
+  TokenFileLayout layout(const std::string& name, int64_t vocab_size = 60000,
+                         uint32_t width = 0) const {
+    return read_token_file_layout(MappedFile(folder_ / name), vocab_size, width);
   }
-  TokenFileLayout layout_of(const std::string& bytes, int64_t vocab_size = 60000) const {
+  TokenFileLayout layout_of(const std::string& bytes, int64_t vocab_size = 60000,
+                            uint32_t width = 0) const {
     write("file.bin", bytes);
-    return layout("file.bin", vocab_size);
+    return layout("file.bin", vocab_size, width);
   }
   std::string problem(const std::string& bytes) const {
     return error_of(ErrorKind::kData, [&] { layout_of(bytes); });
@@ -44,10 +46,42 @@ class TokenFile : public ::testing::Test {
 TEST_F(TokenFile, PlainIdsByTheVocabulary) {
   expect(layout_of(ids_as<uint16_t>(ids_)), "plain ids", 0, 100, 2);
   expect(layout_of(ids_as<uint32_t>(ids_), 70000), "plain ids", 0, 100, 4);
-  expect(layout_of(ids_as<uint32_t>(ids_)), "plain ids", 0, 100, 4);  // every second pair is zero
   expect(layout_of(""), "plain ids", 0, 0, 2);
-  expect(layout_of(ids_as<uint16_t>({5, 0, 5, 0})), "plain ids", 0, 4, 2);  // too few to tell
   EXPECT_NE(problem("odd").find("no multiple of 2"), std::string::npos);
+}
+
+// The same bytes may be ids of either width: nobody guesses which.
+TEST_F(TokenFile, TheWidthOfPlainIdsIsNotGuessed) {
+  std::vector<int32_t> pairs;
+  for (int i = 0; i < 400; ++i) pairs.insert(pairs.end(), {5, 0});
+  for (const std::string& bytes : {ids_as<uint16_t>(pairs), ids_as<uint32_t>(ids_),
+                                   ids_as<uint16_t>({5, 0}), ids_as<uint32_t>({59999})}) {
+    EXPECT_NE(problem(bytes).find("data.token_dtype \"uint16\" or \"uint32\""), std::string::npos);
+    expect(layout_of(bytes, 60000, 2), "plain ids", 0, bytes.size() / 2, 2);
+    expect(layout_of(bytes, 60000, 4), "plain ids", 0, bytes.size() / 4, 4);
+  }
+  // Only one fits: an odd number of ids, or one that would be outside the vocabulary.
+  expect(layout_of(ids_as<uint16_t>({5, 0, 5})), "plain ids", 0, 3, 2);
+  expect(layout_of(ids_as<uint16_t>({5, 0, 5, 1})), "plain ids", 0, 4, 2);
+  expect(layout_of(ids_as<uint16_t>({7, 1}), 70000), "plain ids", 0, 1, 4);
+  expect(layout_of(ids_as<uint16_t>({7, 8, 9}), 70000, 2), "plain ids", 0, 3, 2);
+  EXPECT_NE(error_of(ErrorKind::kData,
+                     [&] {
+                       layout_of(ids_as<uint16_t>({7, 8, 9}), 70000);
+                     })
+                .find("data.token_dtype \"uint16\""),
+            std::string::npos);
+}
+
+TEST_F(TokenFile, AFileThatSaysItsWidthMayNotBeContradicted) {
+  const auto contradiction = [&](const std::string& bytes, uint32_t width) {
+    return error_of(ErrorKind::kData, [&] { layout_of(bytes, 60000, width); });
+  };
+  const std::string array = numpy_bytes("<u2", ids_as<uint16_t>(ids_), ids_.size());
+  expect(layout_of(array, 60000, 2), "numpy", array.size() - 200, 100, 2);
+  EXPECT_NE(contradiction(array, 4).find("data.token_dtype says 4"), std::string::npos);
+  EXPECT_NE(contradiction(testing::llmc_bytes(ids_, true), 4).find("llm.c"), std::string::npos);
+  EXPECT_NE(contradiction(testing::llmc_bytes(ids_, false), 2).find("llm.c"), std::string::npos);
 }
 
 TEST_F(TokenFile, LlmcBothVersions) {

@@ -142,9 +142,10 @@ def json_seeds():
     write("json_text", "dotted", '{"a.b":"x","a":{"b":null}}')
     write("json_text", "deep", "[" * 20 + "]" * 20)
     journal = {
-        "version": 5,
+        "version": 6,
         "train": {"next_file": 3, "content": [11, 12], "documents": 40, "bytes": 4000, "empty_documents": 1, "invalid_documents": 2,
-                  "nul_documents": 3, "blank_lines": 4, "nulls": 5, "formats": {"jsonl": [2, 30], "text": [1, 10]}},
+                  "nul_documents": 3, "blank_lines": 4, "nulls": 5, "json_lines": 37, "bad_lines": 2,
+                  "first_bad_lines": ["/a.jsonl:7: not JSON"], "formats": {"jsonl": [2, 30], "text": [1, 10]}},
         "sample": [0, 7], "sources": {"shapes": [[40, 4000, 500, 1, 2**64 - 1]], "order": [15, 16], "last": 0},
         "common": {"documents": [[23, 0], [24, 1]], "lower": [0, 0]},
         "overlap": [[21, 2, 50, True], [22, 1, 60, False]],

@@ -240,34 +240,6 @@ class Tools(Case):
         self.assertEqual((row["result"], row["reason"]), ("skip", "No execution plans support the graph"))
         self.assertEqual(self.time_packed("echo 'illegal memory access' >&2; exit 1")["result"], "skip")
 
-    def products(self, code=0, chosen="chosen"):
-        """Rows of a section `products` whose program is twice as fast where cublasLt is preferred, and four times by `chosen` algorithms."""
-        self.script("lmtrain", f"""
-seconds=2.0
-if [ "$TORCH_BLAS_PREFER_CUBLASLT$CUBLASLT_WORKSPACE_SIZE" = 132768 ]; then seconds=1.0; fi
-setting=heuristic
-case "$*" in *products=chosen) setting={chosen} seconds=0.5; echo "note: products: 3 of 9 are faster" >&2 ;; esac
-printf '{{"products": "%s", "lengths": [{{"seconds": %s, "phases": {{"forward": 0.5}}}}]}}\n' $setting $seconds
-exit {code}
-""")
-        context = self.context()
-        context.lmtrain = self.path("lmtrain")
-        gpu_benchmarks.products(context, "124m")
-        return self.read("report.json")["rows"]
-
-    def test_products_are_measured_each_way(self):
-        rows = {row["name"]: row for row in self.products()}
-        self.assertEqual([rows[f"124m {way}"]["step_seconds"] for way in ("as it is", "cublasLt", "chosen")], [2.0, 1.0, 0.5])
-        self.assertEqual((rows["124m"]["gain"], rows["124m"]["gain_of_chosen"]), (2.0, 4.0))
-        self.assertEqual(rows["124m chosen"]["said"], ["note: products: 3 of 9 are faster"])
-
-    def test_algorithms_that_cannot_be_chosen_are_a_failure(self):
-        rows = {row["name"]: row["result"] for row in self.products(chosen="heuristic")}
-        self.assertEqual(rows, {"124m as it is": "measured", "124m cublasLt": "measured", "124m chosen": "fail"})
-
-    def test_products_that_cannot_be_measured_are_a_failure(self):
-        self.assertEqual([row["result"] for row in self.products(code=6)], ["fail"])
-
     def test_counters_come_slowest_first(self):
         text = "==PROF== 1\n" + '"ID","Kernel Name","Grid Size","Metric Name","Metric Value"\n' + "".join(
             f'"{i}","void lmtrain::cuda::(anonymous namespace)::{name}<float>(int)","(1, 1, 1)","{metric}","{value}"\n'

@@ -7,9 +7,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "device/dispatch.h"
-#include "kernels/cuda/cublas_lt.h"
-
 namespace lmtrain {
 namespace {
 
@@ -27,23 +24,6 @@ TEST(GpuLibrary, BringsHooksAndAllocator) {
   const auto addmm = c10::Dispatcher::singleton().findSchema({"aten::addmm", "dtype_out"});
   ASSERT_TRUE(addmm.has_value());
   EXPECT_TRUE(addmm->hasKernelForDispatchKey(c10::DispatchKey::CUDA));
-}
-
-// Without a driver it does not start, but it is found, and has every function that is called.
-TEST(GpuLibrary, HasTheFunctionsOfCublasLt) {
-  dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);  // it brings the other one
-  if constexpr (kHasCudaKernels) {
-    std::string problem;
-    const auto library = cuda::load_cublas_lt("libcublasLt.so.13", problem);
-    if (problem.starts_with("the library does not load")) GTEST_SKIP() << problem;
-    if (library == nullptr) {
-      EXPECT_EQ(problem, "libcublasLt.so.13 does not start: CUBLAS_STATUS_NOT_INITIALIZED");
-    } else {
-      EXPECT_EQ(library->version() / 10000, 13);
-    }
-  } else {
-    GTEST_SKIP() << "the program has no GPU code";
-  }
 }
 
 }  // namespace

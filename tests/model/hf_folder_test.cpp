@@ -136,6 +136,51 @@ TEST_F(HfFolderTest, ATiedHeadMayBeStoredAgainAnUntiedOneMustBe) {
   expect_names(refusal(), "lm_head.weight");
 }
 
+// transformers 4 ignores the head, transformers 5 uses it.
+TEST_F(HfFolderTest, ATiedHeadWithOtherValuesIsRefused) {
+  for (const char* name : {"mha_tied", "mqa_tied"}) {
+    LlamaCase tied(name);
+    const at::Tensor embedding = Weights(tied.folder).tensors.at("model.embed_tokens.weight");
+    at::Tensor other = embedding.clone();
+    other[1][2] += 1;
+    for (const at::Tensor& head :
+         {other, embedding.slice(0, 1).contiguous(), other.to(at::kBFloat16)}) {
+      Weights weights(tied.folder);
+      weights.tensors["lm_head.weight"] = head;
+      weights.write(folder_.path());
+      Parameters target(tied.parameters.layout(), at::kFloat, at::kCPU);
+      expect_names(
+          error_of(ErrorKind::kData, [&] { load_weights(TensorFiles(folder_.path()), target); }),
+          "tie_word_embeddings is true");
+    }
+  }
+}
+
+TEST_F(HfFolderTest, ATiedHeadOfAnotherDtypeWithTheSameValuesIsTied) {
+  LlamaCase tied("mha_tied");
+  Weights weights(tied.folder);
+  at::Tensor& embedding = weights.tensors.at("model.embed_tokens.weight");
+  embedding = embedding.to(at::kBFloat16);
+  weights.tensors["lm_head.weight"] = embedding.to(at::kFloat);
+  weights.write(folder_.path());
+  Parameters target(tied.parameters.layout(), at::kFloat, at::kCPU);
+  load_weights(TensorFiles(folder_.path()), target);
+}
+
+// As transformers 5 does.
+TEST_F(HfFolderTest, ATiedEmbeddingMayBeStoredAsTheHeadAlone) {
+  LlamaCase tied("mha_tied");
+  Weights weights(tied.folder);
+  weights.tensors["lm_head.weight"] = weights.tensors.at("model.embed_tokens.weight");
+  weights.tensors.erase("model.embed_tokens.weight");
+  weights.write(folder_.path());
+  Parameters target(tied.parameters.layout(), at::kFloat, at::kCPU);
+  load_weights(TensorFiles(folder_.path()), target);
+  EXPECT_TRUE(same_bits(target.master(), tied.parameters.master()));
+  weights_.tensors.erase("model.embed_tokens.weight");  // untied, both are needed
+  expect_names(refusal(), "model.embed_tokens.weight");
+}
+
 TEST_F(HfFolderTest, RefreshesTheWorkingWeights) {
   weights_.write(folder_.path());
   Parameters bf16(golden_.parameters.layout(), at::kBFloat16, at::kCPU);

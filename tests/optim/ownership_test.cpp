@@ -72,8 +72,7 @@ TEST_P(OwnershipTest, RangesAreOfWholeTensorsAndCoverAll) {
 
 INSTANTIATE_TEST_SUITE_P(Of, OwnershipTest,
                          ::testing::Values("adamw", "lion", "ademamix", "soap", "muon", "normuon",
-                                           "sgd", "rmsprop", "adam", "adopt", "mars",
-                                           "schedule_free"));
+                                           "sgd", "rmsprop", "adam", "adopt", "mars"));
 
 // A deep model of some megabytes a layer, without and with a head of its own.
 ParameterLayout deep_layout(bool tied) {
@@ -159,10 +158,9 @@ TEST_P(OwnershipTest, AnUpdateHasTheSameBitsWhoeverOwnsIt) {
       const testing::Threads scope(2);
       const ParameterLayout layout(model, 301);
       for (const int count : {2, 4}) {
-        const bool separate = !trains_at_masters(config);
-        Parameters divided(layout, dtype, at::kCPU, separate);
+        Parameters divided(layout, dtype, at::kCPU);
         divided.initialize(1, 0.5);
-        Parameters again(layout, dtype, at::kCPU, separate);
+        Parameters again(layout, dtype, at::kCPU);
         again.initialize(1, 0.5);
         const auto alone = make_optimizer(config, again);
         const std::vector<Cuts> chunks = cut_chunks(layout, config, count);

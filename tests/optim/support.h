@@ -18,9 +18,8 @@ inline ModelConfig small_model() {
   return model;
 }
 
-inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vocab_size = 37,
-                                   bool separate = false) {
-  Parameters parameters(ParameterLayout(small_model(), vocab_size), dtype, at::kCPU, separate);
+inline Parameters small_parameters(at::ScalarType dtype = at::kFloat, int64_t vocab_size = 37) {
+  Parameters parameters(ParameterLayout(small_model(), vocab_size), dtype, at::kCPU);
   parameters.initialize(1, 0.5);
   return parameters;
 }
@@ -40,19 +39,12 @@ inline OptimizerConfig config_of(const std::string& type) {
   config.betas = defaults.betas;
   config.eps = defaults.eps;
   config.momentum = defaults.momentum;
-  if (type == "prodigy") config.d0 = 1;  // its steps are as large as those of the others
   return config;
-}
-
-inline Parameters small_parameters_for(const std::string& type, at::ScalarType dtype = at::kFloat,
-                                       int64_t vocab_size = 37) {
-  return small_parameters(dtype, vocab_size, /*separate=*/!trains_at_masters(config_of(type)));
 }
 
 // A buffer of each tensor that the rule has.
 inline std::string first_moment_of(const std::string& type) {
   if (type.ends_with("muon") || type == "sgd") return "momentum_buffer";
-  if (type == "schedule_free") return "z";
   return type == "rmsprop" ? "exp_avg_sq" : "exp_avg";
 }
 

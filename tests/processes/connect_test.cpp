@@ -46,7 +46,7 @@ TEST_P(Exchanges, BroadcastAndGather) {
     EXPECT_EQ(processes.count(), count);
     EXPECT_EQ(processes.local_count(), count);
     EXPECT_EQ(processes.local_rank(), rank);
-    EXPECT_EQ(processes.leaders(), std::vector<int>{0});
+    EXPECT_EQ(processes.prepares(), rank == 0);
     EXPECT_EQ(processes.processor_sharers(), count);
     const std::string text(static_cast<size_t>(3 * rank), 'a' + static_cast<char>(rank));
     EXPECT_EQ(processes.broadcast(rank == 0 ? "from rank 0" : "none"), "from rank 0");
@@ -141,6 +141,19 @@ TEST_P(Exchanges, NotesAreTakenBesideTheExchanges) {
     processes.barrier();
     taker.join();
     EXPECT_EQ(taken, (std::vector<std::string>{std::string(300'000, 'n'), ""}));
+  });
+}
+
+// The work is done on the calling thread, and its error comes out.
+TEST_P(Exchanges, WorkIsDoneWhileTheOthersAreWatched) {
+  as_ranks(GetParam(), [&](Processes& processes) {
+    std::thread::id worker;
+    processes.while_watching([&] { worker = std::this_thread::get_id(); });
+    EXPECT_EQ(worker, std::this_thread::get_id());
+    EXPECT_THROW(
+        processes.while_watching([] { throw Error(ErrorKind::kData, "the text is damaged"); }),
+        Error);
+    processes.barrier();
   });
 }
 

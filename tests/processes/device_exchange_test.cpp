@@ -91,11 +91,13 @@ TEST_F(DeviceExchanges, OneProcessGetsItsOwnValues) {
 
 // Sums and broadcasts with two processes that must not come to the library's exchanges. Returns
 // what was logged.
-std::string log_of_fallback(const NcclLibrary& library) {
+std::string log_of_fallback(
+    const NcclLibrary& library, const std::function<void(Processes&)>& before = [](Processes&) {}) {
   ::testing::internal::CaptureStderr();
   as_ranks(
       2,
-      [](Processes& processes) {
+      [&](Processes& processes) {
+        before(processes);
         processes.set_timeout(std::chrono::seconds(40));
         for (int time = 0; time < 2; ++time) {
           const at::Tensor flat = at::full({7}, 1.0 + processes.rank(), at::kFloat);
@@ -126,11 +128,10 @@ TEST_F(DeviceExchanges, WithoutTheLibraryTensorsGoThroughHostMemory) {
   expect_in(log_of_fallback({LMTRAIN_OTHER_NCCL, at::kCPU}), "is not of this lmtrain");
 }
 
-TEST_F(DeviceExchanges, TurnedOffByAVariable) {
-  ::setenv("LMTRAIN_NCCL", "off", 1);
-  const std::string log = log_of_fallback(stand_in());
-  ::unsetenv("LMTRAIN_NCCL");
-  expect_in(log, "LMTRAIN_NCCL is off");
+TEST_F(DeviceExchanges, TurnedOffByTheConfig) {
+  const std::string log =
+      log_of_fallback(stand_in(), [](Processes& processes) { processes.use_nccl(false); });
+  expect_in(log, "parallel.nccl is false");
   EXPECT_EQ(stand_in_nccl().connected, 0);
 }
 

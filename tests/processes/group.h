@@ -40,21 +40,17 @@ inline void sum_by_ranges(Processes& processes, const at::Tensor& flat) {
   processes.gather_ranges(flat, ranges);
 }
 
-// Runs `work` as each rank; what one of them throws is thrown here. `change` may change the launch
-// of each.
-inline void as_ranks(
-    int count, const std::function<void(Processes&)>& work, const NcclLibrary& library = {},
-    const std::function<void(Launch&)>& change = [](Launch&) {}) {
+// Runs `work` as each rank; what one of them throws is thrown here.
+inline void as_ranks(int count, const std::function<void(Processes&)>& work,
+                     const NcclLibrary& library = {}) {
   const testing::ReservedPort port;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < count; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Launch launch = launch_of(rank, count, port.number());
-        change(launch);
-        const std::unique_ptr<Processes> processes =
-            connect_processes(launch, std::chrono::seconds(60), library);
+        const std::unique_ptr<Processes> processes = connect_processes(
+            launch_of(rank, count, port.number()), std::chrono::seconds(60), library);
         work(*processes);
         processes->leave();
       } catch (...) {

@@ -151,6 +151,42 @@ TEST(Launch, TheInnermostLauncherCounts) {
   EXPECT_EQ(read_launch(environment).count, 9);
 }
 
+// Containers, notebooks and interactive jobs set some variables of a launcher.
+TEST(Launch, OneProcessAloneNeedsNoOtherVariable) {
+  const std::vector<Environment> environments = {
+      {{"WORLD_SIZE", "1"}},
+      {{"WORLD_SIZE", "1"}, {"RANK", "0"}},
+      {{"WORLD_SIZE", "1"}, {"RANK", "0"}, {"LOCAL_RANK", "0"}},
+      {{"WORLD_SIZE", "1"}, {"RANK", ""}, {"MASTER_ADDR", ""}, {"MASTER_PORT", "29500"}},
+      {{"WORLD_SIZE", ""}, {"RANK", ""}, {"LOCAL_RANK", "0"}},
+      {{"SLURM_STEP_NUM_TASKS", "1"}},
+      {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}},
+      {{"SLURM_NTASKS", "1"}, {"SLURM_JOB_ID", "7"}},
+      {{"OMPI_COMM_WORLD_SIZE", "1"}},
+      {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}},
+      {{"PMI_SIZE", "1"}},
+      {{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}, {"WORLD_SIZE", "1"}}};
+  for (const Environment& environment : environments) {
+    EXPECT_EQ(refusal(environment), "");
+    EXPECT_EQ(read_launch(environment).count, 1);
+    EXPECT_EQ(read_launch(environment).rank, 0);
+  }
+  expect_refused({{"WORLD_SIZE", "1"}, {"RANK", "1"}}, "RANK is 1, and WORLD_SIZE is only 1");
+  expect_refused({{"WORLD_SIZE", "one"}}, "WORLD_SIZE is \"one\"");
+  expect_refused({{"PMI_SIZE", "1"}, {"PMI_RANK", "2"}}, "PMI_RANK is 2");
+}
+
+// A WORLD_SIZE that is left over does not make single processes of those of mpirun or srun.
+TEST(Launch, AWorldOfOneGivesWayToAnotherLauncher) {
+  Environment environment = {{"WORLD_SIZE", "1"},
+                             {"OMPI_COMM_WORLD_RANK", "1"},
+                             {"OMPI_COMM_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "node1"}};
+  EXPECT_EQ(read_launch(environment).count, 2);
+  environment["LOCAL_RANK"] = "0";  // torchrun itself, within mpirun
+  EXPECT_EQ(read_launch(environment).count, 1);
+}
+
 TEST(Launch, FirstMachineOfAList) {
   EXPECT_EQ(first_machine("node7"), "node7");
   EXPECT_EQ(first_machine("node7,node9"), "node7");

@@ -6,30 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-
-#include "base/error.h"
 
 namespace lmtrain {
 namespace {
-
-TEST(NcclLibrary, TheVariableIsAutoOrOff) {
-  ::unsetenv("LMTRAIN_NCCL");
-  EXPECT_TRUE(nccl_is_wanted());
-  ::setenv("LMTRAIN_NCCL", "auto", 1);
-  EXPECT_TRUE(nccl_is_wanted());
-  ::setenv("LMTRAIN_NCCL", "off", 1);
-  EXPECT_FALSE(nccl_is_wanted());
-  ::setenv("LMTRAIN_NCCL", "no", 1);
-  try {
-    nccl_is_wanted();
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    EXPECT_STREQ(error.what(), "the variable LMTRAIN_NCCL is \"no\"; allowed: auto, off");
-  }
-  ::unsetenv("LMTRAIN_NCCL");
-}
 
 #ifdef LMTRAIN_NCCL_LIBRARY
 TEST(NcclLibrary, HasWhatTheProgramCalls) {

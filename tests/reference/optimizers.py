@@ -30,7 +30,6 @@ SHAPES = {
 }
 PEAK = 1e-2
 WEIGHT_DECAY = 0.1
-PRODIGY_LR = 100.0  # its rates are those of the others times this, about 1 at their peak
 # As optimizer.groups: the first pattern that matches wins.
 GROUPS = [
     {"pattern": "*.mlp.down_proj.*", "lr": 2e-2},
@@ -250,47 +249,6 @@ class Mars:
         return self.adamw.update(w, c / max(1.0, math.sqrt((c * c).sum())), t, lr, decay)
 
 
-class ScheduleFree:
-    def __init__(self, shape, betas=(0.9, 0.999), eps=1e-8):
-        self.betas, self.eps = betas, eps
-        self.z, self.v, self.weights = None, np.zeros(shape), []
-
-    def update(self, x, g, t, lr, decay):
-        b1, b2 = self.betas
-        z = x if self.z is None else self.z
-        y = (1 - b1) * z + b1 * x
-        self.v = b2 * self.v + (1 - b2) * g**2
-        self.z = z - lr * (g / (np.sqrt(self.v / (1 - b2**t)) + self.eps) + decay * y)
-        self.weights.append(lr**2)
-        c = self.weights[-1] / math.fsum(self.weights)
-        return (1 - c) * x + c * self.z
-
-
-class Prodigy:
-    """Of all tensors together: `weights` and the others are lists, and `lr` is that of no group."""
-
-    D0, D_COEF = 1e-4, 2.0
-
-    def __init__(self, weights, betas=(0.9, 0.999), eps=1e-8):
-        self.betas, self.eps = betas, eps
-        self.start = [w.copy() for w in weights]
-        self.m, self.v, self.s = ([np.zeros_like(w) for w in weights] for _ in range(3))
-        self.d, self.r = self.D0, 0.0
-
-    def update(self, weights, gradients, lr, ratios, decays):
-        b1, b2 = self.betas
-        b3, d = math.sqrt(b2), self.d
-        count = range(len(weights))
-        inner = sum(((self.start[i] - weights[i]) * gradients[i]).sum() for i in count)
-        self.r = b3 * self.r + d / self.D0 * d * lr * inner
-        self.s = [b3 * self.s[i] + d / self.D0 * d * lr * gradients[i] for i in count]
-        self.m = [b1 * self.m[i] + (1 - b1) * d * gradients[i] for i in count]
-        self.v = [b2 * self.v[i] + (1 - b2) * (d * gradients[i]) ** 2 for i in count]
-        self.d = max(d, self.D_COEF * self.r / sum(np.abs(s).sum() for s in self.s))
-        step = lambda i: decays[i] * weights[i] + self.m[i] / (np.sqrt(self.v[i]) + self.d * self.eps)
-        return [weights[i] - d * lr * ratios[i] * step(i) for i in count]
-
-
 RULES = {
     "adamw": lambda shape, name: AdamW(shape),
     "lion": lambda shape, name: Lion(shape),
@@ -305,7 +263,6 @@ RULES = {
     "adam": lambda shape, name: Adam(shape),
     "adopt": lambda shape, name: Adopt(shape),
     "mars": lambda shape, name: Mars(shape),
-    "schedule_free": lambda shape, name: ScheduleFree(shape),
 }
 SETTINGS = {
     "adamw": {"type": "adamw", "betas": [0.9, 0.95]},
@@ -321,8 +278,6 @@ SETTINGS = {
     "adam": {"type": "adam", "betas": [0.9, 0.95]},
     "adopt": {"type": "adopt", "betas": [0.9, 0.9999], "eps": 1e-6},
     "mars": {"type": "mars", "betas": [0.95, 0.99]},
-    "schedule_free": {"type": "schedule_free", "betas": [0.9, 0.999]},
-    "prodigy": {"type": "prodigy", "betas": [0.9, 0.999], "lr_factor": PRODIGY_LR, "d0": 1e-4, "d_coef": 2.0},
 }
 
 
@@ -361,18 +316,6 @@ def make_optimizers(folder):
         if margins:
             out["margin"] = np.concatenate(margins)
         save_file(out, os.path.join(folder, f"{rule}.safetensors"))
-
-    names = list(SHAPES)
-    ratios, decays = zip(*(settings_of(name) for name in names))
-    weights = [start[name] for name in names]
-    optimizer, saved = Prodigy(weights), []
-    for t in range(1, STEPS + 1):
-        gradients = [gradient(name, t) for name in names]
-        weights = optimizer.update(weights, gradients, PRODIGY_LR * rates[t - 1], ratios, decays)
-        if t in SAVED_STEPS:
-            saved.append(np.concatenate([w.ravel() for w in weights]))
-    print(f"prodigy: d {optimizer.d}")
-    save_file({"weights": np.stack(saved)}, os.path.join(folder, "prodigy.safetensors"))
 
     # torch.optim.Muon itself, in fp32 with its iteration in bf16, on the hidden matrices alone.
     steps = {t: [] for t in SAVED_STEPS}

@@ -19,6 +19,7 @@ TEST(Html, ReplacesBytesThatAreNoText) {
   const std::string replaced = "\xEF\xBF\xBD";
   EXPECT_EQ(escape_html("a\xff\x01\x7f"), "a" + replaced + replaced + replaced);
   EXPECT_EQ(escape_html(std::string_view("\0", 1)), replaced);
+  EXPECT_EQ(escape_html("a\xE2\x80\xAE\xC2\x9B"), "a" + replaced + replaced);
 }
 
 TEST(Html, JsonCannotEndItsScript) {

@@ -87,6 +87,17 @@ TEST(Tables, EventsAreListedAndWhatIsLeftOutIsSaid) {
   EXPECT_TRUE(contains(section, "1 of 900")) << section;
 }
 
+TEST(Tables, TheBestCheckpointIsNamedWhereItIsNotTheNewest) {
+  RunRecord run = finished_run("a", {{"seed", 1}}, 3);
+  run.best_checkpoint = run.checkpoint;
+  EXPECT_FALSE(contains(summary_table({run}), "<small>best <code"));
+  run.best_checkpoint = "/runs/a/checkpoints/step_00000010";
+  EXPECT_TRUE(contains(summary_table({run}),
+                       "step_00000020</code> <small>best <code "
+                       "title=\"/runs/a/checkpoints/step_00000010\">step_00000010</code></small>"))
+      << summary_table({run});
+}
+
 TEST(Tables, SamplesHaveARowEach) {
   RunRecord run = finished_run("a", {{"seed", 1}}, 3);
   EXPECT_EQ(samples_section({run}), "");
@@ -101,6 +112,7 @@ TEST(Tables, AllTextOfRunsIsEscaped) {
   RunRecord run = finished_run(bad, {{bad, bad}, {"seed", 1}}, 3);
   RunRecord other = finished_run("b", {{bad, 2}, {"seed", 2}}, 3);
   run.state = run.updated = run.checkpoint = bad;
+  run.best_checkpoint = "/runs/" + bad + "2";
   run.folder = "/runs/" + bad;
   run.notes = {bad};
   run.events.device = run.events.precision = bad;

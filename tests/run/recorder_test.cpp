@@ -186,6 +186,13 @@ TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
   EXPECT_TRUE(
       contains(summary(), "best       step 2, held-out 3.0000, " + tiny.run.checkpoint(2).string()))
       << summary();
+  const std::string done = said([&] { keeps_best.summarize(state, 4, Stop::kFinished); });
+  EXPECT_TRUE(contains(done,
+                       "next       step 2 is the best (held-out 3.0000): these take it, and "
+                       "with --last step 4 (4.0000)\n           lmtrain eval "))
+      << done;
+  const std::string again = said([&] { keeps_best.note_finished(state, Stop::kFinished); });
+  EXPECT_TRUE(contains(again, "step 2 is the best")) << again;
 }
 
 TEST_F(RecorderTest, AnEarlyStopSaysWhyAndHowToTrainOn) {

@@ -64,6 +64,17 @@ TEST(RestartableRun, TheBestTrialGoesOnAsThatSeedAlone) {
   }
 }
 
+// Else the weights of step 0, or those before a trial overfits, would be lost.
+TEST(RestartableRun, TheBestCheckpointsOfATrialComeAlong) {
+  Json changes = short_run({{"seeds", 2}, {"tokens", "25%"}});
+  changes["checkpoint"]["keep_best"] = 2;
+  const TinyRun tiny(changes);
+  begin_run(tiny);
+  EXPECT_EQ(restartable(tiny).run().exit_code, 0);
+  EXPECT_EQ(tiny.run.checkpoint_steps(), (std::vector<int64_t>{16, 4, 0}));
+  EXPECT_EQ(tiny.state(0).seed, tiny.state(16).seed);
+}
+
 // As after a kill: the trials that have a result are not made again.
 TEST(RestartableRun, GoesOnWithTheTrialsThatAreMissing) {
   const TinyRun tiny(short_run({{"seeds", 3}, {"tokens", "25%"}}));
@@ -72,6 +83,7 @@ TEST(RestartableRun, GoesOnWithTheTrialsThatAreMissing) {
   known.seed = 1337;
   known.diverged = true;
   known.reason = "known before";
+  known.fingerprint = tiny.data.fingerprint;
   write_trial(tiny.run, known);
   EXPECT_EQ(restartable(tiny).run().exit_code, 0);
   const std::vector<TrialResult> trials = read_trials(tiny.run);

@@ -123,7 +123,6 @@ TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
   left.guard.windows[64] = {{9.5}, {9.5}};
   left.guard.skips_in_a_row = 3;
   left.micro.rows = {{64, 1}};
-  left.products = ProductChoices{130100, "a GPU", 1024, {}};
   left.loss_scale = LossScale{8, 0};
   TrainingState restored = state_after(30, 3000);
   restored.guard.windows[64] = {{4.5}, {0.5}};
@@ -133,7 +132,6 @@ TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
   EXPECT_EQ(restored.guard.windows.at(64), (GuardWindow{{4.5}, {0.5}}));
   EXPECT_EQ(restored.guard.skips_in_a_row, 1);
   EXPECT_EQ(restored.micro.rows, left.micro.rows);
-  EXPECT_EQ(restored.products, left.products);
   EXPECT_EQ(restored.loss_scale, (LossScale{16, 5}));
   EXPECT_EQ(restored.step, 30);
 }

@@ -21,6 +21,7 @@ class RunWarningsTest : public ::testing::Test {
     config.eval.tokens = 1000;
     config.eval.every = {10, TrainingDuration::Unit::kSteps};
     config.checkpoint.every = {10, TrainingDuration::Unit::kSteps};
+    config.checkpoint.keep_best = 0;
   }
 
   BatchOrder order() const {
@@ -91,14 +92,6 @@ TEST_F(RunWarningsTest, AndTheSourceOfAMixture) {
 TEST_F(RunWarningsTest, ASourceWithoutADocument) {
   config.data.train = {{"/text", 1.0}, {"/empty", 1.0}};
   expect("/data/train/1 (\"/empty\") gives no document");
-}
-
-TEST_F(RunWarningsTest, AScheduleFreeRuleWithARateThatFalls) {
-  config.optimizer.type = OptimizerType::kScheduleFree;
-  config.lr_schedule.type = LrScheduleType::kCosine;
-  expect("lr_schedule.type cosine lowers it as well");
-  config.lr_schedule.type = LrScheduleType::kConstant;
-  EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
 TEST_F(RunWarningsTest, ABatchLargerThanTheText) {
@@ -186,6 +179,10 @@ TEST_F(RunWarningsTest, SettingsThatGoByTheHeldOutLoss) {
   expect("eval.early_stop.patience 10 is more than the evaluations");
   config.eval.every = {30, TrainingDuration::Unit::kSeconds};
   EXPECT_EQ(warnings(), std::vector<std::string>()) << "how many there are is not known";
+  config.checkpoint.keep_best = 1;
+  EXPECT_EQ(warnings(/*has_eval=*/false), std::vector<std::string>())
+      << "the default asks for nothing";
+  config.checkpoint.keep_best = 2;
   const std::vector<std::string> without_text = warnings(/*has_eval=*/false);
   ASSERT_EQ(without_text.size(), 1U);
   EXPECT_NE(without_text[0].find("checkpoint.keep_best 2"), std::string::npos) << without_text[0];

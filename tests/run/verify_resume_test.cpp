@@ -70,7 +70,7 @@ TEST(VerifyResume, IsEqualForEveryOptimizerPrecisionAndBatching) {
   soap["optimizer"]["precondition_frequency"] = 5;
   std::vector<Json> cases = {optimizer("lion"), optimizer("ademamix"), optimizer("muon"), soap,
                              Json{{"precision", "fp16"}}};
-  for (const char* type : {"sgd", "rmsprop", "adam", "adopt", "mars", "schedule_free", "prodigy"})
+  for (const char* type : {"sgd", "rmsprop", "adam", "adopt", "mars"})
     cases.push_back(optimizer(type));
   cases.push_back({{"precision", "auto"}});  // bf16 where the processor has it
   for (const char* batching : {"concat", "pad", "pack"})

@@ -33,8 +33,7 @@ TEST_P(DeterministicTest, GivesTheBitsOfARunWithout) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, DeterministicTest,
                          ::testing::Values("adamw", "lion", "ademamix", "muon", "soap", "sgd",
-                                           "rmsprop", "adam", "adopt", "mars", "schedule_free",
-                                           "prodigy"));
+                                           "rmsprop", "adam", "adopt", "mars"));
 
 }  // namespace
 }  // namespace lmtrain

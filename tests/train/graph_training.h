@@ -18,17 +18,12 @@ inline ModelConfig graph_model_config() {
   return config;
 }
 
-// Betas and weight decay on their way, and groups of their own rates.
+// Groups of their own rates.
 inline OptimizerConfig graph_optimizer_config(const std::string& type) {
   OptimizerConfig config;
   config.type = value_named<OptimizerType>(type).value();
   config.betas = {0.9, 0.95};
-  config.betas_end = {0.8, 0.99};
-  if (type == "ademamix") {
-    config.betas = {0.9, 0.95, 0.999};
-    config.betas_end = {};
-  }
-  config.weight_decay_end_ratio = 0.5;
+  if (type == "ademamix") config.betas = {0.9, 0.95, 0.999};
   config.groups = {{"*.mlp.*", 2e-3, 0.3}};
   return config;
 }

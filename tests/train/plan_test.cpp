@@ -115,6 +115,7 @@ TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
   const BatchOrder batches = order(config);
   PreparedData data;
   data.eval_shard = "held_out.bin";
+  config.checkpoint.keep_best = 0;
   EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 0);
   config.checkpoint.keep_best = 2;
   EXPECT_EQ(plan_run(config, data, batches, 1).checkpoints, 4);       // 60, 120, 180, the end
@@ -148,9 +149,6 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(plan_memory(exact, {at::kFloat}, 128).gradient, 4 * 4 * flat);
   EXPECT_EQ(bf16.optimizer, moments);
   EXPECT_EQ(2 * bf16.activations, fp32.activations);
-  Config average = config;  // it trains at weights beside the masters
-  average.optimizer.type = OptimizerType::kScheduleFree;
-  EXPECT_EQ(plan_memory(average, {at::kFloat}, 128).working_weights, 4 * flat);
   EXPECT_EQ(bf16.micro_gradient, 2 * flat);
   // On a GPU those of the matrices of both layers are added up at once, but for fp8's.
   const Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size),

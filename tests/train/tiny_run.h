@@ -38,7 +38,7 @@ class TinyRun {
       "optimizer": {"lr": 3e-3},
       "train": {"steps": 40},
       "eval": {"every": 10, "tokens": 2000},
-      "checkpoint": {"every": 5, "keep": 100},
+      "checkpoint": {"every": 5, "keep": 100, "keep_best": 0},
       "log": {"every": 0, "tensorboard": false}
     })");
     json["tokenizer"]["model"] = source + "/tests/reference/tokenizer/tokenizer.model";

@@ -7,10 +7,9 @@
 
 namespace lmtrain {
 
-// Returns the absolute path of `path`, without "." and "..", which is one string for all ways to
-// write it. Links stay in it by their names, except before a ".." that leads out of the folder to
-// which a link leads: there it names the folder itself, as the system does. The path may be
-// missing.
+// Returns the absolute path of `path` without "." and "..": one string for all ways to write the
+// path. The names of links stay. The exception is a link before a "..": there the result names the
+// folder to which the link leads, as the system does. Nothing need be at the path.
 inline std::filesystem::path absolute_path(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   const fs::path whole = fs::absolute(path);

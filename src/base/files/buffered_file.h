@@ -1,7 +1,7 @@
-// A BufferedFile is for many small writes, and for a file that another process may continue: sync()
-// returns the size and checksum of what is on disk, and a later process, also after a crash, opens
-// the file again with them. Writes wait in a buffer of 1 MiB. It is not thread-safe. Errors are
-// those of base/files/file.h.
+// A BufferedFile is for many small writes, which wait in a buffer of 1 MiB, and for a file that
+// another process may continue. sync() returns the size and checksum of the file on disk; with
+// these a later process opens the file again, also after a crash. It is not thread-safe. Throws the
+// errors of base/files/file.h.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,8 @@ class BufferedFile {
   BufferedFile(const std::filesystem::path& path, const FileSum& kept);
 
   void write(std::string_view bytes);
-  // Hands the buffer to the operating system. The destructor does not: what is not flushed is lost.
+  // Hands the buffer to the operating system. The destructor does not: bytes still in the buffer
+  // are lost.
   void flush();
   // Flushes and fsyncs. Returns size and checksum of all bytes written.
   FileSum sync();

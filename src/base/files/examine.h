@@ -1,10 +1,10 @@
 // These functions ask the file system what is at a path, and which names are in a folder.
 //
 // "Missing" is an answer, no error. When the file system refuses to say (an input/output error, a
-// stale handle, no permission, too many open files), they throw Error(kIo) with the path: a caller
-// that took it for "nothing there" would begin a run anew or train on a part of the data. Refusals
-// that may pass are tried again first (retry.h). Use these functions instead of those of
-// std::filesystem, which answer "no" or throw.
+// stale handle, no permission, too many open files), they throw Error(kIo) with the path. A caller
+// that took a refusal for "nothing there" would begin a run anew, or train on a part of the data.
+// Refusals that may pass are tried again first (retry.h). Do not use std::filesystem for these
+// questions: it answers "no" or throws.
 #pragma once
 
 #include <cstdint>

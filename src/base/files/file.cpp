@@ -85,7 +85,7 @@ void FileWriter::write(const void* data, size_t size) {
 
 void FileWriter::overwrite(uint64_t offset, std::string_view bytes) {
   if (offset > size_ || bytes.size() > size_ - offset) {
-    throw Error(ErrorKind::kInternal, str("overwriting past the end of ", path_.string()));
+    throw Error(ErrorKind::kInternal, str("overwriting past the end of ", shown(path_)));
   }
   write_at(fd_, path_, offset, bytes);
 }
@@ -218,7 +218,7 @@ void truncate_file(const fs::path& path, uint64_t size) {
 void publish_rename(const fs::path& from, const fs::path& to) {
   const Activity renaming("renaming", from.native());
   if (uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
-    fail_on_file(str("rename ", from.string(), " to"), to, errno);
+    fail_on_file(str("rename ", shown(from), " to"), to, errno);
   sync_directory(folder_of(to));
 }
 
@@ -263,7 +263,7 @@ void require_free_space(const fs::path& path, uint64_t bytes, std::string_view p
   const uint64_t available = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   if (available < bytes) {
     throw Error(ErrorKind::kIo,
-                str(purpose, " needs ", format_bytes(bytes), " in ", path.string(), ", which has ",
+                str(purpose, " needs ", format_bytes(bytes), " in ", shown(path), ", which has ",
                     format_bytes(available), " free; free some space"));
   }
 }

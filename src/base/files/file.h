@@ -1,7 +1,7 @@
 // This is for files that must last. Every call checks what the operating system says and throws
 // Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason; nothing
 // here goes through iostreams, which report success on a full disk. A function that opens a file
-// throws Error(kData) for a pipe, a socket, a folder or a device in its place; only a character
+// throws Error(kData) where a pipe, a socket, a folder or a device is at the path; a character
 // device such as /dev/null may be written (open_file.h).
 //
 // To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
@@ -30,7 +30,7 @@ class FileWriter {
   explicit FileWriter(const std::filesystem::path& path);
   // Continues a file that must exist and have at least `kept.size` bytes: cuts it to that size and
   // appends. crc() goes on from `kept.crc`. Neither size nor checksum of the file is checked: a
-  // shorter one grows by zeros. BufferedFile checks both.
+  // shorter file grows by zeros. BufferedFile checks both.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
@@ -38,8 +38,9 @@ class FileWriter {
 
   void write(const void* data, size_t size);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
-  // Replaces bytes that were written before, such as a header that is known only at the end. They
-  // must lie within size(), else Error(kInternal). crc() stays that of the bytes first written.
+  // Replaces bytes that were written before, such as a header that is known only at the end. The
+  // bytes must lie within size(), else it throws Error(kInternal). crc() remains the checksum of
+  // the bytes first written.
   void overwrite(uint64_t offset, std::string_view bytes);
   void sync();  // fsync
   // Syncs and closes; throws if either fails. No call may follow.
@@ -89,8 +90,8 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // Releases the lock that this object holds, then tries to take the one of `path`. Returns false
-  // when another process, or another FileLock of this process, holds it.
+  // Releases the lock that this object holds, then tries to lock `path`. Returns false when another
+  // process, or another FileLock of this process, holds it.
   bool try_acquire(const std::filesystem::path& path);
 
  private:
@@ -107,7 +108,7 @@ void read_pieces(const std::filesystem::path& path,
 // Returns size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter.
 // It reads in pieces, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
-// These two write a file from its beginning, sync it, and return its sum. Its name in the folder
+// These two write a file from its beginning, sync it, and return its sum. The name in the folder
 // need not last yet. The copy is made in pieces, so memory is constant.
 FileSum write_file_synced(const std::filesystem::path& path, std::string_view bytes);
 FileSum copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
@@ -115,11 +116,12 @@ FileSum copy_file_synced(const std::filesystem::path& from, const std::filesyste
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Appends to the file, which it creates if missing, in one write; with `sync` they are on disk
-// then, and so is its name. Where the system refuses a part of the bytes, none of them stay.
+// Appends the bytes in one write; creates the file if it is missing. With `sync` the bytes and the
+// name of the file are on disk afterwards. Where the system refuses a part of the bytes, it removes
+// the others again.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
-// Writes `bytes` at `offset` of a file that must be there; the file grows where they go beyond its
-// end. No fsync.
+// Writes `bytes` at `offset` of a file that must be there. The file grows where the bytes go beyond
+// its end. No fsync.
 void overwrite_file(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 // Sets the size of a file that must be there. No fsync.
 void truncate_file(const std::filesystem::path& path, uint64_t size);
@@ -128,10 +130,10 @@ void truncate_file(const std::filesystem::path& path, uint64_t size);
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
 // fsyncs a folder, so that the names in it last. Does nothing where the file system cannot.
 void sync_directory(const std::filesystem::path& path);
-// Creates a folder and its parents, so that they last; one that is there is fine.
+// Creates a folder and its parents, and syncs their names. Folders that are there already are fine.
 void create_directories(const std::filesystem::path& path);
-// Removes a file or folder tree; missing is fine. Of a symbolic link, at `path` or below, only the
-// link is removed.
+// Removes a file or folder tree; a missing one is fine. Symbolic links, at `path` or below, are
+// removed, never what they lead to.
 void remove_tree(const std::filesystem::path& path);
 // Throws Error(kIo) that names both figures when the file system of `path`, which must exist, has
 // fewer than `bytes` free. The message begins with `purpose`: "a checkpoint" gives "a checkpoint

@@ -58,14 +58,14 @@ FileSum joined_sum(std::vector<FilePiece> pieces, uint64_t size, const fs::path&
   for (const FilePiece& piece : pieces) {
     if (piece.offset != whole.size) {
       throw Error(ErrorKind::kInternal,
-                  str(path.string(), ": the pieces that were written end at byte ", whole.size,
+                  str(shown(path), ": the pieces that were written end at byte ", whole.size,
                       ", and the next one begins at ", piece.offset));
     }
     whole.crc = joined_crc32c(whole.crc, piece.sum.crc, piece.sum.size);
     whole.size += piece.sum.size;
   }
   if (whole.size != size) {
-    throw Error(ErrorKind::kInternal, str(path.string(), ": the pieces that were written have ",
+    throw Error(ErrorKind::kInternal, str(shown(path), ": the pieces that were written have ",
                                           whole.size, " bytes, and the file ", size));
   }
   return whole;

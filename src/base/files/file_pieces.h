@@ -14,14 +14,14 @@
 
 namespace lmtrain {
 
-// A FilePiece is a part of a file that was written, without gaps; its sum is that of its bytes.
+// A FilePiece is a part of a file that was written without gaps, and the sum of its bytes.
 struct FilePiece {
   uint64_t offset = 0;
   FileSum sum;
   bool operator==(const FilePiece&) const = default;
 };
 
-// Creates the file, or empties the one that is there, and gives it `size` bytes of zeros. No fsync.
+// Creates the file, or empties an existing one, and fills it with `size` bytes of zeros. No fsync.
 void create_file_of_size(const std::filesystem::path& path, uint64_t size);
 
 // A PieceWriter writes pieces of a file that must be there and has its size. Other processes may be
@@ -37,8 +37,8 @@ class PieceWriter {
   // Syncs and closes; throws if either fails. No write may follow.
   void finish();
 
-  // Returns what was written. Writes that follow each other without a gap are one piece. The CRC is
-  // that of the bytes handed to the operating system.
+  // Returns what was written. Writes that follow each other without a gap are one piece. The CRC
+  // counts the bytes handed to the operating system.
   const std::vector<FilePiece>& pieces() const { return pieces_; }
 
  private:

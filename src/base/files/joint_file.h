@@ -1,10 +1,10 @@
-// Finds out whether several processes, maybe on several machines, can write one file together: each
-// sees it, and keeps what the others write beside its own. A network file system may not: its
-// machines write whole pages where a process wrote a part of one.
+// Finds out whether several processes, maybe on several machines, can write one file together: all
+// see the file, and no process overwrites what another has written. A network file system may fail:
+// a machine writes a whole page where its process wrote a part of the page.
 //
-// One process calls create_joint_file(), then all call write_in_joint_file(), and when all have
-// returned the first one calls holds_writes(). Their parts alternate every thousand bytes, so
-// that each page has parts of several processes.
+// The first process calls create_joint_file(). Then all call write_in_joint_file(). When all calls
+// have returned, the first process calls holds_writes(). The parts of the processes alternate every
+// thousand bytes, so each page has parts of several processes.
 #pragma once
 
 #include <filesystem>

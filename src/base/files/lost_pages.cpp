@@ -138,13 +138,13 @@ void require_whole(const MappedFile& file) {
     const Mapping* mapping = find(reinterpret_cast<uintptr_t>(file.bytes().data()));
     if (mapping != nullptr) loss = mapping->loss;
   }
-  if (loss == LostPages::kCutShort) throw Error(ErrorKind::kData, file.path().string() + kCutShort);
+  if (loss == LostPages::kCutShort) throw Error(ErrorKind::kData, shown(file.path()) + kCutShort);
   if (loss == LostPages::kRefused)
-    throw Error(ErrorKind::kIo, str("cannot read ", file.path().string(), kRefused));
+    throw Error(ErrorKind::kIo, str("cannot read ", shown(file.path()), kRefused));
 }
 
 void note_mapping(const void* begin, size_t size, const std::filesystem::path& path) {
-  Mapping mapping{size, path.string()};
+  Mapping mapping{size, shown(path)};
   const Locked locked;
   mappings().insert_or_assign(reinterpret_cast<uintptr_t>(begin), std::move(mapping));
 }

@@ -20,7 +20,8 @@ namespace lmtrain {
 void handle_lost_pages();
 void survive_lost_pages(const MappedFile& file);
 // Throws Error(kData) if a page of `file` was lost because the file is shorter than it was,
-// Error(kIo) if one was lost otherwise. It is cheap: one load while no page of any file was lost.
+// Error(kIo) if a page was lost for another reason. It is cheap: one load while no page of any file
+// was lost.
 void require_whole(const MappedFile& file);
 
 // MappedFile alone calls these, after it has mapped a file and before it unmaps it.

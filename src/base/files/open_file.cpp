@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void fail_no_file(const fs::path& path) {
-  throw Error(ErrorKind::kData, str(path.string(), " is ", file_kind_name(path),
+  throw Error(ErrorKind::kData, str(shown(path), " is ", file_kind_name(path),
                                     ", and a file is needed there; move it away"));
 }
 
@@ -61,7 +61,7 @@ void fail_on_file(std::string_view action, const fs::path& path, int error) {
   if (error == EIO || error == ESTALE || error == EINTR)
     hint = "; wait until the file system answers";
   throw Error(error == ENOMEM ? ErrorKind::kMemory : ErrorKind::kIo,
-              str("cannot ", action, " ", path.string(), ": ", std::strerror(error), hint));
+              str("cannot ", action, " ", shown(path), ": ", std::strerror(error), hint));
 }
 
 int open_any(const fs::path& path, int flags, std::string_view action) {

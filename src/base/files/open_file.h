@@ -1,5 +1,5 @@
-// file.h and read_file.h open files by these functions. They refuse what is no regular file without
-// waiting for it, and try again after a refusal that may pass (retry.h).
+// file.h and read_file.h open files by these functions. They refuse anything but a regular file,
+// never wait for it, and try again after a refusal that may pass (retry.h).
 #pragma once
 
 #include <unistd.h>
@@ -43,8 +43,8 @@ uint64_t size_of(int fd, const std::filesystem::path& path);
 // Reads up to `size` bytes, as read(2): returns how many, 0 at the end. Calls fail_on_file when
 // refused.
 size_t read_some(int fd, const std::filesystem::path& path, char* out, size_t size);
-// Writes all bytes at an offset, as pwrite(2). Calls fail_on_file when refused; a part may be
-// written then.
+// Writes all bytes at an offset, as pwrite(2). Calls fail_on_file when refused: a part of the bytes
+// may be written.
 void write_at(int fd, const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 // Calls fsync(2), and fail_on_file when refused.
 void sync_file(int fd, const std::filesystem::path& path);

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail_too_large(const fs::path& path, uint64_t most) {
-  throw Error(ErrorKind::kData, str(path.string(), " holds more than the ", format_bytes(most),
+  throw Error(ErrorKind::kData, str(shown(path), " holds more than the ", format_bytes(most),
                                     " that a file of its kind may hold; it is not what it should "
                                     "be"));
 }

@@ -25,7 +25,7 @@ class FileReader {
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  // Reads up to `size` bytes to `out` and returns how many they are; 0 at the end.
+  // Reads up to `size` bytes to `out`. Returns how many it has read, 0 at the end.
   size_t read(char* out, size_t size);
 
  private:
@@ -33,12 +33,12 @@ class FileReader {
   int fd_ = -1;
 };
 
-// Returns whether the first bytes of the file are these.
+// Returns whether the file begins with these bytes.
 bool file_begins_with(const std::filesystem::path& path, std::string_view bytes);
 
 inline constexpr uint64_t kMostOfSmallFile = uint64_t{64} << 20;
-// Returns all bytes of the file. Throws Error(kData) that names file and figure when it holds more
-// than `most` bytes.
+// Returns all bytes of the file. Throws Error(kData) that names file and limit when the file holds
+// more than `most` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t most);
 // Does the same for a path that a person typed, which may also be a pipe or /dev/stdin. It waits
 // for a pipe until a signal asks to stop (throws StopRequested). A folder is Error(kIo).

@@ -33,7 +33,7 @@ bool exchange(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return true;
   const int error = errno;
   if (error != ENOENT && error != EINVAL && error != ENOSYS && error != EOPNOTSUPP)
-    fail_on_file(str("exchange ", from.string(), " with"), to, error);
+    fail_on_file(str("exchange ", shown(from), " with"), to, error);
   return false;
 }
 

@@ -15,9 +15,9 @@ namespace lmtrain {
 
 class Retry {
  public:
-  // Returns true when the call is to be tried again: `error` (errno) is one of these and has not
-  // come too often. Except for EINTR it waits before it returns, 0.3 s over all tries. errno still
-  // holds `error` afterwards.
+  // Returns true when the call is to be tried again: `error` (errno) is one of the codes above and
+  // has not come too often. It waits before it returns, 0.3 s over all tries, except for EINTR.
+  // errno still holds `error` afterwards.
   bool again(int error) {
     constexpr int kMostWaits = 5;
     if (error == EINTR) return interrupted(error);
@@ -28,8 +28,8 @@ class Retry {
     return true;
   }
 
-  // The same for a call that changes files, which is tried again only after a signal: refused for
-  // another reason, it may have done a part of its work.
+  // Does the same for a call that changes files. Such a call is tried again only after a signal:
+  // when it was refused for another reason, it may have done a part of its work.
   bool interrupted(int error) {
     constexpr int kMostInterruptions = 1000;
     return error == EINTR && ++interruptions_ <= kMostInterruptions;
@@ -40,8 +40,8 @@ class Retry {
   int waits_ = 0;
 };
 
-// Makes a call that changes files and returns 0, or -1 with errno, again after each signal. Returns
-// the same.
+// Makes a call that changes files, which returns 0, or -1 with errno; makes it again after each
+// signal. Returns what the call returns.
 template <class Call>
 int uninterrupted(const Call& call) {
   Retry retry;

@@ -37,7 +37,7 @@ void ScratchFolder::begin_at(const fs::path& path, uint64_t bytes) {
   lmtrain::create_directories(path);
   if (!lock_.try_acquire(path / kLockFile)) {
     throw Error(ErrorKind::kUsage,
-                str(path.string(), " is in use by another lmtrain; wait for it to end"));
+                str(shown(path), " is in use by another lmtrain; wait for it to end"));
   }
   for (const std::string& left : list_folder(path)) {
     if (left != kLockFile) remove_tree(path / left);

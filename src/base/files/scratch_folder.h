@@ -1,6 +1,6 @@
-// A ScratchFolder is an empty folder for files of many gigabytes that are needed for a while. It is
-// removed with its owner. Where the owner was killed, the next one of that name empties it: the
-// name is fixed, and a lock in the folder says whether its owner lives.
+// A ScratchFolder is an empty folder for temporary files of many gigabytes. It is removed with its
+// owner. A killed owner leaves the folder, and the next ScratchFolder of that name empties it: a
+// lock in the folder says whether the owner lives.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace lmtrain {
 class ScratchFolder {
  public:
   // Makes the folder `name` in the first of `parents` that can be written to and has `bytes` free.
-  // Throws Error(kUsage) when another process has it; Error(kIo), with the reason of each parent,
-  // when none will do.
+  // Throws Error(kUsage) when another process has the folder, Error(kIo) with the reason for each
+  // parent when no parent will do.
   ScratchFolder(const std::vector<std::filesystem::path>& parents, const std::string& name,
                 uint64_t bytes);
   ~ScratchFolder();

@@ -28,7 +28,7 @@ void require_free(const fs::path& target, FileKind written, Existing existing) {
   if (is_folder && written == FileKind::kFolder && list_folder(target).empty()) return;
   throw Error(
       ErrorKind::kUsage,
-      str(target.string(),
+      str(shown(target),
           is_dead_link                              ? " is a link that leads nowhere"
           : is_folder && written == FileKind::kFile ? " is a folder, and a file is to be written"
           : is_folder                               ? " is a folder that is not empty"

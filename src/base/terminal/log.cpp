@@ -109,8 +109,8 @@ void say(std::string_view prefix, std::string_view line) {
   std::unique_lock lock(log.mutex);
   if (log.rank > 0 && prefix.empty()) return;
   if (log.warnings_muted && prefix != kErrorPrefix) return;
-  const std::string text = str(prefix, rank_prefix(), line);
-  print_line(log, text);
+  const std::string text = str(prefix, rank_prefix(), shown(line, /*keeps_lines=*/true));
+  print_line(log, is_terminal() ? wrapped_lines(text, terminal_columns()) : text);
   lock.unlock();
   keep(log, text);
 }
@@ -122,7 +122,8 @@ void log_warning(std::string_view line) { say("warning: ", line); }
 void log_error(std::string_view line) { say(kErrorPrefix, line); }
 
 void print_last_error(std::string_view line) {
-  const std::string text = str("\n", kErrorPrefix, rank_prefix(), line, "\n");
+  const std::string text =
+      str("\n", kErrorPrefix, rank_prefix(), shown(line, /*keeps_lines=*/true), "\n");
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -130,7 +131,9 @@ void log_progress(std::string_view line, bool keep_it) {
   log_progress({{std::string(line), 0}}, keep_it);
 }
 
-void log_progress(const std::vector<LinePart>& parts, bool keep_it) {
+void log_progress(const std::vector<LinePart>& raw_parts, bool keep_it) {
+  std::vector<LinePart> parts = raw_parts;
+  for (LinePart& part : parts) part.text = shown(part.text);
   const bool terminal = is_terminal();
   if (!terminal && !keep_it) return;
   Log& log = the_log();

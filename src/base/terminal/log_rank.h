@@ -1,6 +1,6 @@
-// Several processes that work together divide the log: rank 0 prints everything, every other rank
-// prints warnings and errors alone, with its number. A line that is not printed is not kept in the
-// log's file either.
+// Of several processes that work together rank 0 prints everything. Every other rank prints only
+// warnings and errors, with its number. A line that is not printed is not written to the log file
+// either.
 #pragma once
 
 namespace lmtrain {
@@ -8,8 +8,8 @@ namespace lmtrain {
 // Sets the rank of this process. Call it before the first line is printed.
 void log_as_rank(int rank);
 
-// While an object of this class exists, notes and warnings are dropped, because another process of
-// the machine, or another call, prints the same ones. At most one object may exist.
+// While an object of this class exists, notes and warnings are dropped, because another process or
+// call prints the same ones. At most one object may exist.
 class WarningsMuted {
  public:
   WarningsMuted();

@@ -16,7 +16,7 @@ class PercentLine {
   PercentLine(const PercentLine&) = delete;
   PercentLine& operator=(const PercentLine&) = delete;
 
-  void show(int64_t done);  // so much of `total` is done by now
+  void show(int64_t done);  // `done` of `total` is done
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,7 +20,7 @@ class ProgressBar {
   // Counts `bytes` more as done, and prints the line: on a terminal at most every half second,
   // elsewhere once a minute. Throws StopRequested (base/stop.h) when a signal has asked to stop.
   void advance(uint64_t bytes);
-  // Counts bytes that an earlier pass has done: they add to the share that is done, not to the
+  // Counts bytes that an earlier pass has done. They raise the share that is done, but not the
   // speed.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
   // Logs a note with the result of the pass and how long it took: "reading  9 documents in 3s".

@@ -125,6 +125,15 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return command_named(app, arguments[0]) != nullptr ? "" : no_such_command(app, arguments[0]);
 }
 
+bool lacks_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  for (const std::string& word : arguments) {
+    command = command_named(*command, word);
+    if (command == nullptr) return false;
+  }
+  return !command->get_subcommands(nullptr).empty();
+}
+
 std::string unknown_word(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = &app;
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {

@@ -20,6 +20,10 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv);
 // Returns a message when the first argument should be a command and is none; else empty.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
+// Returns whether the arguments are the names of commands alone, and end where another command
+// should follow: none at all, or `config`.
+bool lacks_command(const CLI::App& app, const std::vector<std::string>& arguments);
+
 // Returns a message about the first word that is neither a command nor an option, with the nearest
 // one, or with `--set` for the name of a setting; empty when every word is known. Call it for
 // arguments that CLI11 has refused.

@@ -22,8 +22,8 @@ class SettingsCatalog {
   const SettingTable& config() const { return config_table_; }
   // Returns the table of the objects that a setting holds; null for a setting that holds none.
   const SettingTable* inside(const Setting& setting) const;
-  // Returns all settings in the order of the table. Those of objects follow the first setting that
-  // holds such objects.
+  // Returns all settings in the order of the table. The settings of objects follow the first
+  // setting that holds such objects.
   std::vector<Entry> entries() const;
 
  private:

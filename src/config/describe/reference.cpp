@@ -40,7 +40,7 @@ the file replaces the default, two are an error, and `--set` of one clears the o
 values, are multiples of 16.
 
 **`init_from`.** The defaults of `model` come from the folder's `config.json`, `tokenizer.model` from the folder: its `tokenizer.model`, else its `tokenizer.json`. A key of
-`model` that is given and contradicts it is an error (`max_position_embeddings` excepted). Of a run folder the newest valid
+`model` that is given and contradicts it is an error (`max_position_embeddings` excepted). Of a run folder the best
 checkpoint is taken, and the run's own config names it. Weights know the ids of one tokenizer: a folder without
 either, and a `tokenizer.model` given that is not the folder's, are errors unless `tokenizer.allow_mismatch` is true.
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "base/foreign_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -57,9 +58,10 @@ class Reader {
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") {
       fail("begins with a byte order mark (EF BB BF); save it as UTF-8 without one");
     }
-    if (text_.substr(0, 2) == "\xFF\xFE" || text_.substr(0, 2) == "\xFE\xFF") {
-      fail("is UTF-16; save it as UTF-8");
-    }
+    const bool is_json = text_.starts_with('{') || text_.starts_with('[');
+    const std::string_view head = text_.substr(0, kForeignHeadBytes);
+    if (const std::string other = is_json ? std::string() : foreign_data(head); !other.empty())
+      fail("is " + other);
     skip_space();
     if (at_ == text_.size()) fail("is empty; expected a JSON value");
     JsonNode root = value(0);

@@ -44,7 +44,8 @@ struct JsonMember {
 
 struct JsonReadResult {
   std::optional<JsonNode> root;  // none after a syntax error
-  // Duplicate keys, of which the first is in the tree, then the syntax error if there is one.
+  // Duplicate keys, then the syntax error if there is one. The tree has the first of two equal
+  // keys.
   std::vector<std::string> problems;  // messages
 };
 

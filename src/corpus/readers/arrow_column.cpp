@@ -32,7 +32,7 @@ std::shared_ptr<arrow::DataType> as_bytes(const arrow::DataType& type) {
 
 bool is_text(const arrow::DataType& type) {
   if (type.id() == arrow::Type::DICTIONARY)
-    return as_bytes(*static_cast<const arrow::DictionaryType&>(type).value_type()) != nullptr;
+    return is_text(*static_cast<const arrow::DictionaryType&>(type).value_type());
   return type.id() == arrow::Type::NA || as_bytes(type) != nullptr;
 }
 
@@ -52,7 +52,11 @@ struct Search {
       const std::string name = prefix + fields[i]->name();
       path.push_back(static_cast<int>(i));
       names.push_back(name);
+      // The field of a struct whose column has no type, since all of it is null.
+      const bool is_around =
+          wanted.starts_with(name + ".") && fields[i]->type()->id() == arrow::Type::NA;
       if (name == wanted) found.push_back({path, path.size()});
+      if (is_around) found.push_back({path, path.size() + 1});
       if (fields[i]->type()->id() == arrow::Type::STRUCT && path.size() < kDeepest)
         visit(fields[i]->type()->fields(), name + ".", path);
       path.pop_back();

@@ -13,6 +13,7 @@
 #include "base/files/open_file.h"
 #include "base/files/retry.h"
 #include "base/text.h"
+#include "corpus/readers/byte_stream.h"
 #include "formats/quote.h"
 
 namespace lmtrain {
@@ -124,11 +125,12 @@ void fail_arrow_file(const fs::path& path, const std::string& problem) {
   constexpr size_t kLongest = 500;
   // How Arrow marks what the operating system refused.
   if (problem.find("[errno ") != std::string::npos) {
-    throw Error(ErrorKind::kIo,
-                str("cannot read ", path.string(), ": ", problem.substr(0, kLongest),
-                    "; wait until the file system answers"));
+    throw Error(ErrorKind::kIo, str("cannot read ", shown(path), ": ", problem.substr(0, kLongest),
+                                    "; wait until the file system answers"));
   }
-  throw Error(ErrorKind::kData, str(path.string(), ": ", problem.substr(0, kLongest),
+  if (const std::string other = foreign_file(path); !other.empty())
+    throw Error(ErrorKind::kData, str(shown(path), ": is ", other));
+  throw Error(ErrorKind::kData, str(shown(path), ": ", problem.substr(0, kLongest),
                                     "; the file is damaged, cut short, or of another format than "
                                     "its name or data.format says: get it anew"));
 }
@@ -136,25 +138,25 @@ void fail_arrow_file(const fs::path& path, const std::string& problem) {
 void fail_missing_column(const fs::path& path, const std::string& column,
                          const std::vector<std::string>& names) {
   constexpr size_t kMostNames = 50;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) shown.push_back(quote(names[i]));
-  if (names.size() > kMostNames) shown.emplace_back("...");
+  std::vector<std::string> listed;
+  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) listed.push_back(quote(names[i]));
+  if (names.size() > kMostNames) listed.emplace_back("...");
   const std::string nearest = nearest_word(column, names);
   throw Error(ErrorKind::kData,
-              str(path.string(), ": no column ", quote(column), " (data.text_field); ",
+              str(shown(path), ": no column ", quote(column), " (data.text_field); ",
                   nearest.empty() ? std::string() : str("did you mean ", quote(nearest), "? "),
-                  "the file has: ", join(shown, ", ")));
+                  "the file has: ", join(listed, ", ")));
 }
 
 void fail_ambiguous_column(const fs::path& path, const std::string& column) {
   throw Error(
       ErrorKind::kData,
-      str(path.string(), ": has two columns ", quote(column),
+      str(shown(path), ": has two columns ", quote(column),
           ", and data.text_field may mean either; write the file with one of them renamed"));
 }
 
 void fail_column_type(const fs::path& path, const std::string& column, const std::string& type) {
-  throw Error(ErrorKind::kData, str(path.string(), ": column ", quote(column), " is ", type,
+  throw Error(ErrorKind::kData, str(shown(path), ": column ", quote(column), " is ", type,
                                     " instead of text; name another in data.text_field"));
 }
 

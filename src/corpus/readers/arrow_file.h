@@ -67,7 +67,7 @@ void read_arrow(const std::filesystem::path& path, const TableMemory& memory, co
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    memory.require_no_refusal(str(path.string(), ": row ", row()));
+    memory.require_no_refusal(str(shown(path), ": row ", row()));
     fail_arrow_file(path, str("row ", row(), ": ", error.what()));
   }
 }

@@ -43,6 +43,11 @@ class ParquetReader : public DocumentReader {
   }
 
   bool next(Document& document) override {
+    while (has_only_nulls_ && group_ < metadata_->num_row_groups()) {
+      const int64_t rows = group_rows(group_++);
+      skipped_.nulls += rows;
+      row_ += rows;
+    }
     for (;;) {
       while (level_ < num_levels_) {
         const int64_t row = row_++;
@@ -87,6 +92,11 @@ class ParquetReader : public DocumentReader {
     return rows;
   }
 
+  // Arrow writes a column of its type null as integers that are all null.
+  bool is_null_type(int column) const {
+    return metadata_->schema()->Column(column)->logical_type()->is_null();
+  }
+
   // A column that has the whole name comes before one inside a struct, as for JSON lines.
   void find_column(const std::string& wanted) {
     const parquet::SchemaDescriptor& schema = *metadata_->schema();
@@ -95,7 +105,11 @@ class ParquetReader : public DocumentReader {
     for (int i = 0; i < schema.num_columns(); ++i) {
       const auto path = schema.Column(i)->path();
       names.push_back(path->ToDotString());
-      if (names.back() == wanted) found.push_back({{i}, path->ToDotVector().size()});
+      // The field of a struct whose column has no type, since all of it is null.
+      const bool is_around = wanted.starts_with(names.back() + ".") && is_null_type(i);
+      const size_t depth = path->ToDotVector().size();
+      if (names.back() == wanted) found.push_back({{i}, depth});
+      if (is_around) found.push_back({{i}, depth + 1});
     }
     if (found.empty()) fail_missing_column(path_, wanted, names);
     const parquet::schema::GroupNode& top = *schema.group_node();
@@ -106,6 +120,8 @@ class ParquetReader : public DocumentReader {
     column_ = outermost_column(path_, wanted, found).path[0];
     const parquet::ColumnDescriptor& column = *schema.Column(column_);
     if (column.max_repetition_level() > 0) fail_column_type(path_, wanted, "a list");
+    has_only_nulls_ = is_null_type(column_);
+    if (has_only_nulls_) return;
     const parquet::LogicalType& logical = *column.logical_type();
     const bool is_text = logical.is_string() || logical.is_none() || logical.is_enum() ||
                          logical.is_JSON() || logical.is_null();
@@ -151,6 +167,7 @@ class ParquetReader : public DocumentReader {
   std::unique_ptr<parquet::ParquetFileReader> by_columns_, by_pages_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
   int column_ = -1;
+  bool has_only_nulls_ = false;
   int16_t defined_ = 0;  // the definition level of a value that is there
   int group_ = 0;
   int64_t rows_left_ = 0;  // of the group, not yet read

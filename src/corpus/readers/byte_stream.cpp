@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/read_file.h"
+#include "base/foreign_text.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -46,7 +47,7 @@ Compression compression_of(const fs::path& path) {
     return known;
   if (std::find(kRefused.begin(), kRefused.end(), extension) != kRefused.end()) {
     throw Error(ErrorKind::kConfig,
-                str(path.string(), ": ", extension,
+                str(shown(path), ": ", extension,
                     " files are not read; unpack it, or compress it as .gz, .zst or .bz2"));
   }
   return Compression::kNone;
@@ -54,6 +55,22 @@ Compression compression_of(const fs::path& path) {
 
 fs::path without_compression(const fs::path& name) {
   return compression_named(name.extension().native()) == Compression::kNone ? name : name.stem();
+}
+
+std::string foreign_file(const fs::path& path) {
+  try {
+    FileReader file(path);
+    std::string head(kForeignHeadBytes, '\0');
+    size_t size = 0;
+    while (size < head.size()) {
+      const size_t got = file.read(head.data() + size, head.size() - size);
+      if (got == 0) break;
+      size += got;
+    }
+    return foreign_data(std::string_view(head).substr(0, size));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::unique_ptr<ByteStream> open_bytes(const fs::path& path) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 namespace lmtrain {
 
@@ -36,6 +37,11 @@ class ByteStream {
 
 // Opens the file and decompresses it if its name says so. Throws like compression_of().
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path);
+
+// Returns what the file is, by its first bytes as they lie on disk, where it is something else than
+// its name says and foreign_data() (foreign_text.h) knows it; else an empty string, also where the
+// file cannot be read. It is for the messages of those that could not read the file.
+std::string foreign_file(const std::filesystem::path& path);
 
 // Returns a stream of the decompressed bytes of `file`, the open file at `path`. `compression` must
 // not be kNone. Defined in arrow_codec.cpp.

@@ -104,6 +104,8 @@ void JsonScanner::scan() {
   }
   skip_blanks();
   if (position_ != text_.size()) fail("more text after the end of the value");
+  // As in tables: where the object around the field is null, so is the field.
+  if (at_path_.count == 0 && outer_is_null_) at_path_ = {1, Type::kNull};
   if (at_path_.count == 1 && num_outer_ >= path_.size()) ++at_path_.count;
 }
 
@@ -132,6 +134,9 @@ JsonScanner::Next JsonScanner::scan_value() {
       scan_word("null");
       note(Type::kNull);
       return Next::kAfterValue;
+    case 'N':
+    case 'I':
+      fail_python_number();
     default:
       scan_number();
       note(Type::kNumber);
@@ -226,8 +231,22 @@ unsigned JsonScanner::scan_hex4() {
   return value;
 }
 
+void JsonScanner::fail_python_number() {
+  const std::string_view rest = text_.substr(position_);
+  if (rest.starts_with("NaN")) {
+    fail("NaN, which Python's json writes (allow_nan=True) and JSON does not have: write null");
+  }
+  if (rest.starts_with("Infinity")) {
+    fail(
+        "Infinity, which Python's json writes (allow_nan=True) and JSON does not have: write "
+        "null");
+  }
+  fail("no JSON value");
+}
+
 void JsonScanner::scan_number() {
   if (peek() == '-') ++position_;
+  if (peek() == 'I') fail_python_number();
   if (!is_digit(peek())) fail("no JSON value");
   if (peek() == '0') {
     ++position_;
@@ -269,7 +288,9 @@ void JsonScanner::note(Type type, const String& string) {
   if (depth == 0 || depth > path_.size() || open_.find('[') != std::string::npos) return;
   const auto end = keys_.begin() + static_cast<ptrdiff_t>(depth);
   if (!std::equal(keys_.begin(), end, path_.begin())) return;
-  depth == path_.size() ? found(at_path_) : void(++num_outer_);
+  if (depth == path_.size()) return found(at_path_);
+  ++num_outer_;
+  outer_is_null_ = outer_is_null_ || type == Type::kNull;
 }
 
 }  // namespace lmtrain

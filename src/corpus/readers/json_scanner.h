@@ -39,7 +39,7 @@ class JsonScanner {
 
   const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
   // At `path`, through objects alone. Where an object around it is there twice, the count is 2, as
-  // either could be meant.
+  // either could be meant. Where such an object is null, so is what is found.
   const Found& path() const { return at_path_; }
   Type type() const { return type_; }  // type of the whole text
   // Returns the first fifty keys of the outermost object, escapes resolved.
@@ -68,6 +68,7 @@ class JsonScanner {
   String scan_string();
   void scan_escape();
   unsigned scan_hex4();
+  [[noreturn]] void fail_python_number();
   void scan_number();
   void scan_digits();
   void scan_word(std::string_view word);
@@ -83,7 +84,8 @@ class JsonScanner {
   Type type_ = Type::kNone;
   Found at_field_;
   Found at_path_;
-  size_t num_outer_ = 0;  // values at the beginnings of the path
+  size_t num_outer_ = 0;        // values at the beginnings of the path
+  bool outer_is_null_ = false;  // one of these is null
 };
 
 // Appends the string whose bytes between its quotes are `raw`, escapes resolved. Requires that

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+#include "base/foreign_text.h"
 #include "base/text.h"
 #include "corpus/readers/source_file.h"
 
@@ -43,7 +45,7 @@ bool LineReader::find_line(std::string_view& line) {
 
 void LineReader::require_size(size_t size) const {
   if (size <= max_line_) return;
-  fail_large_document(str(path_.string(), ":", line_number_ + 1), "a line", max_line_);
+  fail_large_document(str(shown(path_), ":", line_number_ + 1), "a line", max_line_);
 }
 
 // Moves what is pending to the front and reads on; false at the end of the file.
@@ -61,7 +63,13 @@ bool LineReader::fill() {
     std::memmove(buffer_.get(), pending, end_);
   }
   const size_t got = bytes_->read(buffer_.get() + end_, size_ - end_);
+  const bool is_first = bytes_read_ == 0;
   end_ += got;
+  bytes_read_ += got;
+  if (is_first) {
+    if (const std::string other = foreign_text({buffer_.get(), got}); !other.empty())
+      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
+  }
   return got > 0;
 }
 

@@ -37,6 +37,7 @@ class LineReader {
   size_t size_ = 0;
   size_t begin_ = 0;
   size_t end_ = 0;
+  uint64_t bytes_read_ = 0;
   int64_t line_number_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "corpus/readers/readers.h"
 
 #include "base/error.h"
+#include "base/foreign_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/readers/byte_stream.h"
@@ -30,12 +31,14 @@ class TextReader : public DocumentReader {
       if (got == 0) break;
       size += got;
       if (size > max_document_) {
-        fail_large_document(path_.string(), "a document", max_document_,
+        fail_large_document(shown(path_), "a document", max_document_,
                             "where its lines are documents, set data.format to \"lines\" or "
                             "\"jsonl\"; else ");
       }
     }
     document = {std::string_view(text_).substr(0, size), 0};
+    if (const std::string other = foreign_text(document.text); !other.empty())
+      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
     return true;
   }
   uint64_t bytes_read() const override { return bytes_->file_offset(); }
@@ -71,8 +74,12 @@ class LinesReader : public DocumentReader {
 
 class JsonLinesReader : public DocumentReader {
  public:
-  JsonLinesReader(const fs::path& path, const std::string& field, uint64_t max_document)
-      : path_(path), lines_(path, max_document), parser_(field) {}
+  JsonLinesReader(const fs::path& path, const std::string& field, uint64_t max_document,
+                  bool skips_bad_lines)
+      : path_(path),
+        lines_(path, max_document),
+        parser_(field),
+        skips_bad_lines_(skips_bad_lines) {}
 
   bool next(Document& document) override {
     for (std::string_view line; lines_.next(line);) {
@@ -82,10 +89,11 @@ class JsonLinesReader : public DocumentReader {
         ++skipped_.blank_lines;
         continue;
       }
+      ++skipped_.json_lines;
       const JsonText result = parser_.parse(line);
       if (result.kind == JsonText::Kind::kProblem) {
-        throw Error(ErrorKind::kData,
-                    str(path_.string(), ":", lines_.line_number(), ": ", result.problem));
+        take_bad_line(result.problem);
+        continue;
       }
       if (result.kind == JsonText::Kind::kNull) {
         ++skipped_.nulls;
@@ -99,9 +107,23 @@ class JsonLinesReader : public DocumentReader {
   uint64_t bytes_read() const override { return lines_.file_offset(); }
 
  private:
+  void take_bad_line(const std::string& problem) {
+    if (lines_.line_number() == 1) {
+      if (const std::string other = foreign_file(path_); !other.empty())
+        throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
+    }
+    const std::string what = str(shown(path_), ":", lines_.line_number(), ": ", problem);
+    if (!skips_bad_lines_) {
+      throw Error(ErrorKind::kData,
+                  str(what, "; a few such lines are left out with data.on_bad_line \"skip\""));
+    }
+    skipped_.add_bad_line(what);
+  }
+
   fs::path path_;
   LineReader lines_;
   JsonLineParser parser_;
+  bool skips_bad_lines_;
   int64_t position_ = 0;
 };
 
@@ -115,7 +137,7 @@ class BoundedTable : public DocumentReader {
     const bool found = table_->next(document);
     skipped_ = table_->skipped();
     if (found && document.text.size() > max_document_) {
-      fail_large_document(str(path_.string(), ": row ", document.position), "a document",
+      fail_large_document(str(shown(path_), ": row ", document.position), "a document",
                           max_document_);
     }
     return found;
@@ -132,14 +154,16 @@ class BoundedTable : public DocumentReader {
 
 std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::string& format,
                                                const std::string& text_field, int64_t first,
-                                               uint64_t max_document) {
+                                               uint64_t max_document, bool skips_bad_lines) {
   if (format == "lines") return std::make_unique<LinesReader>(path, max_document);
-  if (format == "jsonl") return std::make_unique<JsonLinesReader>(path, text_field, max_document);
+  if (format == "jsonl") {
+    return std::make_unique<JsonLinesReader>(path, text_field, max_document, skips_bad_lines);
+  }
   if (format == "text") return std::make_unique<TextReader>(path, max_document);
   std::unique_ptr<DocumentReader> table;
   if (format == "parquet") table = open_parquet(path, text_field, first, max_document);
   if (format == "arrow") table = open_arrow(path, text_field, first, max_document);
-  if (!table) throw Error(ErrorKind::kInternal, str(path.string(), " has no format yet"));
+  if (!table) throw Error(ErrorKind::kInternal, str(shown(path), " has no format yet"));
   return std::make_unique<BoundedTable>(path, std::move(table), max_document);
 }
 

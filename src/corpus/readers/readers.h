@@ -41,11 +41,12 @@ class DocumentReader {
 // A document, or a line of JSON lines, of more than `max_document` bytes is Error(kData) naming the
 // file and the setting. Text and lines are not read further than that; a page of a Parquet column
 // or a buffer of an Arrow batch may take 2 GiB in memory, or twice `max_document` where that is
-// more.
+// more. With `skips_bad_lines` a line of JSON lines that holds no text is counted and passed over;
+// else it is Error(kData).
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
                                                const std::string& format,
                                                const std::string& text_field, int64_t first,
-                                               uint64_t max_document);
+                                               uint64_t max_document, bool skips_bad_lines = false);
 
 // These return the readers of tables. They bound what they hold in memory by `max_document`; it is
 // open_documents() that refuses a larger document of theirs.

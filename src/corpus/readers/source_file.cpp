@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 SourceFile source_file(const fs::path& path, double weight, size_t source) {
   const FileInfo info = examine(path);
   if (info.kind != FileKind::kFile) {
-    throw Error(ErrorKind::kData, str(path.string(), " was found and is now ", file_kind_name(path),
+    throw Error(ErrorKind::kData, str(shown(path), " was found and is now ", file_kind_name(path),
                                       "; run the command again"));
   }
   return {path, info.size, info.mtime_ns, weight, static_cast<int32_t>(source)};
@@ -28,7 +28,7 @@ void fail_large_document(const std::string& where, std::string_view what, uint64
 void require_unchanged(const SourceFile& file) {
   const SourceFile now = source_file(file.path, file.weight, 0);
   if (now.size == file.size && now.mtime_ns == file.mtime_ns) return;
-  throw Error(ErrorKind::kData, str(file.path.string(),
+  throw Error(ErrorKind::kData, str(shown(file.path),
                                     ": changed while it was read; run the command again once it "
                                     "is complete"));
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace lmtrain {
 
@@ -34,12 +36,26 @@ void require_unchanged(const SourceFile& file);
 struct NoDocuments {
   int64_t blank_lines = 0;  // lines, jsonl
   int64_t nulls = 0;        // jsonl, tables: text that is null
+  int64_t json_lines = 0;   // jsonl: lines read that are not blank
+  int64_t bad_lines = 0;    // jsonl: how many of these were skipped because they hold no text
+  std::vector<std::string> first_bad_lines{};  // "FILE:LINE: reason" of the first few
 
+  static constexpr size_t kMostNamed = 5;
+  void add_bad_line(std::string what) {
+    ++bad_lines;
+    if (first_bad_lines.size() < kMostNamed) first_bad_lines.push_back(std::move(what));
+  }
   NoDocuments& operator+=(const NoDocuments& other) {
     blank_lines += other.blank_lines;
     nulls += other.nulls;
+    json_lines += other.json_lines;
+    bad_lines += other.bad_lines;
+    for (const std::string& line : other.first_bad_lines) {
+      if (first_bad_lines.size() < kMostNamed) first_bad_lines.push_back(line);
+    }
     return *this;
   }
+  bool operator==(const NoDocuments&) const = default;
 };
 
 }  // namespace lmtrain

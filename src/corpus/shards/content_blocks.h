@@ -1,6 +1,6 @@
-// A long document is cut into blocks at offsets that follow from the text around them alone, so
-// that copies of a text are cut alike wherever they lie, and their blocks have equal hashes. The
-// rule is that of local maximum chunking (N. Bjorner, A. Blass, Y. Gurevich, "Content-Dependent
+// A long document is cut into blocks. Only the text around an offset decides whether it is cut
+// there, so copies of a text are cut alike wherever they lie, and their blocks have equal hashes.
+// The rule is local maximum chunking (N. Bjorner, A. Blass, Y. Gurevich, "Content-Dependent
 // Chunking for Differential Compression: The Local Maximum Approach", 2010), with the least key in
 // place of the largest.
 #pragma once

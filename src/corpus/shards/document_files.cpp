@@ -48,7 +48,7 @@ std::vector<std::string> files_of_documents(const std::filesystem::path& table,
       if (named.empty() || named.back() != path) named.push_back(std::move(path));
     }
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kData, str(table.string(), ": ", error.what()));
+    throw Error(ErrorKind::kData, str(shown(table), ": ", error.what()));
   }
   return named;
 }

@@ -43,13 +43,13 @@ struct SourceShape {
   SourceShape& operator+=(const SourceShape& other);
 };
 
-// Collects the shapes of all sources, and a hash of which documents belong to which source.
+// Collects the shapes of all sources, and a hash of the source of each document.
 class SourceShapes {
  public:
   // Adds a document. Documents come in the order of the corpus.
   void add(int32_t source, uint64_t hash, uint64_t size);
   const std::vector<SourceShape>& shapes() const { return shapes_; }
-  // Returns the hash of which documents, by number, belong to which source.
+  // Returns the hash of the source of each document, in the order of documents.
   const Hash128& order() const { return order_; }
   int32_t last_source() const { return last_source_; }
   void restore(std::vector<SourceShape> shapes, const Hash128& order, int32_t last_source);
@@ -68,10 +68,10 @@ struct HoldOutRule {
   bool operator==(const HoldOutRule&) const = default;
 };
 
-// Chooses the blocks of one rule: those with the smallest hashes, until their total size reaches
-// `target`. Blocks of equal text are chosen together. They are heavy, and passed over, where their
-// total size is above both the target and the largest size of a block. Memory holds as many
-// different blocks as are chosen, or 65536.
+// Chooses the blocks of one rule: the blocks with the smallest hashes, until their total size
+// reaches `target`. Blocks of equal text are chosen together. They are heavy, and passed over, if
+// their total size is above both the target and the largest size of a block. It holds up to 65536
+// different blocks in memory, or more where the target needs more.
 class BlockChoice {
  public:
   BlockChoice(uint64_t target, uint64_t block);

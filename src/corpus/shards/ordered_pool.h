@@ -55,22 +55,15 @@ class OrderedPool {
     std::future<Result> oldest = std::move(results_.front());
     results_.pop_front();
     while (oldest.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      if (!work_once()) break;
+      std::packaged_task<Result()> task;
+      {
+        const std::lock_guard lock(mutex_);
+        if (tasks_.empty()) break;
+        task = take();
+      }
+      task();
     }
     return oldest.get();
-  }
-
-  // Does a piece of the work that is pending, for a caller that waits for something else. Returns
-  // false where there is none.
-  bool work_once() {
-    std::packaged_task<Result()> task;
-    {
-      const std::lock_guard lock(mutex_);
-      if (tasks_.empty()) return false;
-      task = take();
-    }
-    task();
-    return true;
   }
 
  private:

@@ -25,8 +25,8 @@ class FileTally {
   std::vector<DocumentFile> files(const std::vector<SourceFile>& files,
                                   int64_t num_documents) const;
 
-  // Returns the first document of each file so far; for a file without documents, that of the next
-  // file that has some.
+  // Returns the first document of each file so far. A file without documents has the first document
+  // of the next file that has some.
   const std::vector<int64_t>& first_documents() const { return first_; }
   void restore(std::vector<int64_t> first_documents) { first_ = std::move(first_documents); }
 

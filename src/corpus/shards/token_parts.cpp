@@ -25,7 +25,7 @@ struct TokenBlock {
 class BlockReader {
  public:
   BlockReader(const ScannedTokens& scan, const Tokenizer& tokenizer)
-      : scan_(scan), piece_bytes_(tokenizer.piece_bytes()) {}
+      : scan_(scan), text_bytes_(tokenizer) {}
 
   // The blocks of a document of the scan; a short one is a block as it is.
   std::vector<TokenBlock> blocks_of(size_t index, uint64_t size) {
@@ -34,14 +34,17 @@ class BlockReader {
       return {{scan_.hashes[index], document.num_tokens, document.raw_bytes}};
     std::vector<TokenBlock> blocks;
     uint64_t begin = 0;
+    text_bytes_.restart();
     for (const uint64_t end : block_ends_of(document, size)) {
       ids_.resize(end - begin);
       read(document, begin);
       blocks.push_back({hash_of_ids(), end - begin, 0});
+      int64_t raw_bytes = 0;
       for (const int32_t id : ids_) {
-        if (static_cast<size_t>(id) >= piece_bytes_.size()) fail_changed();
-        blocks.back().raw_bytes += piece_bytes_[static_cast<size_t>(id)];
+        if (static_cast<size_t>(id) >= text_bytes_.vocab_size()) fail_changed();
+        raw_bytes += text_bytes_.add(id);
       }
+      blocks.back().raw_bytes = static_cast<uint64_t>(std::max<int64_t>(0, raw_bytes));
       begin = end;
     }
     return blocks;
@@ -87,7 +90,7 @@ class BlockReader {
   // The scan has found every id in its file and below the vocabulary.
   [[noreturn]] void fail_changed() const {
     throw Error(ErrorKind::kData,
-                str(open_->path().string(),
+                str(shown(open_->path()),
                     ": changed while it was read; run the command again once it is complete"));
   }
   std::string_view bytes_of_ids() const {
@@ -96,7 +99,7 @@ class BlockReader {
   uint64_t hash_of_ids() const { return text_hash(Hasher().add(bytes_of_ids()).digest()); }
 
   const ScannedTokens& scan_;
-  std::vector<uint32_t> piece_bytes_;
+  TextBytes text_bytes_;
   std::vector<int32_t> ids_;
   std::optional<MappedFile> open_;
   uint64_t open_file_ = 0;

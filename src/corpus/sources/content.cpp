@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/dotted_key.h"
+#include "base/foreign_text.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/readers/byte_stream.h"
@@ -76,8 +78,24 @@ constexpr std::array kMagics = {
     Magic{4, bytes_of("ftyp"), "a video or HEIF image"},
     Magic{0, bytes_of("PARE"), "an encrypted Parquet file"},
     Magic{0, bytes_of("Obj\x01"), "an Avro file"},
-    Magic{0, bytes_of("\xFF\xFE"), "UTF-16 text; convert it to UTF-8"},
-    Magic{0, bytes_of("\xFE\xFF"), "UTF-16 text; convert it to UTF-8"},
+    Magic{
+        0, bytes_of("LITPKDS"),
+        "token ids in the layout of lit-gpt (LITPKDS), which is not read: write the ids alone, as "
+        "uint16 or uint32"},
+    Magic{0, bytes_of("TNTIDX\0\0"), "an index of fairseq"},
+    Magic{0, bytes_of("\x37\xA4\x30\xEC"), "a zstd dictionary"},
+    Magic{0, bytes_of("FEA1"), "a Feather file of version 1, which is not read"},
+    Magic{0, bytes_of("24ka"), "model weights (llama2.c)"},
+    Magic{0, bytes_of("lmgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("tjgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("fmgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("ORC\x0A"), "an ORC file"},
+    Magic{0, bytes_of("RIFF"), "a sound, video or image (RIFF)"},
+    Magic{16, bytes_of("\xDE\xC0\xEF\xBE"), "an LMDB database"},
+    Magic{0, bytes_of("\xC6\xD6\x34\x01"), "model weights of llm.c"},
+    Magic{0, bytes_of("\xC7\xD6\x34\x01"), "a debug state of llm.c"},
+    Magic{0, bytes_of("\xC8\xD6\x34\x01"), "a tokenizer of llm.c"},
+    Magic{0, bytes_of("\x8A\xD8\x34\x01"), "evaluation questions of llm.c"},
 };
 
 uint64_t little_endian(std::string_view bytes, size_t offset, size_t size) {
@@ -125,6 +143,8 @@ bool is_printable(std::string_view bytes) {
 }
 
 std::optional<Content> binary_content(std::string_view head) {
+  if (std::string other = foreign_text(head); !other.empty())
+    return Content{is_file_pointer(head) ? Kind::kPointer : Kind::kBinary, std::move(other)};
   if (is_arrow_stream(head)) return Content{Kind::kArrow};
   if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
   if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF; extract its text"};
@@ -212,7 +232,88 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
   return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
 }
 
+// --- what is taken for token ids ----------------------------------------------------------------
+
+// Two ids may well have the bytes of a short magic. Then more of the format is looked at.
+bool is_surely(std::string_view magic, std::string_view bytes) {
+  if (magic == "\x1F\x8B") return bytes.size() > 3 && bytes[2] == 8 && bytes[3] < 0x20;
+  if (magic == "BZh") return bytes.substr(4).starts_with("\x31\x41\x59\x26\x53\x59");
+  if (magic == "\xFF\xD8\xFF")
+    return bytes.substr(6).starts_with("JFIF") || bytes.substr(6).starts_with("Exif");
+  if (magic == "MZ\x90") return bytes.substr(0, 4) == std::string_view("MZ\x90\0", 4);
+  if (magic == "ORC\x0A") return bytes.ends_with("ORC") || bytes.size() > 4;
+  return true;
+}
+
+// It ends with a full stop; the first operation is that of a frame, or one that begins an object.
+bool is_surely_pickle(std::string_view bytes) {
+  if (!is_pickle(bytes) || !bytes.ends_with('.')) return false;
+  return bytes[1] >= 4 ? bytes[2] == '\x95'
+                       : std::string_view("](}cXKIGN").find(bytes[2]) != std::string_view::npos;
+}
+
+// A table of offsets that begins with its number of entries, as the shards of MosaicML's streaming
+// and the chunks of litdata have it: the last offset is the size of the file.
+std::string offset_table(std::string_view bytes) {
+  if (bytes.size() < 12) return {};
+  const uint64_t count = little_endian(bytes, 0, 4);
+  const uint64_t table = 4 + 4 * (count + 1);
+  if (count == 0 || table >= bytes.size()) return {};
+  uint64_t previous = little_endian(bytes, 4, 4);
+  if (previous < table) return {};
+  const bool has_columns = previous > table && bytes[table] == '{';
+  if (previous > table && !has_columns) return {};
+  for (uint64_t i = 1; i <= count; ++i) {
+    const uint64_t offset = little_endian(bytes, 4 + 4 * i, 4);
+    if (offset < previous) return {};
+    previous = offset;
+  }
+  if (previous != bytes.size()) return {};
+  return has_columns ? "a shard of MosaicML's streaming (MDS)" : "a chunk of litdata";
+}
+
+// A record of TensorFlow: its size, and the masked CRC-32C of the bytes of the size.
+bool is_tfrecord(std::string_view bytes) {
+  if (bytes.size() < 16 || little_endian(bytes, 0, 8) > bytes.size() - 16) return false;
+  const uint32_t crc = crc32c(0, bytes.data(), 8);
+  return little_endian(bytes, 8, 4) == ((crc >> 15U | crc << 17U) + 0xA282EAD8U);
+}
+
+// Whether the file is text in UTF-16 with its mark: most characters are below U+0100.
+bool is_marked_utf16(std::string_view head) {
+  const bool is_little = head.starts_with("\xFF\xFE");
+  if (!is_little && !head.starts_with("\xFE\xFF")) return false;
+  size_t zeros = 0;
+  for (size_t i = is_little ? 3 : 2; i < head.size(); i += 2) zeros += head[i] == '\0' ? 1U : 0U;
+  return 4 * zeros > head.size();
+}
+
 }  // namespace
+
+std::string other_than_ids(std::string_view bytes) {
+  constexpr size_t kFewest = 64;  // bytes that cannot all be letters by chance
+  const std::string_view head = bytes.substr(0, kHeadBytes);
+  if (is_file_pointer(head)) return foreign_text(head);
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes) &&
+        is_surely(magic.bytes, bytes))
+      return magic.description;
+  }
+  if (head.starts_with("PAR1") && bytes.ends_with("PAR1")) return "a Parquet file";
+  if (head.starts_with("ARROW1")) return "an Arrow file";
+  if (head.starts_with(kPdf)) return "a PDF";
+  if (is_arrow_stream(head)) return "a stream of Arrow";
+  if (is_safetensors(head)) return "model weights (safetensors)";
+  if (is_surely_pickle(bytes)) return "a Python pickle";
+  if (is_marked_utf16(head)) return "UTF-16 text";
+  if (std::string table = offset_table(bytes); !table.empty()) return table;
+  if (is_tfrecord(bytes)) return "a TFRecord file of TensorFlow";
+  if (bytes.size() >= kFewest && std::none_of(head.begin(), head.end(), is_binary_byte)) {
+    const std::string answer = foreign_data(head);
+    return answer.empty() ? "text" : answer;
+  }
+  return {};
+}
 
 Content content_of(std::string_view head, bool is_whole, bool is_named_json,
                    const std::string& text_field) {

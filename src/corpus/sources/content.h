@@ -16,11 +16,12 @@ struct Content {
     kJsonLines,  // one JSON object per line, the first with the field that holds the text
     kParquet,
     kArrow,
-    kJson,   // other JSON; or a file named .json that is no JSON
-    kBinary  // no text at all
+    kJson,     // other JSON; or a file named .json that is no JSON
+    kPointer,  // what a tool left in place of the file (is_file_pointer of foreign_text.h)
+    kBinary    // no text at all
   };
   Kind kind = Kind::kText;
-  std::string description{};  // says, for kJson and kBinary, what it is: "a JSON array"
+  std::string description{};  // says, for kJson, kPointer and kBinary, what it is: "a JSON array"
 };
 
 // Returns what the file at `path` holds, decompressed. `text_field` is the field of json_line.h.
@@ -31,5 +32,9 @@ Content look_at(const std::filesystem::path& path, const std::string& text_field
 // `is_named_json` that its name ends in .json, so that text in it is kJson.
 Content content_of(std::string_view head, bool is_whole, bool is_named_json,
                    const std::string& text_field);
+
+// Returns what a file with these bytes is, where it is surely something else than token ids: text,
+// a table, an archive, a pointer (foreign_text.h), or ids in a layout that is not read. Empty else.
+std::string other_than_ids(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/terminal/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "corpus/readers/readers.h"
@@ -15,7 +16,7 @@ namespace lmtrain {
 void fail_out_of_memory(const std::filesystem::path& path) {
   throw Error(
       ErrorKind::kMemory,
-      str("out of memory at a document of ", path.string(),
+      str("out of memory at a document of ", shown(path),
           "; split it, or lower data.max_document, so that every document that is too large "
           "is named"));
 }
@@ -52,8 +53,8 @@ NoDocuments Corpus::read_file_documents(
     progress.advance(bytes - counted);
     counted = bytes;
   };
-  const std::unique_ptr<DocumentReader> reader =
-      open_documents(file.path, file.format, text_field, first, max_document);
+  const std::unique_ptr<DocumentReader> reader = open_documents(
+      file.path, file.format, text_field, first, max_document, on_bad_line == OnBadLine::kSkip);
   try {
     for (Document document; reader->next(document);) {
       if (document.position >= first) visit(document.text, {index, document.position});
@@ -69,6 +70,45 @@ NoDocuments Corpus::read_file_documents(
   require_unchanged(file);
   count(file.size);
   return reader->skipped();
+}
+
+std::string describe_bad_lines(const NoDocuments& skipped) {
+  std::string text =
+      str(skipped.bad_lines, " of ", counted(skipped.json_lines, "line"),
+          " of JSON lines skipped as data.on_bad_line says: ", join(skipped.first_bad_lines, ", "));
+  const int64_t more = skipped.bad_lines - std::ssize(skipped.first_bad_lines);
+  return more > 0 ? str(text, " and ", more, " more") : text;
+}
+
+void require_few_bad_lines(const NoDocuments& skipped, const std::string& pointer) {
+  constexpr int64_t kOneOf = 1000;
+  if (kOneOf * skipped.bad_lines <= skipped.json_lines) return;
+  throw Error(ErrorKind::kData,
+              str(pointer, ": ", describe_bad_lines(skipped), "; this is ",
+                  printed("%.2g", 100.0 * static_cast<double>(skipped.bad_lines) /
+                                      static_cast<double>(skipped.json_lines)),
+                  " % of the lines, and 0.1 % may be skipped: mend the files, or write them anew"));
+}
+
+std::string describe_oddities(const CorpusCounts& counts) {
+  std::string text;
+  if (counts.empty_documents > 0)
+    text += str(", ", counted(counts.empty_documents, "empty document"));
+  if (counts.skipped.blank_lines > 0)
+    text += str(", ", counts.skipped.blank_lines, " blank lines skipped");
+  if (counts.skipped.nulls > 0) text += str(", ", counts.skipped.nulls, " nulls skipped");
+  if (counts.nul_documents > 0)
+    text += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
+  return text;
+}
+
+void warn_of_text(const CorpusCounts& counts, const std::string& pointer) {
+  if (counts.invalid_documents > 0) {
+    log_warning(str(pointer, ": ", counts.invalid_documents, " of ", counts.documents,
+                    " documents are not valid UTF-8; each invalid byte is read as U+FFFD"));
+  }
+  if (counts.skipped.bad_lines > 0)
+    log_warning(str(pointer, ": ", describe_bad_lines(counts.skipped)));
 }
 
 uint64_t Sample::bucket(uint64_t hash) {
@@ -93,7 +133,7 @@ void scan_corpus(
   Hasher content(scan.content);
   ProgressBar progress(action, corpus.total_bytes());
   for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
-  Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document};
+  Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document, corpus.on_bad_line};
   while (scan.next_file < corpus.files.size()) {
     const SourceFile& file = corpus.files[scan.next_file];
     one.files = {file};

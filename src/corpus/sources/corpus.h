@@ -3,7 +3,6 @@
 // is chosen.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -24,8 +23,6 @@ namespace lmtrain {
 struct DocumentLocation {
   size_t file = 0;
   int64_t position = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 that the compiler puts there
-  auto operator<=>(const DocumentLocation&) const = default;
 };
 
 struct Corpus {
@@ -34,6 +31,9 @@ struct Corpus {
   std::string text_field;
   // A document may have at most this many bytes of text (readers.h).
   uint64_t max_document = static_cast<uint64_t>(DataConfig().max_document);
+
+  // A bad line of JSON lines ends a pass, or is left out.
+  OnBadLine on_bad_line = OnBadLine::kStop;
 
   uint64_t total_bytes() const;  // of the files as they lie on disk
   // Calls `visit` with the text of every document in order, from `from` on; files before it are not
@@ -65,8 +65,9 @@ struct CorpusCounts {
   int64_t empty_documents = 0;
   int64_t invalid_documents = 0;  // not valid UTF-8
   int64_t nul_documents = 0;      // with a NUL byte
-  NoDocuments skipped;
-  FormatCounts formats;  // of the files that were read to their end
+  NoDocuments skipped{};
+  FormatCounts formats{};  // of the files that were read to their end
+  bool operator==(const CorpusCounts&) const = default;
 };
 
 // Selects the documents that train the tokenizer: those whose hashes (another hash than the
@@ -93,6 +94,19 @@ class Sample {
   std::vector<uint64_t> bytes_ = std::vector<uint64_t>(size_t{1} << kBits);
   uint64_t num_buckets_ = 0;  // selected
 };
+
+// Throws Error(kData) where more than 0.1 % of the lines of JSON lines were skipped as bad ones.
+// `pointer` names the list: "/data/train".
+void require_few_bad_lines(const NoDocuments& skipped, const std::string& pointer);
+// Returns "3 of 5000 lines of JSON lines were skipped (...): FILE:LINE: ...".
+std::string describe_bad_lines(const NoDocuments& skipped);
+
+// Returns what is odd about the text: ", 3 empty documents, 2 nulls skipped"; empty where nothing
+// is.
+std::string describe_oddities(const CorpusCounts& counts);
+// Warns of text that is not as it should be: documents that are not UTF-8, and lines that were
+// skipped. `pointer` names the list.
+void warn_of_text(const CorpusCounts& counts, const std::string& pointer);
 
 struct CorpusScan {
   size_t next_file = 0;                 // all before it were scanned

@@ -31,11 +31,11 @@ bool is_below(const fs::path& path, const fs::path& folder) {
 
 nlohmann::json read_json(const fs::path& path) {
   return parse_strict_json(read_file(path),
-                           {ErrorKind::kData, path.string(), "save the data set again", 64});
+                           {ErrorKind::kData, shown(path), "save the data set again", 64});
 }
 
 [[noreturn]] void fail_form(const fs::path& path, const std::string& what) {
-  throw Error(ErrorKind::kData, str(path.string(), ": ", what,
+  throw Error(ErrorKind::kData, str(shown(path), ": ", what,
                                     "; it is damaged or of an unknown version of datasets: save "
                                     "the data set again, or name its files by a pattern"));
 }
@@ -64,7 +64,7 @@ std::vector<std::string> data_files_of(const fs::path& set) {
   if (const auto index = json.find("_indices_data_files");
       index != json.end() && !index->is_null() && !index->empty()) {
     throw Error(ErrorKind::kConfig,
-                str(path.string(),
+                str(shown(path),
                     ": the data set is a selection of the rows of its files, which is not read; "
                     "save it again after flatten_indices()"));
   }
@@ -101,12 +101,27 @@ struct SavedFolders {
 
 class Selection {
  public:
-  Selection(fs::path root, Paths files, bool is_pattern, Role role, std::string prefix)
+  Selection(fs::path root, Paths files, std::string pattern, Role role, std::string prefix)
       : root_(std::move(root)),
         files_(std::move(files)),
-        is_pattern_(is_pattern),
+        pattern_(std::move(pattern)),
+        is_pattern_(!pattern_.empty()),
         role_(role),
         prefix_(std::move(prefix)) {}
+
+  // Leaves out what downloads, editors and tools leave beside data, and keeps of a cache of the hub
+  // the files of one snapshot.
+  void leave_out_tool_files() {
+    take_snapshots();
+    std::set<fs::path> unfinished;  // files that are being downloaded, by the mark beside them
+    for (const fs::path& file : files_) {
+      const fs::path extension = file.extension();
+      if (extension == ".aria2") unfinished.insert(fs::path(file).replace_extension());
+    }
+    leave_out_named("not finished, or a tool's own", [&](const fs::path& file) {
+      return unfinished.count(file) != 0 || is_tool_file(file);
+    });
+  }
 
   void take_saved_sets() {
     const SavedFolders saved(files_);
@@ -115,28 +130,24 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
-  // Leaves out the files that describe a data set, beside its files or at the root above them.
-  void leave_out_cards() {
-    constexpr std::array<std::string_view, 7> kCards = {
-        "README.md",   "README",  "LICENSE",           "LICENSE.md",
-        "LICENSE.txt", kInfoFile, "dataset_infos.json"};
+  // Leaves out the files that describe a data set, beside its files or at the root above them;
+  // where the format is that of plain text or of ids, only in a snapshot of the hub.
+  void leave_out_cards(bool is_beside_tables) {
+    constexpr std::array<std::string_view, 13> kCards = {
+        "README.md",          "README",      "README.txt",   "LICENSE",
+        "LICENSE.md",         "LICENSE.txt", "CITATION.cff", kInfoFile,
+        "dataset_infos.json", "SHA256SUMS",  "MD5SUMS",      "sha256sum.txt",
+        "md5sum.txt"};
     std::set<fs::path> folders;
     for (const fs::path& file : files_) {
-      if (is_table_name(file)) folders.insert({file.parent_path(), root_});
+      if (is_beside_tables && is_table_name(file)) folders.insert({file.parent_path(), root_});
     }
-    std::vector<std::string> left_out;
-    std::erase_if(files_, [&](const fs::path& file) {
+    folders.insert(snapshots_.begin(), snapshots_.end());
+    leave_out_named("about the data set, no part of it", [&](const fs::path& file) {
       const bool is_card =
           std::find(kCards.begin(), kCards.end(), file.filename().native()) != kCards.end();
-      if (!is_card || folders.count(file.parent_path()) == 0) return false;
-      left_out.push_back(file.filename().string());
-      return true;
+      return is_card && folders.count(file.parent_path()) != 0;
     });
-    if (left_out.empty()) return;
-    const size_t num_left_out = left_out.size();
-    left_out.resize(std::min<size_t>(num_left_out, 3));
-    log_note(str(prefix_, "left out: ", join(left_out, ", "), num_left_out > 3 ? ", ..." : "",
-                 " (about the data set, no part of it)"));
   }
 
   void take_named_split() {
@@ -156,6 +167,112 @@ class Selection {
   Paths files() && { return std::move(files_); }
 
  private:
+  template <class Condition>
+  void leave_out_named(const char* why, const Condition& condition) {
+    std::vector<std::string> left_out;
+    std::erase_if(files_, [&](const fs::path& file) {
+      if (!condition(file)) return false;
+      left_out.push_back(shown(file.filename()));
+      return true;
+    });
+    if (left_out.empty()) return;
+    const size_t num_left_out = left_out.size();
+    left_out.resize(std::min<size_t>(num_left_out, 3));
+    log_note(str(prefix_, "left out: ", join(left_out, ", "),
+                 num_left_out > 3 ? str(" and ", num_left_out - 3, " more") : "", " (", why, ")"));
+  }
+
+  // Whether a pattern spells this ending, so that its files are meant.
+  bool is_spelled(std::string_view ending) const {
+    return is_pattern_ && std::string_view(pattern_).ends_with(ending);
+  }
+
+  bool is_tool_file(const fs::path& file) const {
+    constexpr std::array<std::string_view, 19> kEndings = {
+        ".incomplete", ".lock", ".part",  ".partial",    ".crdownload", ".download", ".filepart",
+        ".tmp",        ".temp", ".aria2", ".swp",        ".swo",        ".bak",      ".orig",
+        "~",           ".dvc",  ".crc",   ".opdownload", ".unconfirmed"};
+    constexpr std::array<std::string_view, 7> kNames = {
+        "_SUCCESS",  "_metadata",   "_common_metadata", "CACHEDIR.TAG",
+        "Thumbs.db", "desktop.ini", "dvc.yaml"};
+    constexpr std::array<std::string_view, 6> kFolders = {
+        "_temporary", "_delta_log", "_spark_metadata", "__MACOSX", "__pycache__", "lost+found"};
+    const std::string name = file.filename().native();
+    const auto ends = [&](std::string_view ending) {
+      return name.size() > ending.size() && name.ends_with(ending) && !is_spelled(ending);
+    };
+    if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
+    if (name.starts_with("_started_") || name.starts_with("_committed_")) return true;
+    if (std::find(kNames.begin(), kNames.end(), name) != kNames.end() && !is_spelled(name))
+      return true;
+    if (name == "version.txt" && is_folder(file.parent_path() / ".locks"))
+      return true;  // the hub's
+    const fs::path below = file.lexically_relative(root_).parent_path();
+    return std::any_of(below.begin(), below.end(), [&](const fs::path& part) {
+      return std::find(kFolders.begin(), kFolders.end(), part.native()) != kFolders.end();
+    });
+  }
+
+  // huggingface_hub keeps files as blobs/HASH, and for each revision links to them below
+  // snapshots/REVISION; refs/main names the revision that counts.
+  void take_snapshots() {
+    std::set<fs::path> repositories;
+    std::set<fs::path> seen;
+    for (const fs::path& file : files_) {
+      for (fs::path folder = file.parent_path();
+           folder.has_relative_path() && seen.insert(folder).second;
+           folder = folder.parent_path()) {
+        if (is_of_repository(folder)) repositories.insert(folder.parent_path());
+      }
+    }
+    for (const fs::path& repository : repositories) take_snapshot(repository);
+  }
+  // Blobs that the entry names itself are meant.
+  bool is_of_repository(const fs::path& folder) const {
+    const fs::path name = folder.filename();
+    const bool is_part = (name == "blobs" || name == "refs") && is_below(folder, root_);
+    if (name != "snapshots" && !is_part) return false;
+    const fs::path repository = folder.parent_path();
+    return is_folder(repository / "blobs") &&
+           (is_folder(repository / "refs") || is_folder(repository / "snapshots"));
+  }
+  void take_snapshot(const fs::path& repository) {
+    std::set<std::string> revisions;
+    const fs::path snapshots = repository / "snapshots";
+    for (const fs::path& file : files_) {
+      if (is_below(file, snapshots))
+        revisions.insert(file.lexically_relative(snapshots).begin()->native());
+    }
+    std::string revision = revisions.empty() ? std::string() : *revisions.begin();
+    if (revisions.size() > 1) {
+      const fs::path main = repository / "refs" / "main";
+      revision = is_file(main) ? first_line(read_file(main)) : std::string();
+      if (revisions.count(revision) == 0) {
+        throw Error(ErrorKind::kUsage,
+                    str(prefix_, "\"", shown(repository), "\" holds ", revisions.size(),
+                        " snapshots of a data set, and refs/main names none of them; name the "
+                        "folder of one below snapshots"));
+      }
+      log_note(str(prefix_, "\"", shown(repository), "\" holds ", revisions.size(),
+                   " snapshots; that of refs/main is taken, ", shown(revision)));
+    }
+    const fs::path taken = snapshots / revision;
+    snapshots_.insert(taken);
+    int64_t left_out = 0;
+    std::erase_if(files_, [&](const fs::path& file) {
+      const bool is_taken = !revision.empty() && is_below(file, taken);
+      if (!is_below(file, repository) || is_taken) return false;
+      ++left_out;
+      return true;
+    });
+    if (left_out > 0) {
+      log_note(str(prefix_, "\"", shown(repository), "\": ", counted(left_out, "file"),
+                   " of the cache of the hub left out",
+                   revision.empty() ? ", which has no snapshot" : " beside the snapshot ",
+                   shown(revision)));
+    }
+  }
+
   // Names that only data sets have, whatever lies beside them.
   static bool is_table_name(const fs::path& file) {
     const fs::path name = without_compression(file.filename());
@@ -181,7 +298,7 @@ class Selection {
     if (is_pattern_) {
       if (present.size() > 1) {
         log_warning(str(prefix_, "the pattern takes the splits ", join(present, ", "), " of \"",
-                        dict.string(), "\" together; name one of them"));
+                        shown(dict), "\" together; name one of them"));
       }
       return;
     }
@@ -190,10 +307,9 @@ class Selection {
     if (split.empty()) {
       std::vector<std::string> paths;
       paths.reserve(names.size());
-      for (const std::string& name : names)
-        paths.push_back(str("\"", (dict / name).string(), "\""));
+      for (const std::string& name : names) paths.push_back(str("\"", shown(dict / name), "\""));
       throw Error(ErrorKind::kUsage,
-                  str(prefix_, "\"", dict.string(), "\" holds the splits ", join(names, ", "),
+                  str(prefix_, "\"", shown(dict), "\" holds the splits ", join(names, ", "),
                       " and none ", role_ == Role::kTrain ? "named train" : "for evaluation",
                       "; name the folder of one: ", join(paths, ", ")));
     }
@@ -201,12 +317,12 @@ class Selection {
       return is_below(file, dict) && !is_below(file, dict / split);
     });
     if (!has_below(dict / split)) {
-      throw Error(ErrorKind::kData, str((dict / split).string(), ": the split that ", kDictFile,
+      throw Error(ErrorKind::kData, str(shown(dict / split), ": the split that ", kDictFile,
                                         " names holds no file; get the data set anew"));
     }
     if (names.size() == 1) return;
-    log_note(str(prefix_, "\"", dict.string(), "\" holds the splits ", join(names, ", "), "; ",
-                 split, " is taken and the others are not ",
+    log_note(str(prefix_, "\"", shown(dict), "\" holds the splits ", join(names, ", "), "; ", split,
+                 " is taken and the others are not ",
                  role_ == Role::kTrain ? "trained on" : "evaluated",
                  role_ == Role::kTrain ? " (name the folder of another in data.train or data.eval)"
                                        : " (name the folder of another to take it)"));
@@ -221,7 +337,7 @@ class Selection {
     for (const std::string& name : names) {
       if (is_pattern_ || std::find(files_.begin(), files_.end(), set / name) != files_.end())
         continue;
-      throw Error(ErrorKind::kData, str((set / name).string(), ": missing, and ", kStateFile,
+      throw Error(ErrorKind::kData, str(shown(set / name), ": missing, and ", kStateFile,
                                         " lists it; get the data set anew"));
     }
     leave_out(set, "Arrow file", [&](const fs::path& file) { return !is_listed(file); });
@@ -244,26 +360,29 @@ class Selection {
       return true;
     });
     if (left_out > 0) {
-      log_note(str(prefix_, "\"", folder.string(), "\": ", counted(left_out, noun),
+      log_note(str(prefix_, "\"", shown(folder), "\": ", counted(left_out, noun),
                    " left out that datasets keeps beside the data"));
     }
   }
 
   fs::path root_;
   Paths files_;
+  std::string pattern_;
   bool is_pattern_;
+  std::set<fs::path> snapshots_;  // of the hub's cache, that are taken
   Role role_;
   std::string prefix_;
 };
 
 }  // namespace
 
-Paths documents_of(const fs::path& root, Paths found, bool is_pattern, DataFormat format, Role role,
-                   const std::string& prefix) {
+Paths documents_of(const fs::path& root, Paths found, const std::string& pattern, DataFormat format,
+                   Role role, const std::string& prefix) {
   const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
-  Selection selection(root, std::move(found), is_pattern, role, prefix);
+  Selection selection(root, std::move(found), pattern, role, prefix);
+  selection.leave_out_tool_files();
   if (format == DataFormat::kAuto || format == DataFormat::kArrow) selection.take_saved_sets();
-  if (!is_named_text && format != DataFormat::kTokens) selection.leave_out_cards();
+  selection.leave_out_cards(!is_named_text && format != DataFormat::kTokens);
   selection.take_named_split();
   return std::move(selection).files();
 }

@@ -21,7 +21,7 @@ fs::path extension_of(const fs::path& path, bool is_compressed) {
 
 // Why a file is no corpus as it is. Data in the form of text may lie in a folder of source code.
 struct Oddity {
-  enum class Kind : uint8_t { kRefused, kBinary, kJson, kTable };
+  enum class Kind : uint8_t { kRefused, kPointer, kBinary, kJson, kTable };
   Kind kind = Kind::kRefused;
   std::string description{};
   bool may_be_text() const { return kind == Kind::kJson || kind == Kind::kTable; }
@@ -51,6 +51,8 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
       return std::nullopt;
     case Content::Kind::kJson:
       return Oddity{Oddity::Kind::kJson, content.description};
+    case Content::Kind::kPointer:
+      return Oddity{Oddity::Kind::kPointer, content.description};
     case Content::Kind::kBinary:
       return Oddity{Oddity::Kind::kBinary, content.description};
     case Content::Kind::kText:
@@ -86,8 +88,11 @@ class Entry {
     for (const Odd& odd : odd_)
       (is_among_text && odd.what.may_be_text() ? taken : refused).push_back(odd);
     if (!refused.empty()) {
+      const bool has_pointer = std::any_of(refused.begin(), refused.end(), [](const Odd& odd) {
+        return odd.what.kind == Oddity::Kind::kPointer;
+      });
       throw Error(
-          ErrorKind::kConfig,
+          has_pointer ? ErrorKind::kData : ErrorKind::kConfig,
           str(prefix, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
               " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
     }
@@ -104,14 +109,14 @@ class Entry {
 
   static std::string list(const std::vector<Odd>& files) {
     constexpr size_t kMostNames = 5;
-    std::vector<std::string> shown;
+    std::vector<std::string> listed;
     for (size_t i = 0; i < std::min(kMostNames, files.size()); ++i) {
       const std::string& what = files[i].what.description;
-      shown.push_back(files[i].what.kind == Oddity::Kind::kRefused
-                          ? what
-                          : str(files[i].file->path.string(), " (", what, ")"));
+      listed.push_back(files[i].what.kind == Oddity::Kind::kRefused
+                           ? what
+                           : str(shown(files[i].file->path), " (", what, ")"));
     }
-    std::string text = join(shown, ", ");
+    std::string text = join(listed, ", ");
     if (files.size() > kMostNames) text += str(" and ", files.size() - kMostNames, " more");
     return text;
   }
@@ -150,7 +155,7 @@ class Entry {
 std::string format_by_name(const fs::path& path, DataFormat format) {
   if (format == DataFormat::kTokens) {
     throw Error(ErrorKind::kConfig,
-                str(path.string(), ": the format \"tokens\" holds ids, and text is needed here"));
+                str(shown(path), ": the format \"tokens\" holds ids, and text is needed here"));
   }
   const bool is_compressed = compression_of(path) != Compression::kNone;
   DataFormat decided = format;
@@ -169,7 +174,7 @@ std::string format_by_name(const fs::path& path, DataFormat format) {
   if (is_compressed && (decided == DataFormat::kParquet || decided == DataFormat::kArrow)) {
     throw Error(
         ErrorKind::kConfig,
-        str(path.string(), ": a ", name_of(decided),
+        str(shown(path), ": a ", name_of(decided),
             " file is not read when it is compressed as a whole (it is inside): unpack it"));
   }
   return name_of(decided);

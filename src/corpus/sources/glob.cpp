@@ -129,7 +129,7 @@ class Walker {
     if (::statfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return;
     if (info.f_type != PROC_SUPER_MAGIC && info.f_type != SYSFS_MAGIC) return;
     throw Error(ErrorKind::kUsage,
-                str("the folder ", folder.string(),
+                str("the folder ", shown(folder),
                     " holds the state of the kernel and no text; name folders that hold text"));
   }
 

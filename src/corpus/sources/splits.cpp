@@ -168,7 +168,7 @@ SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files
   const std::map<std::string, Group> groups = group_files(root, files);
   for (const auto& [name, group] : groups) {
     if (!group.is_mixed()) continue;
-    const std::string folder = folder_of(root, name).string();
+    const std::string folder = shown(folder_of(root, name));
     const SplitKind wanted = wanted_kind(group, role);
     if (wanted == SplitKind::kNone) {
       chosen.problem = str("\"", folder, "\" holds the splits ", group.describe(), " and none ",
@@ -198,7 +198,7 @@ std::string mixed_splits(const fs::path& root, const std::vector<fs::path>& file
   for (const auto& [name, group] : group_files(root, files)) {
     if (group.is_mixed())
       return str("the pattern takes the splits ", group.describe(), " of \"",
-                 folder_of(root, name).string(), "\" together");
+                 shown(folder_of(root, name)), "\" together");
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/foreign_text.h"
 #include "base/utf8.h"
 #include "formats/safetensors.h"
 
@@ -45,6 +46,8 @@ bool is_safetensors(std::string_view bytes) {
 
 std::string other_than_sentencepiece(std::string_view bytes) {
   if (bytes.empty()) return "empty";
+  if (std::string other = foreign_data(bytes.substr(0, kForeignHeadBytes)); !other.empty())
+    return other;
   if (is_safetensors(bytes)) return "a safetensors file, which holds weights";
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[') &&

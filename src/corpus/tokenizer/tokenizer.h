@@ -59,8 +59,11 @@ class Tokenizer {
   // Error(kInternal) for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
   // Returns, by id, how many bytes of text each piece stands for. The sum over a document is the
-  // size of its text, except where the tokenizer normalised the text.
+  // size of its text, except where the tokenizer normalised the text, and but for space_in_bytes().
   std::vector<uint32_t> piece_bytes() const { return model_->piece_bytes(); }
+  // Returns the ids of the byte pieces that in this order stand for one space, together one byte of
+  // text: sentencepiece spells a space so where its model has no piece for one. Empty else.
+  std::vector<int32_t> space_in_bytes() const { return model_->space_in_bytes(); }
 
   // The bytes of the .model file or of the tokenizer.json.
   const std::string& model_bytes() const { return files_.front().bytes; }

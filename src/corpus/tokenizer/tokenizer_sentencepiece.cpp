@@ -175,6 +175,21 @@ class SentencePieceTokenizer : public TokenizerModel {
     return bytes;
   }
 
+  // The text of a byte piece is "<0xE2>".
+  std::vector<int32_t> space_in_bytes() const override {
+    std::vector<int32_t> ids;
+    for (const char c : kSpaceMark) {
+      const std::string hex = to_hex(std::string(1, c));
+      const auto is_it = [&](const ModelPiece& piece) {
+        return piece.type == PieceType::kByte && lower_case(piece.text) == "<0x" + hex + ">";
+      };
+      const auto found = std::find_if(pieces_.begin(), pieces_.end(), is_it);
+      if (found == pieces_.end()) return {};
+      ids.push_back(static_cast<int32_t>(found - pieces_.begin()));
+    }
+    return ids;
+  }
+
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const override {
     if (!added_.tokens.empty() && !added_.settings.empty()) {
       // What the file leaves open, transformers 4 and 5 fill in otherwise.

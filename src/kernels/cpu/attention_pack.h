@@ -24,7 +24,7 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-// Widths are those of a packed vector of a head, of `size` numbers.
+// The widths of a packed vector of a head, which has `size` numbers.
 template <class A>
 struct Widths {
   explicit Widths(int64_t size)
@@ -34,7 +34,7 @@ struct Widths {
   int64_t stride;  // units from a row to the next
 };
 
-// Vectors are those of one head, from a position on.
+// The vectors of one head, from a position on.
 template <class T>
 struct Vectors {
   const T* data;

@@ -64,7 +64,7 @@ class Prefetch {
 
 // Returns how often the products of attention call their `beside`: `products` products for each
 // square of scores of the queries [first, last) and the keys up to them, over `heads` heads. Each
-// product sums over `size` numbers, or has as many columns.
+// product sums over `size` numbers, or has `size` columns.
 inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
                             int64_t size) {
   const auto squares = [](int64_t length) {

@@ -4,7 +4,7 @@
 // One source (kernels/cpu/kernels_impl.cpp) is compiled for the x86-64 baseline, AVX2 and AVX-512;
 // cpu_kernels() returns the table for the best that the processor has, chosen once. Elements are
 // float or Bf16; arithmetic and sums are fp32. Rows are contiguous. The oracle of every function is
-// an ATen composition, that of an operator in the operator's own file.
+// an ATen composition; an operator has it in its own file.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ struct CpuKernels {
   void (*swiglu_backward)(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, T* y,
                           int64_t count);
   // Returns logsumexp(logits) - logits[target] of one row; `target` must be below `vocab`. With
-  // `grad_scale` not 0 the row becomes its gradient and that of z_loss * logsumexp^2, (softmax * (1
-  // + 2 z_loss logsumexp) - onehot) * grad_scale. A negative target gives loss 0 and gradient 0.
+  // `grad_scale` not 0 the row becomes the gradient of this and of z_loss * logsumexp^2: (softmax *
+  // (1 + 2 z_loss logsumexp) - onehot) * grad_scale. A negative target gives loss 0 and gradient 0.
   // For a gradient in bf16 `scratch` has room for `vocab` floats; otherwise it is not used and may
   // be null.
   float (*cross_entropy)(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,

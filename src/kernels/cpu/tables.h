@@ -1,6 +1,7 @@
 // The kernels of every instruction set, one table each, are declared here once and defined by the
-// sources that are compiled once per instruction set. Only those of the processor may be called:
-// cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each that runs.
+// sources that are compiled once per instruction set. Only tables that the processor can run may be
+// called. cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each table that
+// runs.
 #pragma once
 
 #include "kernels/cpu/attention.h"

@@ -59,7 +59,7 @@ struct F32 {
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
 
-  // Packs as many contiguous numbers as fill a vector of units.
+  // Packs contiguous numbers, one vector of units.
   static void pack_vector(const float* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 
   // Packs x[rows][size], rows `stride` numbers apart, as units [padded_rows][width], with zeros

@@ -83,7 +83,8 @@ inline Mask lane_numbers() {
   return lanes;
 }
 
-// Takes lanes from x and y as index(lane) says; the lanes of y are numbered after those of x.
+// Takes lanes from x and y as index(lane) says; the lanes of x are numbered first, then the lanes
+// of y.
 #if defined(__AVX512F__)
 #define LMTRAIN_SHUFFLE(x, y, index)                                                               \
   __builtin_shufflevector(x, y, index(0), index(1), index(2), index(3), index(4), index(5),        \

@@ -59,7 +59,7 @@ struct HeadsView {
 // Rotates q and k in qkv [batch x length, (num_heads + 2 num_kv_heads) 2 half], where they are.
 void qkv_rope_forward(const Call& call, void* qkv, const float* cos, const float* sin,
                       const RopeShape& shape);
-// Copies the gradients of q, k and v to d_qkv, those of q and k rotated the other way.
+// Copies the gradients of q, k and v to d_qkv; rotates the gradients of q and k the other way.
 void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& dk,
                        const HeadsView& dv, const float* cos, const float* sin, void* d_qkv,
                        const RopeShape& shape);
@@ -111,9 +111,9 @@ void fp8_cast(const Call& call, const void* x, const float* amax, int64_t num_pa
 // overflow.
 inline constexpr float kFp8LeastAmax = 0x1p-60F;
 
-// These are the update rules of kernels/cpu/kernels.h; `call.type` is that of the working weights,
-// and with kFloat `working` may be `master` itself.
-// The constants are in memory of the device, so that what is launched is the same in every update.
+// These are the update rules of kernels/cpu/kernels.h. `call.type` is the type of the working
+// weights; with kFloat `working` may be `master` itself. The constants are in memory of the device,
+// so that what is launched is the same in every update.
 void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
            void* working, int64_t count, const AdamWConstants* constants);
 void lion(const Call& call, float* master, float* exp_avg, const float* grad, void* working,

@@ -14,8 +14,7 @@ OptimizerConfig undecayed(OptimizerConfig config) {
 }  // namespace
 
 Adam::Adam(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
-    : hyperparameters_(config),
-      parameters_(parameters),
+    : parameters_(parameters),
       ranges_(FlatMoments(config, parameters, {}, takes).ranges()),
       rule_(undecayed(config), parameters, takes) {}
 
@@ -24,7 +23,7 @@ void Adam::update(const UpdateStep& step, const at::Tensor& grad) {
   for (const FlatRange& range : ranges_) {
     const at::Tensor g = range.of(grad);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    const double decay = hyperparameters_.weight_decay(range.group, step.run);
+    const double decay = range.group.weight_decay;
     if (decay != 0) g.add_(range.of(parameters_.master()), decay);
   }
   rule_.update({step.number, step.lr, /*grad_scale=*/1, step.run}, grad);

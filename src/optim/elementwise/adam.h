@@ -20,7 +20,6 @@ class Adam : public Optimizer {
   const std::vector<OptimizerBuffer>& buffers() const override { return rule_.buffers(); }
 
  private:
-  Hyperparameters hyperparameters_;
   Parameters& parameters_;
   std::vector<FlatRange> ranges_;  // with the decay of each
   AdamW rule_;                     // which does not decay

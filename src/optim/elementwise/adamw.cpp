@@ -11,8 +11,8 @@ AdamW::AdamW(const OptimizerConfig& config, Parameters& parameters, const Parame
 
 AdamWConstants AdamW::numbers(const UpdateStep& step) const {
   const auto t = static_cast<double>(step.number);
-  const double beta1 = hyperparameters().beta(0, step.run);
-  const double beta2 = hyperparameters().beta(1, step.run);
+  const double beta1 = hyperparameters().beta(0);
+  const double beta2 = hyperparameters().beta(1);
   AdamWConstants constants{};
   constants.one_minus_beta1 = static_cast<float>(1.0 - beta1);
   constants.one_minus_beta2 = static_cast<float>(1.0 - beta2);
@@ -33,15 +33,15 @@ void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     const at::Tensor w = range.of(parameters().master());
     const at::Tensor m = moments().moment(0, range);
     const double lr = step.lr * range.group.lr_ratio;
-    const double beta1 = hyperparameters().beta(0, step.run);
-    double decay = hyperparameters().weight_decay(range.group, step.run);
+    const double beta1 = hyperparameters().beta(0);
+    double decay = range.group.weight_decay;
     if (hyperparameters().decays_cautiously()) {
       // The step has the sign of the momentum that the operator computes too.
-      hyperparameters().decay(w, m.lerp(g, 1 - beta1), lr, range.group, step.run);
+      hyperparameters().decay(w, m.lerp(g, 1 - beta1), lr, range.group);
       decay = 0;
     }
     at::_fused_adamw_({w}, {g}, {m}, {moments().moment(1, range)}, {}, {count}, lr, beta1,
-                      hyperparameters().beta(1, step.run), decay, eps_, /*amsgrad=*/false,
+                      hyperparameters().beta(1), decay, eps_, /*amsgrad=*/false,
                       /*maximize=*/false);
     parameters().refresh_working(range.first, range.size);
   }

@@ -58,7 +58,7 @@ void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
     const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
     const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
-    hyperparameters().decay(w, mix, lr, range.group, step.run);
+    hyperparameters().decay(w, mix, lr, range.group);
     w.addcdiv_(mix, root, -lr);
     parameters().refresh_working(range.first, range.size);
   }

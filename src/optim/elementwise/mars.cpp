@@ -34,7 +34,7 @@ Mars::Mars(const OptimizerConfig& config, Parameters& parameters, const Paramete
 
 void Mars::update(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;
-  const double beta1 = hyperparameters_.beta(0, step.run);
+  const double beta1 = hyperparameters_.beta(0);
   for (const FlatRange& range : last_.ranges()) {
     const at::Tensor g = range.of(grad), last = last_.moment(0, range);
     if (step.grad_scale != 1) g.mul_(step.grad_scale);

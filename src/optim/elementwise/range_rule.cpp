@@ -17,12 +17,8 @@ void RangeRule::update(const UpdateStep& step, const at::Tensor& grad) {
                          range.of(grad)};
     if (step.grad_scale != 1) view.g.mul_(step.grad_scale);
     update_range(step, view);
-    set_working(range);
+    parameters_.refresh_working(range.first, range.size);
   }
-}
-
-void RangeRule::set_working(const FlatRange& range) {
-  parameters_.refresh_working(range.first, range.size);
 }
 
 }  // namespace lmtrain

@@ -35,15 +35,13 @@ class RangeRule : public Optimizer {
     return moments_.moment(i, view.range);
   }
   // Decays the masters of a range; `u` has the sign of what is subtracted later.
-  void decay(const RangeView& view, const at::Tensor& u, const UpdateStep& step) const {
-    hyperparameters_.decay(view.w, u, view.lr, view.range.group, step.run);
+  void decay(const RangeView& view, const at::Tensor& u) const {
+    hyperparameters_.decay(view.w, u, view.lr, view.range.group);
   }
 
  private:
   // Updates masters and moments of a range.
   virtual void update_range(const UpdateStep& step, const RangeView& view) = 0;
-  // Sets the working weights of a range from masters and moments; by default the masters rounded.
-  virtual void set_working(const FlatRange& range);
 
   Hyperparameters hyperparameters_;
   Parameters& parameters_;

@@ -9,11 +9,11 @@ Sgd::Sgd(const OptimizerConfig& config, Parameters& parameters, const ParameterF
       momentum_(config.momentum),
       nesterov_(config.nesterov) {}
 
-void Sgd::update_range(const UpdateStep& step, const RangeView& view) {
+void Sgd::update_range(const UpdateStep& /*step*/, const RangeView& view) {
   const at::Tensor m = moment(0, view);
   m.mul_(momentum_).add_(view.g);
   const at::Tensor u = nesterov_ ? view.g.add(m, momentum_) : m;
-  decay(view, u, step);
+  decay(view, u);
   view.w.sub_(u, view.lr);
 }
 

@@ -7,9 +7,7 @@
 #include "optim/elementwise/adopt.h"
 #include "optim/elementwise/lion.h"
 #include "optim/elementwise/mars.h"
-#include "optim/elementwise/prodigy.h"
 #include "optim/elementwise/rmsprop.h"
-#include "optim/elementwise/schedule_free.h"
 #include "optim/elementwise/sgd.h"
 #include "optim/parameter_groups.h"
 #include "optim/rules/muon.h"
@@ -41,10 +39,6 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Paramet
       return std::make_unique<Adopt>(config, parameters, takes);
     case OptimizerType::kMars:
       return std::make_unique<Mars>(config, parameters, takes);
-    case OptimizerType::kScheduleFree:
-      return std::make_unique<ScheduleFree>(config, parameters, takes);
-    case OptimizerType::kProdigy:
-      return std::make_unique<Prodigy>(config, parameters, takes);
   }
   throw Error(ErrorKind::kInternal, "optimizer.type is one without a rule");
 }

@@ -204,7 +204,7 @@ void Muon::apply(const Batch& batch, const UpdateStep& step, const at::Tensor& o
       const Matrix& matrix = batch.matrices[i];
       const at::Tensor n_mn = n_Bmn[static_cast<int64_t>(i)];
       const at::Tensor w_mn = matrix_view(parameters_.master(), matrix.spec);
-      hyperparameters_.decay(w_mn, n_mn, rate(matrix), matrix.group, step.run);
+      hyperparameters_.decay(w_mn, n_mn, rate(matrix), matrix.group);
       w_mn.sub_(n_mn, rate(matrix) * matrix.scale);
     }
     return;
@@ -213,8 +213,7 @@ void Muon::apply(const Batch& batch, const UpdateStep& step, const at::Tensor& o
     batch.for_each_block([&](const Matrix& matrix, int64_t first, int64_t row, int64_t rows) {
       MuonStepConstants constants{};
       constants.step = static_cast<float>(rate(matrix) * matrix.scale);
-      constants.decay =
-          static_cast<float>(rate(matrix) * hyperparameters_.weight_decay(matrix.group, step.run));
+      constants.decay = static_cast<float>(rate(matrix) * matrix.group.weight_decay);
       constants.cautious_decay = hyperparameters_.decays_cautiously();
       cpu_kernels<T>().muon_step(elements<float>(parameters_.master()) + matrix.spec.offset + first,
                                  elements<T>(o_Bmn) + row * batch.columns,

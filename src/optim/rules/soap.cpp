@@ -124,8 +124,8 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
   }
   const at::Tensor g_Brc = at::stack(grads);
   const auto k = static_cast<double>(step.number - 1);
-  const double beta1 = hyperparameters_.beta(0, step.run);
-  const double beta2 = hyperparameters_.beta(1, step.run);
+  const double beta1 = hyperparameters_.beta(0);
+  const double beta2 = hyperparameters_.beta(1);
   if (step.number > 1) {
     const at::Tensor turned_Brc = rotated(g_Brc, batch.left.basis, batch.right.basis);
     batch.first.lerp_(turned_Brc, 1 - beta1);
@@ -151,7 +151,7 @@ void Soap::apply(const Batch& batch, const UpdateStep& step, double correction,
   for (size_t i = 0; i < batch.specs.size(); ++i) {
     const ParameterSpec& spec = batch.specs[i];
     const double rate = step.lr * batch.groups[i].lr_ratio;
-    const double decay = rate * hyperparameters_.weight_decay(batch.groups[i], step.run);
+    const double decay = rate * batch.groups[i].weight_decay;
     const at::Tensor w = parameters_.master_view(spec);
     const at::Tensor u = direction_Brc[static_cast<int64_t>(i)].view(spec.shape);
     if (!hyperparameters_.decays_cautiously()) {

@@ -39,7 +39,7 @@ struct Calls {
   Status (*connect)(const char* id, int rank, int count, int device, Communicator** communicator);
   // Replaces `count` fp32 numbers by their sum over all processes: the same bits in each.
   Status (*sum)(Communicator* communicator, float* data, size_t count, void* stream);
-  // Overwrites `bytes` bytes in every process by those of rank 0.
+  // Overwrites `bytes` bytes at `data` in every process by the bytes of rank 0.
   Status (*broadcast)(Communicator* communicator, void* data, size_t bytes, void* stream);
   // Sends bytes to the rank `to` while it receives others from the rank `from`. Either size may be
   // 0; what one rank gives, the other must take.

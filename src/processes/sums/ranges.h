@@ -1,8 +1,8 @@
 // Ranges of a flat tensor's elements, one for each rank.
 //
 // Recursive halving keeps, round by round, the elements of the ranks that agree in the lowest bits.
-// So that these are neighbours, the ranges of a power of two of ranks lie in the order of the
-// ranks' reversed bits: with four ranks those of 0, 2, 1, 3.
+// These elements must be neighbours, so the ranges of a power of two of ranks lie in the order of
+// the ranks' reversed bits: ranks 0, 2, 1, 3 where there are four.
 #pragma once
 
 #include <ATen/core/Tensor.h>

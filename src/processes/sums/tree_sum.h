@@ -1,13 +1,13 @@
-// The sum of a flat tensor over ranks, as a binary tree whose leaves are the ranks: neighbours
-// first, then neighbours of those sums. The order of the additions does not depend on how the work
-// is divided, so neither do the bits.
+// The sum of a flat tensor over ranks, as a binary tree whose leaves are the ranks: neighbours are
+// added first, then neighbouring sums. The division of the work changes neither the order of the
+// additions nor the bits.
 //
 // Recursive halving and doubling (Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective
 // Communication Operations in MPICH"): in round k a rank exchanges elements with the rank that
-// differs in bit k. It keeps those of the ranks that agree with it in the bits up to k, and adds
-// what it receives; afterwards it has the whole sum of its own range. On the way back the ranges
-// are gathered. For n even ranges each way sends (n - 1) / n of the tensor, as a reduce-scatter and
-// an all-gather do.
+// differs in bit k. It keeps the elements of the ranks that agree with it in the bits up to k, and
+// adds what it receives. After the last round it has the whole sum of its own range. On the way
+// back the ranges are gathered. For n even ranges each way sends (n - 1) / n of the tensor, as a
+// reduce-scatter and an all-gather do.
 //
 // `flat` is contiguous and one-dimensional, of the same size and dtype in each rank;
 // `ranges` holds the range of each rank, in the order of ranges.h. The number of ranks must be a

@@ -1,5 +1,5 @@
-// Makes the updates of a run small enough for a page: runs of consecutive updates become buckets,
-// of which mean, lowest and highest value are kept. So a spike of one update in 100,000 still
+// Makes the updates of a run small enough for a page. Consecutive updates become buckets; a bucket
+// keeps the mean, the lowest and the highest value. So a spike of one update in 100,000 still
 // shows.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace lmtrain {
 
-// Holds one element an update in each column, by ascending step; units are those of metrics.jsonl.
+// Each column holds one element an update, by ascending step, in the units of metrics.jsonl.
 struct UpdateColumns {
   std::vector<double> step, tokens, elapsed;
   std::vector<double> loss, grad_norm, lr, seq_len, tokens_per_second, mfu, communication_share;
@@ -39,8 +39,8 @@ inline constexpr std::array<UpdateColumn, 10> kUpdateColumns = {
      {"mfu", &UpdateColumns::mfu},
      {"communication_share", &UpdateColumns::communication_share}}};
 
-// Holds one figure of the evaluations, such as "eval_loss", by ascending step. `elapsed` is that of
-// the update before the evaluation.
+// Holds one figure of the evaluations, such as "eval_loss", by ascending step. `elapsed` is taken
+// from the update before the evaluation.
 struct EvaluationColumn {
   std::string key;
   std::vector<double> step, tokens, elapsed, value;

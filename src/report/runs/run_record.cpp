@@ -70,6 +70,21 @@ double mean_of_last(const std::vector<double>& losses) {
                         : std::numeric_limits<double>::quiet_NaN();
 }
 
+std::string best_checkpoint_of(const RunRecord& run) {
+  const EvaluationColumn* column = evaluation_of(run, "eval_loss");
+  std::string best;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; column != nullptr && i < column->value.size(); ++i) {
+    if (!(column->value[i] < lowest)) continue;
+    const std::filesystem::path folder =
+        run.folder / "checkpoints" / printed("step_%08.0f", column->step[i]);
+    if (!is_folder(folder)) continue;
+    lowest = column->value[i];
+    best = folder.string();
+  }
+  return best;
+}
+
 }  // namespace
 
 RunRecord read_run_record(const RunFiles& files, size_t most_buckets) {
@@ -82,6 +97,7 @@ RunRecord read_run_record(const RunFiles& files, size_t most_buckets) {
   const UpdateColumns& updates = series.updates;
   run.curves = curves_of(updates, most_buckets);
   run.evaluations = std::move(series.evaluations);
+  run.best_checkpoint = best_checkpoint_of(run);
   run.loss = mean_of_last(updates.loss);
   if (updates.size() > 0) {
     run.step = updates.step.back();

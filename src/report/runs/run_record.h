@@ -29,6 +29,9 @@ struct RunRecord {
 
   // From status.json; empty where it is missing or damaged. `updated` is a time in UTC.
   std::string state, updated, checkpoint;
+  // The folder of the checkpoint with the lowest held-out loss of those that are there; empty where
+  // no evaluation says which.
+  std::string best_checkpoint;
 
   RunCurves curves;
   std::vector<EvaluationColumn> evaluations;

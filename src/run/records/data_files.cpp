@@ -54,7 +54,7 @@ FileMarks list_now(const Config& config) {
   return marks;
 }
 
-// Returns nothing where an earlier lmtrain began the run, or the list is damaged. A branch that was
+// Returns nothing where the list is gone or damaged. A branch that was
 // not trained yet has the list of the run that it came from.
 std::optional<FileMarks> read_list(const RunFolder& run) {
   fs::path path = run.data_files();

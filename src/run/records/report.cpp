@@ -9,7 +9,6 @@
 #include "model/parameters.h"
 #include "ops/flash_attention.h"
 #include "train/eval_share.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -113,7 +112,7 @@ std::string end_summary(const EndReport& report) {
   }
   if (!report.early_stop.empty()) text += str("\nearly stop ", report.early_stop);
   if (report.saved) text += str("\ncheckpoint ", report.saved->string());
-  if (report.best_checkpoint) {
+  if (report.best_checkpoint && report.best_path != report.saved) {
     text += str("\nbest       step ", report.best_checkpoint->step, ", held-out ",
                 printed("%.4f", report.best_checkpoint->loss), ", ", report.best_path.string());
   }
@@ -139,8 +138,17 @@ std::string early_stop_reason(const Config& config, const TrainingState& state) 
                  : "");
 }
 
+std::string best_note(const EndReport& report) {
+  const std::optional<Evaluated>& best = report.best_checkpoint;
+  if (!best || !report.saved || best->step == report.saved_step) return "";
+  const bool is_last = report.last && report.last->step == report.saved_step;
+  return str("step ", best->step, " is the best (held-out ", printed("%.4f", best->loss),
+             "): these take it, and with --last step ", report.saved_step,
+             is_last ? str(" (", printed("%.4f", report.last->loss), ")") : "");
+}
+
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
-                          bool has_held_out, bool ended_early) {
+                          bool has_held_out, bool ended_early, const std::string& best_note) {
   const std::string run = shell_quoted(folder.string());
   const std::string more =
       ended_early ? str("lmtrain resume ", run, " --set eval.early_stop=null")
@@ -148,7 +156,8 @@ std::string next_commands(const std::filesystem::path& folder, const Config& con
           ? str("lmtrain resume ", run, " --set ", twice(config.train))
           : str("lmtrain train CONFIG.json --run-dir NEW --set init_from=", run);
   const std::string eval = has_held_out ? str("lmtrain eval ", run, "\n           ") : "";
-  return str("next       ", eval, "lmtrain generate ", run,
+  const std::string best = best_note.empty() ? "" : best_note + "\n           ";
+  return str("next       ", best, eval, "lmtrain generate ", run,
              " --prompt \"Once upon a time\"\n           ", more);
 }
 

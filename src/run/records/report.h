@@ -56,9 +56,11 @@ struct EndReport {
   double training = 0, evaluating = 0;         // seconds of this process
   double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
   std::optional<std::filesystem::path> saved;  // the newest checkpoint
-  // The one with the lowest held-out loss, where checkpoint.keep_best keeps it.
+  // The one with the lowest held-out loss of those that are there, which the run's folder means for
+  // other commands; none: no evaluation says which.
   std::optional<Evaluated> best_checkpoint;
   std::filesystem::path best_path;
+  int64_t saved_step = 0;  // of the newest checkpoint
   std::string early_stop;  // early_stop_reason(); empty: the run did not end early
 };
 
@@ -68,11 +70,15 @@ std::string end_summary(const EndReport& report);
 std::string task_line(const std::vector<TaskResult>& tasks);
 // Returns why eval.early_stop, which is set, ends the run in this state.
 std::string early_stop_reason(const Config& config, const TrainingState& state);
+// Returns a line for people that names the best checkpoint, where it is not the newest one; else
+// empty.
+std::string best_note(const EndReport& report);
 // Returns the commands that a person may want next with the finished run in `folder`: `eval`, where
-// there is held-out text, `generate`, and one to train on. That one goes on with a run that
+// there is held-out text, `generate`, and one to train on. Before them stands `best_note`, where it
+// is not empty. That one goes on with a run that
 // `ended_early`. With a constant learning rate it makes this run longer; with any other schedule
 // the rate would jump, so it begins a new run from these weights.
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
-                          bool has_held_out, bool ended_early);
+                          bool has_held_out, bool ended_early, const std::string& best_note = "");
 
 }  // namespace lmtrain

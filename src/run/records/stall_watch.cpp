@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -15,16 +13,6 @@
 
 namespace lmtrain {
 namespace {
-
-double least_seconds_of_environment() {
-  const char* const text = std::getenv("LMTRAIN_STALL_SECONDS");
-  if (text == nullptr) return StallFinder::kLeastSeconds;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*text != '\0' && *end == '\0' && std::isfinite(seconds) && seconds >= 0) return seconds;
-  throw Error(ErrorKind::kUsage,
-              str("the variable LMTRAIN_STALL_SECONDS is \"", text, "\"; give seconds, or 0"));
-}
 
 // Returns the time so many seconds ago: "2026-11-25T01:12:09Z".
 std::string utc_time(double seconds_ago) {
@@ -72,8 +60,8 @@ std::vector<Stall> StallFinder::look(const std::vector<RunningActivity>& running
   return found;
 }
 
-StallWatch::StallWatch(std::optional<std::filesystem::path> events) : events_(std::move(events)) {
-  const double least_seconds = least_seconds_of_environment();
+StallWatch::StallWatch(std::optional<std::filesystem::path> events, double least_seconds)
+    : events_(std::move(events)) {
   if (least_seconds == 0) return;
   try {
     thread_ = std::thread([this, least_seconds] { watch(least_seconds); });

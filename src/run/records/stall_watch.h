@@ -1,9 +1,7 @@
 // Says where a run hangs. A thread looks now and then at what the process is doing
 // (base/activities.h) and reports what takes far longer than any of its kind has taken: ten times
-// as long, and ten minutes at least. It ends nothing, since what hangs may go on; then that is
-// reported too.
-//
-// The variable LMTRAIN_STALL_SECONDS of the environment replaces the ten minutes; 0 is never.
+// as long, and `log.stall` of the config at least. It ends nothing, since what hangs may go on;
+// then that is reported too.
 #pragma once
 
 #include <atomic>
@@ -35,7 +33,6 @@ struct Stall {
 // Decides what is reported; it has no thread and no clock.
 class StallFinder {
  public:
-  static constexpr double kLeastSeconds = 600;
   static constexpr double kTimesTheLongest = 10;
 
   explicit StallFinder(double least_seconds) : least_seconds_(least_seconds) {}
@@ -51,9 +48,9 @@ class StallFinder {
 // Warns of what a StallFinder finds, and writes events.
 class StallWatch {
  public:
-  // Events go to the file `events`; none: they are not written. Where no thread can be had, a
-  // warning says that nothing is watched.
-  explicit StallWatch(std::optional<std::filesystem::path> events);
+  // Events go to the file `events`; none: they are not written. `least_seconds` 0: nothing is
+  // watched. Where no thread can be had, a warning says so.
+  StallWatch(std::optional<std::filesystem::path> events, double least_seconds);
   // Reports what hung and is over, if that was not reported yet.
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;

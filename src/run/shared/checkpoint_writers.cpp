@@ -5,19 +5,17 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/joint_file.h"
-#include "base/random_id.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the path of a file for all to write, which no other has; empty where the folder refuses.
-// The file lies in an unfinished checkpoint, so the next start removes what a kill leaves.
-std::string make_file(const RunFolder& run, int count) {
+// Returns the path of a file for all to write; empty where the folder refuses.
+std::string make_file(const fs::path& trial, int count) {
   fs::path folder;
   try {
-    folder = fs::absolute(run.unfinished_checkpoint(0, random_id()));
+    folder = fs::absolute(trial);
     lmtrain::create_directories(folder);
     create_joint_file(folder / "joint", count);
     return (folder / "joint").string();
@@ -41,9 +39,9 @@ bool have_kept_apart(const std::string& file, const std::vector<int>& writers, i
 
 }  // namespace
 
-CheckpointWriters CheckpointWriters::find(Processes& processes, const RunFolder& run) {
+CheckpointWriters CheckpointWriters::find(Processes& processes, const fs::path& trial) {
   const int rank = processes.rank(), count = processes.count();
-  const std::string file = processes.broadcast(processes.is_first() ? make_file(run, count) : "");
+  const std::string file = processes.broadcast(processes.is_first() ? make_file(trial, count) : "");
   if (file.empty()) return {};
   const bool mine = write_in_joint_file(file, rank, count);
   const std::vector<double> all = processes.all_gather({mine ? 1.0 : 0.0});

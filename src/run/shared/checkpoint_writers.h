@@ -3,10 +3,10 @@
 // several processes apart; rank 0 writes those of all others.
 #pragma once
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/run_folder.h"
 #include "processes/processes.h"
 
 namespace lmtrain {
@@ -17,10 +17,10 @@ class CheckpointWriters {
   CheckpointWriters() = default;
   // `writes` says of each rank whether it writes its own tensors. Rank 0 does.
   explicit CheckpointWriters(std::vector<bool> writes) : writes_(std::move(writes)) {}
-  // Tries it: all processes write one small file together among the checkpoints of the run, whose
-  // folder is that of rank 0. Every process calls it at the same point, and gets the same. Where
-  // rank 0 cannot write there, it writes everything.
-  static CheckpointWriters find(Processes& processes, const RunFolder& run);
+  // Tries it: rank 0 makes the folder `trial`, all processes write one small file in it together,
+  // and rank 0 removes the folder. The `trial` of other ranks is not read. Every process calls it
+  // at the same point, and gets the same. Where rank 0 cannot write there, it writes everything.
+  static CheckpointWriters find(Processes& processes, const std::filesystem::path& trial);
 
   // Returns the rank that writes the tensors of the rank `owner`.
   int writer_of(int owner) const { return writes(owner) ? owner : 0; }

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
 #include "config/config.h"
 #include "device/host_copier.h"
 #include "model/parameters.h"

@@ -1,4 +1,4 @@
-// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: whose
+// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: which
 // data they prepare, which run it is, which attempts it makes (trials of random restart, the run
 // itself), and that it is over.
 #pragma once
@@ -13,8 +13,7 @@
 
 namespace lmtrain {
 
-// Tells the leaders (Processes::leaders) to prepare data, together where text is encoded; `config`
-// has what the data need.
+// Tells one process of each machine (Processes::prepares) to prepare the data of `config`.
 struct PrepareOrder {
   Config config;
 };

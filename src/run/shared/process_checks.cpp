@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "device/device.h"
 #include "optim/optimizer.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -27,23 +27,13 @@ void check_processes(const ParallelConfig& config, int num_processes) {
 }
 
 void check_division(const Config& config, int num_processes) {
-  if (num_processes == 1 || config.parallel.shard == ParallelShard::kNone) return;
-  if (config.optimizer.type == OptimizerType::kProdigy) {
-    throw Error(ErrorKind::kConfig,
-                "/parallel/shard: processes cannot divide optimizer.type prodigy, whose learning "
-                "rate follows from all tensors together; give parallel.shard none");
-  }
-  if (config.parallel.shard != ParallelShard::kParameters) return;
+  if (num_processes == 1 || config.parallel.shard != ParallelShard::kParameters) return;
   if (!device_of(config).is_cpu())
     refuse_weights("weights are divided on CPUs alone so far; set device to \"cpu\"");
   if (!config.model.activation_checkpointing) {
     refuse_weights(
         "the backward computes each layer again, once its weights are gathered; set "
         "model.activation_checkpointing to true");
-  }
-  if (!trains_at_masters(config.optimizer)) {
-    refuse_weights(str("optimizer.type is \"", name_of(config.optimizer.type),
-                       "\", which computes with other weights than it saves; choose another type"));
   }
   if (config.log.samples)
     refuse_weights("samples are written by a process that has all weights; leave log.samples out");

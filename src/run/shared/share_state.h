@@ -6,11 +6,11 @@
 
 #include <string>
 
+#include "batching/micro_batch.h"
 #include "checkpoint/state.h"
 #include "model/parameters.h"
 #include "processes/processes.h"
 #include "run/shared/optimizer_shards.h"
-#include "train/micro_batch_state.h"
 
 namespace lmtrain {
 

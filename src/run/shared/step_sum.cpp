@@ -1,27 +1,14 @@
 #include "run/shared/step_sum.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "model/weight_pieces.h"
 #include "train/step.h"
 
 namespace lmtrain {
 
 namespace {
-
-// Asks rank 0, since all must exchange alike.
-bool overlap_is_wanted(Processes& processes) {
-  const char* const variable = std::getenv("LMTRAIN_OVERLAP");
-  const std::string value = processes.broadcast(std::string(variable == nullptr ? "" : variable));
-  if (value.empty() || value == "on") return true;
-  if (value == "off") return false;
-  throw Error(ErrorKind::kUsage,
-              str("the variable LMTRAIN_OVERLAP is \"", value, "\"; allowed: on, off"));
-}
 
 std::vector<DividedRange> evenly_divided_chunks(const ParameterLayout& layout, int count) {
   std::vector<DividedRange> chunks;
@@ -43,7 +30,7 @@ StepSum::StepSum(Processes& processes, const ParallelConfig& config, Engine& eng
       shards.is_divided() ? shards.chunks()
                           : evenly_divided_chunks(engine.layout(), processes.count()),
       /*gathers=*/!shards.is_divided());
-  overlaps_ = lines.are_beside() && !engine.has_graphs() && overlap_is_wanted(processes);
+  overlaps_ = lines.are_beside() && !engine.has_graphs();
 }
 
 ElementsFinished StepSum::begin_sum() {

@@ -1,8 +1,8 @@
 // Computes loss and gradient of a step with all processes of a run. Each computes its share of the
 // rows; then losses and gradients are summed over all processes, in the way that `parallel.sum`
 // says. Nothing is sent before the last micro-batch. In its backward the sum of the gradient begins
-// (run/shared/overlapped_sum.h) where that is wanted and gradients are in host memory; on GPUs, and
-// with `compile: graph`, it begins after it. Where the processes divide the weights, a step is one
+// (run/shared/overlapped_sum.h) where gradients are in host memory; on GPUs, and with
+// `compile: graph`, it begins after it. Where the processes divide the weights, a step is one
 // pass over their pieces instead, in which the gradient is summed
 // (Llama::loss_and_gradient_by_pieces).
 #pragma once
@@ -26,8 +26,7 @@ class StepSum {
  public:
   // Requires processes that check_processes() (run/shared/process_checks.h) allows. `engine`,
   // `shards` and `lines` are those of the run, and live as long. Every process makes its StepSum at
-  // the same point. The variable LMTRAIN_OVERLAP of rank 0 says whether the sum begins in the
-  // backward: "on", which it is by default, or "off". Throws Error(kUsage) for another value.
+  // the same point.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
           const OptimizerShards& shards, ExchangeLines& lines);
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/threads.h"
+#include "device/device.h"
 #include "device/torch_headers.h"
-#include "train/resolve.h"
 
 namespace lmtrain {
 

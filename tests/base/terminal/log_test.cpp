@@ -163,5 +163,29 @@ TEST(Log, AFileThatHangsHoldsUpNeitherTheFirstLineOfAThreadNorTheLastError) {
   EXPECT_EQ(said, "a step\nwarning: the run hangs\n\nlmtrain: the process ends\n");
 }
 
+// Names of files and texts of documents come from outside.
+TEST(Log, NothingInALineSteersTheTerminalOrItsFile) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "train.log";
+  ::testing::internal::CaptureStderr();
+  { const FileOfTest closed_again(folder / "earlier.log"); }
+  {
+    const FileOfTest opened(file);
+    log_note(
+        "a\x1B]0;title\x07"
+        "b");
+    log_warning(
+        "\xC2\x9B"
+        "31m \xFF\r");
+    log_error("\xE2\x80\xAE");
+    log_progress("step\x1B[2J", true);
+    print_last_error("\x1B");
+  }
+  const std::string lines =
+      "a\\033]0;title\\ab\nwarning: \\u009b31m \\377\\r\nlmtrain: \\u202e\nstep\\033[2J\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), lines + "\nlmtrain: \\033\n");
+  EXPECT_EQ(without_times(read_file(file)), lines);
+}
+
 }  // namespace
 }  // namespace lmtrain

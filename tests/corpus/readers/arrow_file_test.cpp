@@ -292,5 +292,34 @@ TEST(TableReaders, ABufferAboveTheLimitIsRefusedByName) {
   expect_contains(message, "data.max_document");
 }
 
+// A shard whose texts are all missing, with or without a type, is a shard of nulls in every format.
+TEST(TableReaders, AColumnOfNullsAlone) {
+  const Folder folder;
+  const testing::Rows rows(200);
+  const auto nulls = std::make_shared<arrow::NullArray>(200);
+  const auto untyped = arrow::Table::Make(
+      arrow::schema({arrow::field("text", arrow::null()), arrow::field("a", arrow::null())}),
+      {nulls, nulls});
+  std::vector<std::shared_ptr<arrow::Table>> all = {untyped};
+  for (const auto& type : {arrow::utf8(), arrow::large_utf8(), arrow::binary(), arrow::utf8_view(),
+                           arrow::dictionary(arrow::int32(), arrow::utf8())})
+    all.push_back(testing::table_of(rows, "text", type));
+  for (const auto& table : all) {
+    for (const auto& [name, bytes] : std::vector<std::pair<std::string, std::string>>{
+             {"a.parquet", testing::parquet_bytes(*table)},
+             {"plain.parquet", testing::parquet_bytes(*table, {.dictionary = false})},
+             {"a.arrow", testing::arrow_file_bytes(*table)},
+             {"b.arrow", testing::arrow_stream_bytes(*table)}}) {
+      const Read result = read(folder.write(name, bytes));
+      EXPECT_EQ(result.texts, Texts()) << name << " " << table->schema()->ToString();
+      EXPECT_EQ(result.skipped.nulls, 200) << name << " " << table->schema()->ToString();
+    }
+  }
+  for (const auto& [name, bytes] : std::vector<std::pair<std::string, std::string>>{
+           {"a.parquet", testing::parquet_bytes(*untyped)},
+           {"a.arrow", testing::arrow_file_bytes(*untyped)}})
+    EXPECT_EQ(read(folder.write(name, bytes), DataFormat::kAuto, "a.b").skipped.nulls, 200);
+}
+
 }  // namespace
 }  // namespace lmtrain

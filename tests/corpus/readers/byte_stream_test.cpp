@@ -76,5 +76,37 @@ TEST(CompressedFiles, FilesOfAnotherKindAreRefused) {
     expect_contains(problem(folder.write(str("plain.txt", extension), "just text\n")), "plain.txt");
 }
 
+TEST(CompressedFiles, AZstdDictionaryIsNamed) {
+  const Folder folder;
+  // Magic, a header that names the dictionary 42 (in 1, 2 or 4 bytes), the size of the text, and
+  // one last block "hi\n".
+  const std::string magic = "\x28\xB5\x2F\xFD";
+  const std::string block("\x03\x19\x00\x00hi\n", 7);
+  for (const std::string& header :
+       {std::string("\x21\x2A"), std::string("\x22\x2A\0", 3), std::string("\x23\x2A\0\0\0", 5)}) {
+    const std::string message = problem(folder.write("a.txt.zst", magic + header + block));
+    expect_contains(message, "a zstd dictionary (dictionary ID 42)");
+    expect_contains(message, "zstd -d -D");
+    EXPECT_EQ(message.find("damaged"), std::string::npos);
+  }
+}
+
+// As a tape or a block device leaves it; gzip passes over it too.
+TEST(CompressedFiles, ZerosBehindAGzipMemberArePassedOver) {
+  const Folder folder;
+  const std::string member = testing::compressed("some text\n", Compression::kGzip);
+  for (const size_t zeros : {1U, 511U, 1U << 20U}) {
+    const std::string padding(zeros, '\0');
+    EXPECT_EQ(read(folder.write("a.txt.gz", member + padding)).texts, Texts({"some text\n"}));
+    EXPECT_EQ(read(folder.write("a.txt.gz", member + member + padding)).texts,
+              Texts({"some text\nsome text\n"}));
+    expect_contains(problem(folder.write("a.txt.gz", member + padding + "more")), "zeros follow");
+    expect_contains(problem(folder.write("a.txt.gz", member + padding + member)), "zeros follow");
+  }
+  expect_contains(problem(folder.write("a.txt.gz", std::string(512, '\0'))), "damaged");
+  const std::string frame = testing::compressed("some text\n", Compression::kZstd);
+  expect_contains(problem(folder.write("a.txt.zst", frame + std::string(8, '\0'))), "damaged");
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -24,11 +24,11 @@ struct Read {
 
 inline Read read(const std::filesystem::path& path, DataFormat format = DataFormat::kAuto,
                  const std::string& field = "text", int64_t first = 0,
-                 uint64_t max_document = uint64_t{1} << 30) {
+                 uint64_t max_document = uint64_t{1} << 30, bool skips_bad_lines = false) {
   Read result;
   const std::string by_name = format_by_name(path, format);
-  const auto reader =
-      open_documents(path, by_name.empty() ? "text" : by_name, field, first, max_document);
+  const auto reader = open_documents(path, by_name.empty() ? "text" : by_name, field, first,
+                                     max_document, skips_bad_lines);
   int64_t last = -1;
   for (Document document; reader->next(document);) {
     EXPECT_GT(document.position, last);

@@ -137,5 +137,80 @@ TEST(Readers, FilesThatCannotBeOpened) {
   }
 }
 
+TEST(JsonLinesReader, NumbersOfPythonAreNamed) {
+  const Folder folder;
+  for (const char* number : {"NaN", "Infinity", "-Infinity"}) {
+    const std::string message = problem(folder.write(
+        "a.jsonl", str("{\"text\": \"a\"}\n{\"text\": \"b\", \"score\": ", number, "}\n")));
+    expect_contains(message, "a.jsonl:2: not JSON at column ");
+    expect_contains(message, "Python's json writes");
+    expect_contains(message, "data.on_bad_line \"skip\"");
+  }
+}
+
+TEST(JsonLinesReader, BadLinesMayBeSkippedAndAreCounted) {
+  const Folder folder;
+  const auto path = folder.write("a\n.jsonl",
+                                 "{\"text\": \"a\"}\n"
+                                 "{\"text\": \"n\", \"score\": NaN}\n"
+                                 "{\"text\": \"\\ud800\"}\n"
+                                 "{\"text\": \"cut\n"
+                                 "\n"
+                                 "{\"text\": null}\n"
+                                 "{\"text\": \"\xFF\"}\n"
+                                 "{\"other\": 1}\n{\"text\": 1}\n[\"text\"]\n"
+                                 "{\"text\": \"b\"}\n");
+  const Read result =
+      read(path, DataFormat::kJsonl, "text", 0, uint64_t{1} << 30, /*skips_bad_lines=*/true);
+  EXPECT_EQ(result.texts, Texts({"a", "b"}));
+  EXPECT_EQ(result.positions, std::vector<int64_t>({0, 1}));
+  EXPECT_EQ(result.skipped.bad_lines, 7);
+  EXPECT_EQ(result.skipped.json_lines, 10);
+  EXPECT_EQ(result.skipped.nulls, 1);
+  ASSERT_EQ(result.skipped.first_bad_lines.size(), NoDocuments::kMostNamed);
+  expect_contains(result.skipped.first_bad_lines[0], "a\\n.jsonl:2: not JSON at column ");
+}
+
+// As in tables, where a struct that is null has no fields that are there.
+TEST(JsonLinesReader, AFieldOfAnObjectThatIsNullIsNull) {
+  const Folder folder;
+  const auto path = folder.write("a.jsonl", "{\"a\": null}\n{\"a\": {\"b\": \"c\"}}\n");
+  const Read result = read(path, DataFormat::kAuto, "a.b");
+  EXPECT_EQ(result.texts, Texts({"c"}));
+  EXPECT_EQ(result.skipped.nulls, 1);
+}
+
+TEST(Readers, WhatLiesInPlaceOfAFileIsNamed) {
+  const Folder folder;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  for (const char* name : {"a.txt", "a.jsonl", "a.parquet", "a.arrow", "a.txt.gz", "a.jsonl.zst"})
+    expect_contains(problem(folder.write(name, pointer)), "git lfs pull");
+  expect_contains(problem(folder.write("a.lines", pointer), DataFormat::kLines), "git lfs pull");
+  for (const char* name : {"a.jsonl", "a.parquet", "a.arrow", "a.jsonl.gz"}) {
+    expect_contains(problem(folder.write(name, "<!DOCTYPE html>\n<html></html>\n")), "a web page");
+    expect_contains(problem(folder.write(name, "Entry not found")), "of a server");
+  }
+  const std::string wide("\xFF\xFE{\0\"\0t\0e\0x\0t\0\"\0:\0\"\0a\0\"\0}\0\n\0", 28);
+  for (const std::string& text : {wide, wide.substr(2)}) {
+    const std::string message = problem(folder.write("a.jsonl", text));
+    expect_contains(message, "is UTF-16");
+    expect_contains(message, "iconv -f UTF-16 -t UTF-8");
+  }
+  expect_contains(problem(folder.write("a.txt", wide)), "is UTF-16");
+  expect_contains(problem(folder.write("a.txt", wide), DataFormat::kLines), "is UTF-16");
+}
+
+TEST(Readers, NamesOfFilesAreShownAsLsShowsThem) {
+  const Folder folder;
+  for (const char* name : {"\x1B[31m\n.jsonl", "\x1B[31m\n.parquet", "\x1B[31m\n.arrow",
+                           "\x1B[31m\n.jsonl.gz", "\x1B[31m\n.jsonl.zst"}) {
+    const std::string message = problem(folder.write(name, "{\"other\": 1}\n"));
+    expect_contains(message, "\\033[31m\\n.");
+    EXPECT_EQ(message.find('\x1B'), std::string::npos);
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -175,5 +175,53 @@ TEST_F(DatasetFolder, SourceCodeIsWhatItIs) {
   EXPECT_EQ(notes("parts"), "");
 }
 
+// huggingface_hub's cache: the files of a revision are links to blobs.
+TEST_F(DatasetFolder, OfTheHubsCacheTheSnapshotAlone) {
+  write({"c/blobs/01", "c/blobs/02", "c/blobs/03", "c/blobs/0a.incomplete", "c/refs/main",
+         "c/.no_exist/r1/x.py", "c/blobs/readme"});
+  folder_.write("c/refs/main", "r1");
+  const auto link = [&](const std::string& blob, const std::string& name) {
+    const std::filesystem::path path = folder_ / ("c/snapshots/" + name);
+    std::filesystem::create_directories(path.parent_path());
+    std::filesystem::create_symlink(folder_ / ("c/blobs/" + blob), path);
+  };
+  link("01", "r1/data/a.jsonl");
+  link("02", "r1/data/b.jsonl");
+  link("03", "r1/c.txt");
+  link("readme", "r1/README.md");
+  link("readme", "r1/.gitattributes");
+  const Names files = {"c/snapshots/r1/c.txt", "c/snapshots/r1/data/a.jsonl",
+                       "c/snapshots/r1/data/b.jsonl"};
+  for (const char* path : {"c", "", "c/snapshots", "c/snapshots/r1", "c/**", "**"})
+    EXPECT_EQ(list(path), files) << path;
+  EXPECT_EQ(list("c", Role::kTrain, DataFormat::kLines), files);
+  expect_contains(notes("c"), "of the cache of the hub left out beside the snapshot r1");
+  EXPECT_EQ(list("c/blobs/0?").size(), 3U) << "what a pattern names is meant";
+  // Another revision.
+  link("01", "r0/data/a.jsonl");
+  write({"c/blobs/04"});
+  link("04", "r0/data/b.jsonl");
+  EXPECT_EQ(list("c"), files);
+  expect_contains(notes("c"), "2 snapshots; that of refs/main is taken, r1");
+  folder_.write("c/refs/main", "r7");
+  expect_contains(problem(ErrorKind::kUsage, "c"), "name the folder of one below snapshots");
+  EXPECT_EQ(list("c/snapshots/r0").size(), 2U);
+}
+
+TEST_F(DatasetFolder, UnfinishedFilesAndThoseOfToolsAreLeftOut) {
+  write({"d/a.jsonl", "d/b.jsonl.incomplete", "d/b.jsonl.part", "d/c.jsonl.lock", "d/e.txt~",
+         "d/f.tmp", "d/g.jsonl", "d/g.jsonl.aria2", "d/h.crdownload", "d/_SUCCESS", "d/_metadata",
+         "d/x.jsonl.dvc", "d/CACHEDIR.TAG", "d/_temporary/0/part-0.jsonl", "d/.hidden",
+         "d/sub/.b.txt.swp"});
+  for (const DataFormat format : {DataFormat::kAuto, DataFormat::kText, DataFormat::kTokens}) {
+    EXPECT_EQ(list("d", Role::kTrain, format), Names({"d/a.jsonl"}));
+    EXPECT_EQ(list("d/**", Role::kTrain, format), Names({"d/a.jsonl"}));
+  }
+  expect_contains(notes("d"), "(not finished, or a tool's own)");
+  expect_contains(notes("d"), "left out: ");
+  EXPECT_EQ(list("d/*.tmp"), Names({"d/f.tmp"})) << "what a pattern spells is meant";
+  EXPECT_EQ(list("d/f.tmp"), Names({"d/f.tmp"}));
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -133,5 +133,37 @@ TEST(RequireUnchanged, SizeAndTime) {
   expect_contains(error_of(ErrorKind::kData, [&] { require_unchanged(file); }), "changed while");
 }
 
+// A file is its device and inode.
+TEST(ListSourceFiles, AFileThatLinksLeadToAgainIsTakenOnce) {
+  const Folder folder;
+  folder.write("b/x.txt", "x");
+  folder.write("b/y.txt", "y");
+  std::filesystem::create_directories(folder / "a");
+  std::filesystem::create_symlink(folder / "b/x.txt", folder / "a/link.txt");
+  std::filesystem::create_hard_link(folder / "b/y.txt", folder / "c.txt");
+  const auto list = [&](const std::vector<std::string>& paths) {
+    std::vector<DataSourceConfig> sources;
+    for (const std::string& path : paths) sources.push_back({folder.str(path), 1.0});
+    std::vector<std::string> names;
+    for (const SourceFile& file : list_source_files(sources)) {
+      names.push_back(str(file.path.lexically_relative(folder.path()).string(), " ", file.source));
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(list({""}), Names({"a/link.txt 0", "b/y.txt 0"})) << "the first in the order";
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  expect_contains(said, "2 files left out that links lead to again: ");
+  expect_contains(said, "b/x.txt is " + folder.str("a/link.txt"));
+  // The first entry that names it, whatever the path.
+  EXPECT_EQ(list({"b/x.txt", "**"}), Names({"b/x.txt 0", "b/y.txt 1"}));
+  expect_contains(error_of(ErrorKind::kConfig,
+                           [&] {
+                             list({"b/*", "a", "c.txt"});
+                           }),
+                  "no file of its own");
+}
+
 }  // namespace
 }  // namespace lmtrain

@@ -60,6 +60,49 @@ TEST(Commands, ConfigSchemaExplainShow) {
   EXPECT_EQ(config.at("clip").at("max"), 1.0);
 }
 
+TEST(Commands, WithoutWordsTheyAreListed) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{}, {"config"}}) {
+    std::vector<std::string> help = words;
+    help.emplace_back("--help");
+    const ProcessResult bare = lmtrain(words);
+    EXPECT_EQ(bare.exit_code, 2) << bare;
+    EXPECT_EQ(bare.out, "");
+    EXPECT_TRUE(bare.err.starts_with("lmtrain: a command is missing; ")) << bare;
+    EXPECT_NE(bare.err.find(lmtrain(help).out), std::string::npos) << bare;
+  }
+}
+
+TEST(Commands, ExplainFirstSettingsAllAndByPages) {
+  const ProcessResult first = lmtrain({"config", "explain"});
+  EXPECT_EQ(first.exit_code, 0) << first;
+  EXPECT_LE(std::count(first.out.begin(), first.out.end(), '\n'), 24) << first;
+  const ProcessResult all = lmtrain({"config", "explain", "--all"});
+  EXPECT_NE(all.out.find("checkpoint.keep_best\n"), std::string::npos) << all;
+  EXPECT_EQ(lmtrain({"config", "explain", "optimizer.lr", "--all"}).exit_code, 2);
+  if (!Terminal::available()) GTEST_SKIP() << "this system has no pseudo-terminals";
+  const auto on_terminal = [](const std::string& pager) {
+    ProcessOptions options{.env = {{"PAGER", pager}, {"TERM", "xterm"}}};
+    options.out_terminal = 80;
+    return lmtrain({"config", "explain", "--all"}, options);
+  };
+  const ProcessResult paged = on_terminal("head -2");  // it quits early
+  EXPECT_EQ(paged.exit_code, 0) << paged;
+  EXPECT_EQ(std::count(paged.out.begin(), paged.out.end(), '\n'), 2) << paged;
+  for (const char* none : {"", "cat", "/no/such/pager"}) {
+    const ProcessResult whole = on_terminal(none);
+    EXPECT_EQ(whole.exit_code, 0) << whole;
+    EXPECT_NE(whole.out.find("parallel.timeout"), std::string::npos) << whole;
+  }
+}
+
+TEST(Commands, ALeftoverWorldOfOneIsOneProcess) {
+  const Workspace workspace;
+  const ProcessResult result =
+      lmtrain({"train", workspace.config(), "--dry-run"}, {.env = {{"WORLD_SIZE", "1"}}});
+  EXPECT_EQ(result.exit_code, 0) << result;
+}
+
 TEST(Commands, VersionAndHelp) {
   const ProcessResult version = lmtrain({"--version"});
   EXPECT_EQ(version.exit_code, 0) << version;

@@ -1,6 +1,8 @@
 // export: a model as a folder that transformers opens, read again by every command that reads one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/files/examine.h"
 #include "e2e/references.h"
 #include "formats/tensor_files.h"
@@ -23,7 +25,12 @@ ProcessResult export_hf(const std::string& target, const fs::path& to, const Arg
 void expect_exported(const std::string& target, const fs::path& to, const Arguments& more = {}) {
   const ProcessResult result = export_hf(target, to, more);
   EXPECT_EQ(result.exit_code, 0) << result;
-  EXPECT_EQ(result.err, "");
+  // Of a run one line says which checkpoint it is.
+  if (result.err.starts_with("checkpoint step ")) {
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result;
+  } else {
+    EXPECT_EQ(result.err, "");
+  }
   EXPECT_NE(result.out.find(to.string()), std::string::npos) << result;
 }
 
@@ -75,6 +82,40 @@ TEST(Export, ARunIsAFolderOfTransformers) {
   // A checkpoint of the run gives the same.
   expect_exported(checkpoint.string(), workspace / "again");
   EXPECT_EQ(contents(workspace / "again"), contents(out));
+}
+
+// Version 4 of transformers ignores rope_parameters, version 5 writes nothing else.
+TEST(Export, PositionsAreInTheFormsOfBothVersions) {
+  const Workspace workspace;
+  const nlohmann::json scaling = {{"rope_type", "llama3"},
+                                  {"factor", 8.0},
+                                  {"low_freq_factor", 1.0},
+                                  {"high_freq_factor", 4.0},
+                                  {"original_max_position_embeddings", 32}};
+  nlohmann::json parameters = scaling;
+  parameters["rope_theta"] = 500000.0;
+  const auto exported = [&](const std::string& name, const nlohmann::json& rope) {
+    fs::copy(kHfModel, workspace / name);
+    nlohmann::json config = config_of(workspace / name);
+    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) config.erase(key);
+    config.update(rope);
+    workspace.write(name + "/config.json", config.dump());
+    expect_exported(workspace / name, workspace / (name + "-out"));
+    return config_of(workspace / (name + "-out"));
+  };
+  const nlohmann::json five = exported("five", {{"rope_parameters", parameters}});
+  const nlohmann::json four =
+      exported("four", {{"rope_theta", 500000.0}, {"rope_scaling", scaling}});
+  for (const nlohmann::json& config : {five, four}) {
+    EXPECT_EQ(config["rope_theta"], 500000.0);
+    EXPECT_EQ(config["rope_scaling"], scaling);
+    EXPECT_EQ(config["rope_parameters"], parameters);
+  }
+  EXPECT_EQ(loss(workspace / "five-out"), loss(workspace / "five"));
+  const nlohmann::json plain =
+      exported("plain", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 7000.0}}}});
+  EXPECT_EQ(plain["rope_theta"], 7000.0);
+  EXPECT_TRUE(plain["rope_scaling"].is_null());
 }
 
 TEST(Export, SixteenBitsAndShardsAreReadByEveryCommand) {

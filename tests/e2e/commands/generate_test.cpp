@@ -97,13 +97,50 @@ TEST(Generate, EndsAtTheIdsOfTheFolder) {
   EXPECT_EQ(tokens().at("end"), "eos");
 }
 
+// transformers takes those of config.json where generation_config.json has none.
+TEST(Generate, EndsAtTheIdsOfTheModelsConfig) {
+  const Workspace workspace;
+  const fs::path model = workspace / "model";
+  fs::copy(LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf", model, fs::copy_options::recursive);
+  fs::remove(model / "generation_config.json");
+  Json config = Json::parse(read_text(model / "config.json"));
+  Json every_id = Json::array();
+  for (int id = 0; id < 5000; ++id) every_id.push_back(id);
+  config["eos_token_id"] = every_id;
+  workspace.write("model/config.json", config.dump());
+  const auto tokens = [&] {
+    const ProcessResult result =
+        lmtrain({"generate", model, "--prompt", "a", "--prompt", "b", "--max-tokens", "9"});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    return Json::parse(result.out.substr(0, result.out.find('\n'))).at("tokens");
+  };
+  EXPECT_EQ(tokens(), 0);
+  workspace.write("model/generation_config.json", R"({"do_sample": false})");
+  EXPECT_EQ(tokens(), 0);
+  workspace.write("model/generation_config.json", R"({"eos_token_id": [2]})");
+  EXPECT_NE(tokens(), 0) << "its own list counts";
+}
+
+TEST(Generate, SeveralPromptsAreAnsweredLikeThoseOfAFile) {
+  const Workspace workspace;
+  const std::string model = LMTRAIN_SOURCE_DIR "/tests/reference/eval/hf";
+  const std::string file = workspace.write("prompts.txt", "The \n{}\n[a,b]\n\n");
+  const ProcessResult typed = lmtrain({"generate", model, "--prompt", "The ", "--prompt", "{}",
+                                       "--prompt", "[a,b]", "--prompt", "", "--max-tokens", "5"});
+  EXPECT_EQ(typed.exit_code, 0) << typed;
+  EXPECT_EQ(typed.out, lmtrain({"generate", model, "--prompts", file, "--max-tokens", "5"}).out);
+  const ProcessResult braces = lmtrain({"generate", model, "--prompt", "{}", "--max-tokens", "0"});
+  EXPECT_EQ(braces.out, "{}\n") << braces;
+}
+
 // The lines of an answer to --prompts.
 std::vector<Json> answers(const std::string& file, const Arguments& more = {}) {
   Arguments command = {"generate", reference().run.path(), "--prompts", file};
   command.insert(command.end(), more.begin(), more.end());
   const ProcessResult result = lmtrain(command);
   EXPECT_EQ(result.exit_code, 0) << result;
-  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(result.err.starts_with("checkpoint step 40 of ")) << result;
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result;
   std::vector<Json> lines;
   std::istringstream out(result.out);
   for (std::string line; std::getline(out, line);) lines.push_back(Json::parse(line));

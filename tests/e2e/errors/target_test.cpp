@@ -60,6 +60,31 @@ std::vector<ErrorCase> target_cases() {
          fs::create_directory(workspace / "empty");
          return Arguments{"eval", (workspace / "empty").string()};
        }},
+      {"EvalOfAFolderOfRuns",
+       2,
+       {"1 run in it: lmtrain eval ", "/runs/own"},
+       [](const Workspace& workspace) {
+         fs::create_directories(workspace / "runs");
+         reference().run.copy(workspace / "runs/own");
+         return Arguments{"eval", (workspace / "runs").string()};
+       }},
+      {"AverageOfAFolderOfRuns",
+       2,
+       {"1 run in it: ", "/runs/own"},
+       [hf](const Workspace& workspace) {
+         fs::create_directories(workspace / "runs");
+         reference().run.copy(workspace / "runs/own");
+         return Arguments{"average", (workspace / "runs").string(), hf, "--to",
+                          (workspace / "out").string()};
+       }},
+      run_case("EvalNoSuchStep", 2, {"eval", "{run}", "--step", "7"},
+               {"no checkpoint of step 7; it has those of steps "}, nothing),
+      run_case("GenerateLastOfACheckpoint", 2,
+               {"generate", "{checkpoint}", "--last", "--prompt", "a"},
+               {"--last chooses a checkpoint of a run folder"}, nothing),
+      run_case("ExportLastAndStep", 2,
+               {"export", "{run}", "--last", "--step", "40", "--format", "hf", "--to", "no/such"},
+               {"--last", "--step"}, nothing),
       command_case("EvalWithoutData", 2, {"eval", hf}, {"--data"}),
       command_case("EvalMissingData", 2, {"eval", hf, "--data", "no-such.txt"}, {"no-such.txt"}),
       command_case("EvalUndefinedVariable", 2, {"eval", hf, "--data", "${LMTRAIN_NO_SUCH}/a"},

@@ -1,5 +1,4 @@
-// Which checkpoints a run goes on from: its own alone. What a branch is that was killed, and a run
-// of an earlier lmtrain, whose checkpoints do not say which run they are of.
+// Which checkpoints a run goes on from: its own alone. What a branch is that was killed.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -58,20 +57,6 @@ TEST(Identity, ARenamedCheckpointIsPassedOver) {
   expect_parts(resumed, {"its manifest is of step " + std::to_string(steps.back()),
                          "resuming after step " + std::to_string(steps.end()[-2])});
   EXPECT_EQ(difference(run, reference().run), "");
-}
-
-TEST(Identity, ARunOfAnEarlierLmtrainGoesOn) {
-  const RunDir run = copy_of_stopped_run("earlier");
-  for (const int64_t step : run.checkpoint_steps())
-    change_state(run.checkpoint(step), [](Json& state) { state.erase("run"); });
-  Json config = Json::parse(read_text(run.folder() / "config.json"));
-  ASSERT_EQ(config.erase("identity") + config.erase("digest"), 2U);
-  replace_file(run.folder() / "config.json", config.dump(2));
-  fs::remove_all(run.folder() / "config_history");
-  const ProcessResult resumed = lmtrain({"resume", run.path()});
-  EXPECT_EQ(resumed.exit_code, 0) << resumed;
-  EXPECT_EQ(difference(run, reference().run), "");
-  EXPECT_EQ(run.state(40).at("run"), id_of(run)) << "it has an identity from here on";
 }
 
 TEST(Identity, WhatIsLeftOfARunKeepsAnotherFromBeginning) {

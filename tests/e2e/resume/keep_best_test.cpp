@@ -68,9 +68,79 @@ TEST(KeepBest, TheSummaryNamesTheBest) {
             std::string::npos)
       << result;
   EXPECT_NE(result.err.find(run.checkpoint(best).string()), std::string::npos) << result;
-  // The other commands go on to take the newest.
+  EXPECT_NE(result.err.find("step " + std::to_string(best) + " is the best (held-out "),
+            std::string::npos)
+      << result;
   EXPECT_EQ(run.status().at("checkpoint"), run.checkpoint(40).string());
   EXPECT_EQ(run.state(40).at("evaluations").at("lowest").at("step"), best);
+}
+
+// A run that learns its few documents by heart: the held-out loss falls, then rises.
+const Reference& overfitting() {
+  return reference({{"data", {{"train", {"data/sample.jsonl"}}, {"eval", {"data/sample"}}}},
+                    {"optimizer", {{"lr", 0.03}}},
+                    {"lr_schedule", {{"type", "constant"}}},
+                    {"train", {{"steps", 120}}},
+                    {"eval", {{"every", "10 steps"}}},
+                    {"checkpoint", {{"every", "30 steps"}, {"keep_best", nullptr}}}});
+}
+
+double loss_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"eval", "--json"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const ProcessResult result = lmtrain(command);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  return Json::parse(result.out).at("loss");
+}
+
+// By default, without a word about it in the config.
+TEST(KeepBest, AfterOverfittingTheRunMeansItsBestCheckpoint) {
+  const RunDir& run = overfitting().run;
+  const std::vector<std::pair<double, int64_t>> all = evaluations_of(run);
+  const auto [lowest, best] = *std::min_element(all.begin(), all.end());
+  const double last = all.back().first;
+  ASSERT_LT(lowest, last - 0.05) << "it does not overfit";
+  EXPECT_EQ(run.checkpoint_steps().front(), best);
+  EXPECT_NEAR(loss_of({run.path()}), lowest, 1e-6);
+  EXPECT_NEAR(loss_of({run.path(), "--last"}), last, 1e-6);
+  EXPECT_NEAR(loss_of({run.path(), "--step", "120"}), last, 1e-6);
+  const std::string said = "checkpoint step " + std::to_string(best) + " of ";
+  const Workspace workspace;
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"eval", run.path()},
+           {"generate", run.path(), "--prompt", "a", "--max-tokens", "1"},
+           {"export", run.path(), "--format", "hf", "--to", workspace / "out"}}) {
+    const ProcessResult result = lmtrain(command);
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_TRUE(result.err.starts_with(said)) << result;
+    EXPECT_NE(result.err.find("--last takes the newest, step 120"), std::string::npos) << result;
+  }
+  EXPECT_EQ(read_text(workspace / "out/model.safetensors"),
+            read_text(run.checkpoint(best) / "model.safetensors"));
+  // Where a command takes paths alone, the note names them.
+  const ProcessResult average =
+      lmtrain({"average", run.path(), run.checkpoint(120), "--to", workspace / "mean"});
+  EXPECT_EQ(average.exit_code, 0) << average;
+  EXPECT_NE(average.err.find(run.checkpoint(best).string() + "; the newest is " +
+                             run.checkpoint(120).string()),
+            std::string::npos)
+      << average;
+  // A resume goes on from the newest.
+  const RunDir longer = run.copy(overfitting().fresh("longer"));
+  const ProcessResult resumed = lmtrain({"resume", longer.path(), "--set", "train.steps=121"});
+  EXPECT_NE(resumed.err.find("resuming after step 120"), std::string::npos) << resumed;
+}
+
+TEST(KeepBest, WithoutHeldOutTextTheNewestIsTakenAndSaid) {
+  const Reference& made = reference({{"data", {{"eval", nullptr}, {"eval_fraction", 0}}},
+                                     {"train", {{"steps", 7}}},
+                                     {"checkpoint", {{"keep_best", nullptr}}}});
+  EXPECT_EQ(made.run.checkpoint_steps(), (Steps{3, 6, 7}));
+  const ProcessResult result =
+      lmtrain({"generate", made.run.path(), "--prompt", "a", "--max-tokens", "1"});
+  EXPECT_TRUE(result.err.starts_with("checkpoint step 7 of ")) << result;
+  EXPECT_NE(result.err.find("no evaluation says which is the best"), std::string::npos) << result;
+  EXPECT_EQ(result.exit_code, 0) << result;
 }
 
 TEST(KeepBest, AfterKillsTheSameStay) {

@@ -48,8 +48,6 @@ std::vector<OptimizerCase> optimizer_cases() {
       {"Adam", {{"type", "adam"}, {"lr", 3e-3}, {"weight_decay", 1e-4}}, "exp_avg."},
       {"Adopt", {{"type", "adopt"}, {"lr", 3e-3}}, "exp_avg_sq."},
       {"Mars", {{"type", "mars"}, {"lr", 3e-3}}, "last_grad."},
-      {"ScheduleFree", {{"type", "schedule_free"}, {"lr", 1e-2}}, "z."},
-      {"Prodigy", {{"type", "prodigy"}, {"lr", 1}, {"d0", 1e-3}}, "d_r"},
   };
 }
 
@@ -128,20 +126,6 @@ TEST(Optimizers, ChangedSettingsAreExplainedOnResume) {
                              "optimizer.type is soap"),
             std::string::npos)
       << resumed;
-}
-
-// The last evaluation of the run is that of its checkpoint, and the run trained at other weights:
-// without the state it goes on from the average.
-TEST(Optimizers, ScheduleFreeEvaluatesAndSavesItsAverage) {
-  for (const char* precision : {"fp32", "fp16"}) {
-    const Reference& whole = reference({{"precision", precision},
-                                        {"optimizer", {{"type", "schedule_free"}, {"lr", 1e-2}}},
-                                        {"lr_schedule", {{"type", "constant"}}}});
-    const ProcessResult result = lmtrain({"eval", whole.run.path(), "--json"});
-    ASSERT_EQ(result.exit_code, 0) << result;
-    const double loss = Json::parse(result.out).at("loss");
-    EXPECT_NEAR(loss, whole.run.status().at("eval_loss").get<double>(), 1e-5) << precision;
-  }
 }
 
 TEST(Optimizers, AGroupThatMatchesNothingIsRefused) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "e2e/references.h"
+#include "formats/checked_json.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -333,7 +334,8 @@ TEST(Restart, ARunThatBeganAgainKeepsItsSeed) {
   failed["reason"] = "for the test";
   failed.erase("checksum");
   fs::create_directories(trial(run, kSeed).folder());
-  std::ofstream(trial(run, kSeed).folder() / "trial.json") << failed;
+  std::ofstream(trial(run, kSeed).folder() / "trial.json")
+      << checked_json_text(nlohmann::json(failed));
   LmtrainProcess process({"resume", run.path()});
   EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":12,"); }));
   process.send(SIGTERM);

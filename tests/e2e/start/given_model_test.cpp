@@ -303,8 +303,9 @@ TEST(GivenModel, AChangedLengthIsSaid) {
   EXPECT_EQ(same.err.find("max_position_embeddings"), std::string::npos) << same;
 }
 
-// Its newest valid checkpoint is taken, named, and kept in the config.
-TEST(GivenModel, OfARunTheNewestValidCheckpointIsTaken) {
+// Its best valid checkpoint is taken, named, and kept in the config; the newest where no evaluation
+// of a valid one says which is the best.
+TEST(GivenModel, OfARunTheBestValidCheckpointIsTaken) {
   const Reference& first = reference();
   const RunDir source = first.run.copy(first.fresh("source"));
   flip_bit(source.newest_checkpoint() / "model.safetensors", -1);
@@ -315,8 +316,7 @@ TEST(GivenModel, OfARunTheNewestValidCheckpointIsTaken) {
   const ProcessResult result = lmtrain({"train", config, "--run-dir", run.path()});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_NE(result.err.find("damaged checkpoint passed over"), std::string::npos) << result;
-  EXPECT_NE(result.err.find("its newest checkpoint is taken: " + expected.string()),
-            std::string::npos)
+  EXPECT_NE(result.err.find("the newest that is whole: " + expected.string()), std::string::npos)
       << result;
   const Json kept = Json::parse(read_text(run.folder() / "config.json"));
   EXPECT_EQ(kept.at("init_from"), expected.string());

@@ -125,21 +125,5 @@ TEST(Settings, ACopyOfARunsConfigBeginsANewRun) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed;
 }
 
-// A run begun by an lmtrain that knew no digest.
-TEST(Settings, ARunWithoutADigestGoesOn) {
-  const RunDir run = copy_of_stopped_run("without a digest");
-  Json config = Json::parse(read_text(run.folder() / "config.json"));
-  ASSERT_TRUE(config.erase("digest") > 0);
-  const std::string old = config.dump(2) + "\n";
-  replace_file(run.folder() / "config.json", old);
-  fs::remove_all(run.folder() / "config_history");
-  const ProcessResult resumed = lmtrain({"resume", run.path()});
-  EXPECT_EQ(resumed.exit_code, 0) << resumed;
-  expect_parts(resumed, {"has no digest", "it has one from now on"});
-  EXPECT_TRUE(Json::parse(read_text(run.folder() / "config.json")).contains("digest"));
-  EXPECT_EQ(read_text(run.folder() / "config_history/0001_step_00000000.json"), old);
-  EXPECT_EQ(difference(run, reference().run), "");
-}
-
 }  // namespace
 }  // namespace lmtrain::testing

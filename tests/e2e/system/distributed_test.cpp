@@ -35,10 +35,6 @@ std::vector<Case> cases() {
   // Spikes are found, and the run goes back.
   const Json guard = {{"sequence", {{"batching", "pad"}, {"schedule", {{"type", "natural"}}}}},
                       {"guard", {{"on_spike", "rollback"}, {"spike_sigma", 2.5}, {"window", 8}}}};
-  // Its working weights are no masters, and are gathered after a restore and an evaluation too.
-  const Json average = {{"optimizer", {{"type", "schedule_free"}, {"lr", 1e-2}}},
-                        {"eval", {{"every", "5 steps"}}},
-                        {"guard", guard.at("guard")}};
   // Not bf16, which not every processor has.
   const Json fp16 = {{"precision", "fp16"}, {"clip", {{"max", 0.2}}}};
   const Json early = {{"eval", {{"every", "5 steps"}, {"early_stop", {{"min_delta", 100}}}}},
@@ -48,7 +44,6 @@ std::vector<Case> cases() {
           {"PackMuonClipped", pack, "save"},
           {"ConcatSoapEpochs", concat, "save"},
           {"PadWithRollbacks", guard, "rollback"},
-          {"ScheduleFree", average, "save"},
           {"Mars", {{"optimizer", {{"type", "mars"}}}}, "save"},
           {"Fp16", fp16, "save"},
           {"EarlyStop", early, "save"},

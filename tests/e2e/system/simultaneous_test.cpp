@@ -7,6 +7,7 @@
 
 #include "base/files/file.h"
 #include "e2e/references.h"
+#include "formats/checked_json.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -76,7 +77,8 @@ void expect_refused_start(bool refuses) {
   Json result = result_of(trained, best);
   result["continued"] = false;
   result.erase("checksum");
-  replace_file(trial(trained, best).folder() / "trial.json", result.dump(2));
+  replace_file(trial(trained, best).folder() / "trial.json",
+               checked_json_text(nlohmann::json(result)));
 
   const fs::path cache = alone.fresh("cache");
   fs::create_directories(cache / "locks");

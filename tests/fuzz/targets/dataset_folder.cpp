@@ -20,8 +20,7 @@ LMTRAIN_FUZZ_TARGET(dataset_folder) {
   for (const fs::path& folder : {root, root / "train"}) {
     for (const Role role : {Role::kTrain, Role::kHeldOut}) {
       accepts([&] {
-        const auto files =
-            documents_of(folder, found, false, DataFormat::kAuto, role, "data.train");
+        const auto files = documents_of(folder, found, "", DataFormat::kAuto, role, "data.train");
         for (const fs::path& file : files)
           require(file.native().starts_with(root.native()), "a file outside the folder");
       });

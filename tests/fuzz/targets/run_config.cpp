@@ -31,7 +31,7 @@ LMTRAIN_FUZZ_TARGET(run_config) {
     write_scratch("config.json", text);
     RunConfig config;
     if (!accepts([&] { config = read_run_config(run); })) continue;
-    require(config.sealed == (seal_of(text) == Seal::kGood), "a broken seal is taken");
+    require(seal_of(text) == Seal::kGood, "a broken seal is taken");
   }
 }
 

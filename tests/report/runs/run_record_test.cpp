@@ -51,6 +51,20 @@ TEST_F(RunRecordTest, ReadsAllThatTheFolderSays) {
   EXPECT_FALSE(final_held_out_loss(run).has_value());
 }
 
+TEST_F(RunRecordTest, TheBestCheckpointIsOneThatIsThere) {
+  write("config.json", "{\"seed\": 3}");
+  std::string text;
+  for (const char* line : {R"({"step":0,"eval_loss":9.0})", R"({"step":10,"eval_loss":3.0})",
+                           R"({"step":20,"eval_loss":3.5})", R"({"step":30,"eval_loss":4.0})"})
+    text += std::string(line) + "\n";
+  write("metrics.jsonl", text);
+  EXPECT_EQ(read_run_record(files(), 100).best_checkpoint, "");
+  for (const char* step : {"step_00000020", "step_00000030"})
+    fs::create_directories(folder_ / "checkpoints" / step);
+  EXPECT_EQ(read_run_record(files(), 100).best_checkpoint,
+            (folder_ / "checkpoints/step_00000020").string());
+}
+
 TEST_F(RunRecordTest, ARunThatHasJustBegunIsARecordToo) {
   write("config.json", "{\"seed\": 3}");
   const RunRecord run = read_run_record(files(), 100);

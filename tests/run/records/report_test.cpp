@@ -94,6 +94,28 @@ TEST(Report, NextCommandsAreWhatAShellTakes) {
             std::string::npos);
 }
 
+TEST(Report, TheBestCheckpointIsNamedWhereItIsNotTheLast) {
+  EndReport report;
+  report.steps = report.saved_step = 40;
+  report.saved = "/runs/a/checkpoints/step_00000040";
+  report.loss = 2.5;
+  report.last = {40, 4.52};
+  report.best = report.best_checkpoint = {12, 3.4312};
+  report.best_path = "/runs/a/checkpoints/step_00000012";
+  const std::string note = best_note(report);
+  EXPECT_EQ(
+      note,
+      "step 12 is the best (held-out 3.4312): these take it, and with --last step 40 (4.5200)");
+  EXPECT_TRUE(next_commands("/runs/a", Config(), /*has_held_out=*/true, /*ended_early=*/false, note)
+                  .starts_with("next       " + note + "\n           lmtrain eval /runs/a\n"));
+  EXPECT_NE(end_summary(report).find("\nbest       step 12, held-out 3.4312, /runs/a/"),
+            std::string::npos);
+  report.best_checkpoint = report.last;
+  report.best_path = *report.saved;
+  EXPECT_EQ(best_note(report), "");
+  EXPECT_EQ(end_summary(report).find("\nbest  "), std::string::npos);
+}
+
 TEST(Report, WithoutHeldOutTextEvalIsNotAdvised) {
   const std::string advice =
       next_commands("a", Config(), /*has_held_out=*/false, /*ended_early=*/false);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random_id.h"
 #include "base/support.h"
+#include "checkpoint/run_folder.h"
 #include "processes/group.h"
 
 namespace lmtrain {
@@ -19,7 +21,8 @@ TEST(CheckpointWriters, AreAllThatSeeTheFolderOfTheFirst) {
   as_ranks(3, [&](Processes& processes) {
     // To the others the folder is a name.
     const RunFolder mine(processes.is_first() ? run.path() : folder / "elsewhere");
-    const CheckpointWriters writers = CheckpointWriters::find(processes, mine);
+    const CheckpointWriters writers =
+        CheckpointWriters::find(processes, mine.unfinished_checkpoint(0, random_id()));
     EXPECT_EQ(writers.others(), (std::vector<int>{1, 2}));
     for (const int rank : {0, 1, 2}) EXPECT_EQ(writers.writer_of(rank), rank);
   });
@@ -32,7 +35,8 @@ TEST(CheckpointWriters, IsTheFirstAloneWhereItCannotTry) {
   const RunFolder run(folder / "run");
   testing::replace_file(run.path(), "a file in place of the folder");
   as_ranks(2, [&](Processes& processes) {
-    const CheckpointWriters writers = CheckpointWriters::find(processes, run);
+    const CheckpointWriters writers =
+        CheckpointWriters::find(processes, run.unfinished_checkpoint(0, random_id()));
     EXPECT_TRUE(writers.others().empty());
     EXPECT_TRUE(writers.writes(0));
     EXPECT_FALSE(writers.writes(1));

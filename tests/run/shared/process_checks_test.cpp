@@ -47,13 +47,8 @@ TEST(ProcessChecks, EachSettingThatDividedStateRulesOutIsNamed) {
     const char* message;
   };
   const Case cases[] = {
-      {ParallelShard::kOptimizer, [](Config& c) { c.optimizer.type = OptimizerType::kProdigy; },
-       "/parallel/shard: processes cannot divide optimizer.type prodigy"},
       {ParallelShard::kParameters, [](Config& c) { c.model.activation_checkpointing = false; },
        "set model.activation_checkpointing to true"},
-      {ParallelShard::kParameters,
-       [](Config& c) { c.optimizer.type = OptimizerType::kScheduleFree; },
-       "optimizer.type is \"schedule_free\""},
       {ParallelShard::kParameters, [](Config& c) { c.log.samples.emplace(); },
        "leave log.samples out"},
       {ParallelShard::kParameters, [](Config& c) { c.eval.tasks = "tasks"; },

@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <new>
 
-#include "base/error.h"
 #include "device/torch_headers.h"
 #include "processes/group.h"
 #include "train/resolve.h"
@@ -76,12 +74,12 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
     for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kNone}) {
       const Config config = config_of(how, shard);
       const at::Tensor one = gradient_of_one(config);
-      for (const std::string overlap : {"", "on", "off"}) {
-        const bool overlaps = overlap != "off";  // also where nothing is said
-        if (!overlap.empty()) ::setenv("LMTRAIN_OVERLAP", overlap.c_str(), 1);
+      for (const bool overlaps : {true, false}) {
         for (const int count : {2, 4}) {
           as_ranks(count, [&](Processes& processes) {
-            ExchangeLines lines(processes.aside(3));
+            // Without a line beside, nothing is summed during the backward.
+            ExchangeLines lines =
+                overlaps ? ExchangeLines(processes.aside(3)) : ExchangeLines(processes);
             const OptimizerShards shards(processes, config, lines);
             Engine engine(config, shards.owned());
             engine.initialize(1);
@@ -94,7 +92,7 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
               const at::Tensor found = needed_of(engine.gradient(), processes, shards),
                                expected = needed_of(one, processes, shards);
               if (how == ParallelSum::kExact) {
-                EXPECT_TRUE(at::equal(found, expected)) << count << " " << overlap;
+                EXPECT_TRUE(at::equal(found, expected)) << count << " " << overlaps;
               } else {
                 EXPECT_LT((found - expected).abs().max().item<double>(), 1e-6);
               }
@@ -103,29 +101,13 @@ TEST(StepSum, IsTheSameWithAndWithoutOverlap) {
           });
         }
       }
-      ::unsetenv("LMTRAIN_OVERLAP");
     }
   }
-}
-
-TEST(StepSum, RefusesAnotherValueOfItsVariable) {
-  ::setenv("LMTRAIN_OVERLAP", "no", 1);
-  const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
-  EXPECT_THROW(as_ranks(2,
-                        [&](Processes& processes) {
-                          ExchangeLines lines(processes.aside(3));
-                          const OptimizerShards shards(processes, config, lines);
-                          Engine engine(config, shards.owned());
-                          const StepSum sum(processes, config.parallel, engine, shards, lines);
-                        }),
-               Error);
-  ::unsetenv("LMTRAIN_OVERLAP");
 }
 
 // Memory runs out in one process when it has handed out a part of its gradient. Nobody hangs, and
 // the step can be computed again; likewise with a process that cannot read its rows.
 TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
-  ::setenv("LMTRAIN_OVERLAP", "on", 1);
   const Config config = config_of(ParallelSum::kExact, ParallelShard::kOptimizer);
   const at::Tensor one = gradient_of_one(config);
   as_ranks(2, [&](Processes& processes) {
@@ -161,7 +143,6 @@ TEST(StepSum, AFailureInMidBackwardSpoilsTheSum) {
     EXPECT_TRUE(at::equal(needed_of(engine.gradient(), processes, shards),
                           needed_of(one, processes, shards)));
   });
-  ::unsetenv("LMTRAIN_OVERLAP");
 }
 
 }  // namespace

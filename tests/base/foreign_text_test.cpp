@@ -1,0 +1,51 @@
+#include "base/foreign_text.h"
+
+#include <gtest/gtest.h>
+
+namespace lmtrain {
+namespace {
+
+using namespace std::string_literals;
+
+bool says(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr std::string_view kLfsPointer =
+    "version https://git-lfs.github.com/spec/v1\n"
+    "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+
+TEST(ForeignText, PointersNameTheToolAndItsCommand) {
+  EXPECT_TRUE(says(foreign_text(kLfsPointer), "git-lfs"));
+  EXPECT_TRUE(says(foreign_text(kLfsPointer), "git lfs pull"));
+  EXPECT_TRUE(says(foreign_text("/annex/objects/SHA256E-s12--abc.txt\n"), "git annex get"));
+  EXPECT_TRUE(says(foreign_text("outs:\n- md5: a304afb96060aad90176268345e10355\n"), "dvc pull"));
+  EXPECT_TRUE(says(foreign_text("# xet version 0\nfilesize = 5\nhash = 'ab'\n"), "Xet"));
+  EXPECT_TRUE(is_file_pointer(kLfsPointer));
+  // A page about them is text.
+  EXPECT_EQ(foreign_text("The first line is: version https://git-lfs.github.com/spec/v1\n"), "");
+  EXPECT_EQ(foreign_text(std::string(kLfsPointer) + std::string(1000, 'x')), "");
+}
+
+TEST(ForeignText, WideTextByItsMark) {
+  EXPECT_TRUE(says(foreign_text("\xFF\xFEt\0e\0"s), "iconv -f UTF-16 -t UTF-8"));
+  EXPECT_TRUE(says(foreign_text("\xFE\xFF\0t\0e"s), "UTF-16"));
+  EXPECT_TRUE(says(foreign_text("\xFF\xFE\0\0t\0\0\0"s), "iconv -f UTF-32"));
+  EXPECT_TRUE(says(foreign_text("\0\0\xFE\xFF\0\0\0t"s), "UTF-32"));
+  EXPECT_TRUE(says(foreign_data("{\0\"\0t\0e\0x\0"s), "UTF-16"));
+  for (const std::string& text : {""s, "a"s, "\xEF\xBB\xBFtext"s, "\xFE"s})
+    EXPECT_EQ(foreign_data(text), "") << text;
+}
+
+TEST(ForeignText, AnswersOfServersAreOnlyNamedInPlaceOfData) {
+  for (const char* answer :
+       {"<!DOCTYPE html>\n<html>", "\n<HTML lang=\"en\">", "Entry not found", "Not Found",
+        "Invalid username or password.", "<?xml version=\"1.0\"?><Error>", "{\"error\":\"gated\"}",
+        "404: Not Found", "Access to dataset a/b is restricted"}) {
+    EXPECT_EQ(foreign_text(answer), "") << answer;
+    EXPECT_TRUE(says(foreign_data(answer), "server")) << answer;
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
