@@ -34,6 +34,11 @@ constexpr std::array kPointers = {
 
 constexpr const char* kUtf16 =
     "UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE";
+// Without a byte order mark iconv takes UTF-16 for little-endian.
+constexpr const char* kUtf16Be =
+    "UTF-16BE text: convert it with iconv -f UTF-16BE -t UTF-8 FILE > NEW_FILE";
+constexpr const char* kUtf16Le =
+    "UTF-16LE text: convert it with iconv -f UTF-16LE -t UTF-8 FILE > NEW_FILE";
 constexpr const char* kUtf32 =
     "UTF-32 text: convert it with iconv -f UTF-32 -t UTF-8 FILE > NEW_FILE";
 
@@ -79,9 +84,9 @@ std::string found_in(const std::array<MagicBytes, kCount>& table, std::string_vi
 }
 
 // Text in UTF-16 without a mark: every second byte of what ASCII is in UTF-8 is 0.
-bool is_unmarked_utf16(std::string_view head) {
+const char* unmarked_utf16(std::string_view head) {
   constexpr size_t kFewest = 8;
-  if (head.size() < kFewest) return false;
+  if (head.size() < kFewest) return "";
   head = head.substr(0, head.size() / 2 * 2);
   for (const size_t zero : {0, 1}) {
     bool is_wide = true;
@@ -90,9 +95,9 @@ bool is_unmarked_utf16(std::string_view head) {
       const bool is_letter = (letter >= ' ' && letter <= '~') || (letter >= '\t' && letter <= '\r');
       is_wide = head[i + zero] == '\0' && is_letter;
     }
-    if (is_wide) return true;
+    if (is_wide) return zero == 0 ? kUtf16Be : kUtf16Le;
   }
-  return false;
+  return "";
 }
 
 }  // namespace
@@ -110,7 +115,8 @@ std::string foreign_text(std::string_view head) {
 
 std::string foreign_data(std::string_view head) {
   if (std::string text = foreign_text(head); !text.empty()) return text;
-  if (is_unmarked_utf16(head.substr(0, kForeignHeadBytes))) return kUtf16;
+  if (std::string text = unmarked_utf16(head.substr(0, kForeignHeadBytes)); !text.empty())
+    return text;
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   return found_in(kAnswers, lower_case(head.substr(0, kForeignHeadBytes)));
 }

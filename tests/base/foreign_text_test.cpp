@@ -33,6 +33,8 @@ TEST(ForeignText, WideTextByItsMark) {
   EXPECT_TRUE(says(foreign_text("\xFF\xFE\0\0t\0\0\0"s), "iconv -f UTF-32"));
   EXPECT_TRUE(says(foreign_text("\0\0\xFE\xFF\0\0\0t"s), "UTF-32"));
   EXPECT_TRUE(says(foreign_data("{\0\"\0t\0e\0x\0"s), "UTF-16"));
+  EXPECT_TRUE(says(foreign_data("{\0\"\0t\0e\0x\0"s), "iconv -f UTF-16LE "));
+  EXPECT_TRUE(says(foreign_data("\0{\0\"\0t\0e\0x"s), "iconv -f UTF-16BE "));
   for (const std::string& text : {""s, "a"s, "\xEF\xBB\xBFtext"s, "\xFE"s})
     EXPECT_EQ(foreign_data(text), "") << text;
 }
