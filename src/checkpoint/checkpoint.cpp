@@ -231,11 +231,6 @@ ReadBuffer optimizer_reader(const fs::path& folder) {
   };
 }
 
-bool is_checkpoint_folder(const fs::path& folder) {
-  return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
-         is_there(folder / kOptimizerFile);
-}
-
 void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_state) {
   const fs::path folder = run.checkpoint(step);
   const Manifest manifest = verify_checkpoint_files(folder, skip_training_state);

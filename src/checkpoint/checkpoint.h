@@ -109,9 +109,6 @@ using ReadBuffer = std::function<at::Tensor(const OptimizerBuffer& buffer)>;
 // Opens the optimizer's file of such a checkpoint.
 ReadBuffer optimizer_reader(const std::filesystem::path& folder);
 
-// Whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
-bool is_checkpoint_folder(const std::filesystem::path& folder);
-
 // Compares the files of checkpoints/step_N with its manifest, by size and CRC, and the step in the
 // manifest with the folder's name. Throws Error(kCheckpoint) that names the file and what is wrong;
 // Error(kUsage) when there is no such folder. With `skip_training_state` state.json and

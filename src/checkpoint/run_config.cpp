@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/files/examine.h"
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 #include "config/digest.h"
 #include "config/parse.h"
 

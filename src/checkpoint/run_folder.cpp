@@ -5,8 +5,10 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/files/examine.h"
 #include "base/files/file.h"
 #include "base/text.h"
+#include "formats/manifest.h"
 
 namespace lmtrain {
 namespace {
@@ -67,6 +69,11 @@ RunLock RunFolder::lock() const {
   }
   put_back_replaced();
   return lock;
+}
+
+bool is_checkpoint_folder(const std::filesystem::path& folder) {
+  return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
+         is_there(folder / kOptimizerFile);
 }
 
 }  // namespace lmtrain

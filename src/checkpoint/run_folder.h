@@ -68,4 +68,7 @@ class RunFolder {
   RunIdentity identity_;
 };
 
+// Whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
+bool is_checkpoint_folder(const std::filesystem::path& folder);
+
 }  // namespace lmtrain
