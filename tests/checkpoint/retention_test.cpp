@@ -26,7 +26,9 @@ TEST(Retention, WhatIsNeitherNewNorKeptNorAmongTheBestIsOld) {
   const std::vector<SavedCheckpoint> all = {
       saved(60, 5.0), saved(50, 4.5), saved(40, 4.0), saved(30, 3.0), saved(20, {}, /*kept=*/true),
       saved(10, 2.0), saved(0, 9.0)};
-  EXPECT_EQ(old_checkpoints(all, {.keep = 1}), (StepList{50, 40, 30, 10, 0}));
+  EXPECT_EQ(old_checkpoints(all, {.keep = 1, .keep_best = 0}), (StepList{50, 40, 30, 10, 0}));
+  // By default the best one stays beside the newest.
+  EXPECT_EQ(old_checkpoints(all, {.keep = 1}), (StepList{50, 40, 30, 0}));
   EXPECT_EQ(old_checkpoints(all, {.keep = 2, .keep_best = 1}), (StepList{40, 30, 0}));
   EXPECT_EQ(old_checkpoints(all, {.keep = 1, .keep_best = 3}), (StepList{50, 0}));
   // One that is both new and among the best takes a place of each.
