@@ -22,7 +22,7 @@
 #include "ops/fp8.h"
 #include "ops/operators.h"
 #include "optim/clip.h"
-#include "optim/rules/make_optimizer.h"
+#include "optim/make_optimizer.h"
 #include "support/upstream.h"
 
 namespace lmtrain {

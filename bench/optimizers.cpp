@@ -16,7 +16,7 @@
 #include "base/processors.h"
 #include "device/device.h"
 #include "kernels/cpu/kernels.h"
-#include "optim/rules/newton_schulz.h"
+#include "optim/newton_schulz.h"
 #include "optim/support.h"
 
 namespace lmtrain {

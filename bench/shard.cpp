@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "base/files/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "base/random.h"
 #include "formats/block_sums.h"
 #include "formats/token_shard.h"

@@ -8,7 +8,7 @@
 // Documents are the files of the PATHs. `speed` also counts the documents whose ids differ. TEXTS
 // and IDS are of check_tokenizer_json.py: for each document a count (U32, little-endian), and as
 // many bytes, or ids (I32).
-#include "corpus/tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <sentencepiece_processor.h>
 #include <sys/resource.h>
@@ -22,13 +22,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/file.h"
-#include "base/files/read_file.h"
+#include "base/file.h"
+#include "base/read_file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "corpus/prepare.h"
-#include "corpus/shards/encode.h"
-#include "corpus/sources/sources.h"
+#include "prepare/prepare.h"
+#include "prepare/encode.h"
+#include "text/sources.h"
 
 namespace lmtrain {
 namespace {

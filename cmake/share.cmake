@@ -16,8 +16,8 @@ function(lmtrain_install_share)
     COMMENT "Completions" VERBATIM)
   # All that is installed, without tests and benchmarks.
   add_custom_target(lmtrain_installed ALL DEPENDS ${written})
-  if(TARGET lmtrain_processes_nccl)
-    add_dependencies(lmtrain_installed lmtrain_processes_nccl)
+  if(TARGET lmtrain_nccl)
+    add_dependencies(lmtrain_installed lmtrain_nccl)
   endif()
 
   if(SKBUILD)

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Counts which lines of some folders of src the unit tests run (preset coverage, gcov), and prints a line for each folder and file.
-#   scripts/coverage.sh [FOLDER...]    default: formats config corpus/readers checkpoint, with the folders below them
+#   scripts/coverage.sh [FOLDER...]    default: formats config text checkpoint, with the folders below them
 #   LMTRAIN_MISSED=1                   also prints the lines that no test runs
-# It builds the test programs test_base, test_formats, test_config, test_corpus and, where checkpoint is asked for, test_checkpoint.
+# It builds the test programs test_base, test_formats, test_config, test_text and, where checkpoint is asked for, test_checkpoint.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$repo_root"
 case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
 folders=("$@")
-[ $# -gt 0 ] || folders=(formats config corpus/readers checkpoint)
-tests=(test_base test_formats test_config test_corpus)
+[ $# -gt 0 ] || folders=(formats config text checkpoint)
+tests=(test_base test_formats test_config test_text)
 case " ${folders[*]} " in *checkpoint*) tests+=(test_checkpoint) ;; esac
 
 build="build-coverage"

@@ -30,10 +30,10 @@ OF_PEAK = {"products": 0.7, "attention": 0.5, "attention backward": 0.4}
 OF_BANDWIDTH = 0.85
 NUMBER, SUM = 2, 4  # bytes of a bf16 and of a fp32 number
 PARTIALS = 1024  # of the last sum of RMSNorm's backward
-# Its memory, and the rule by which a run divides it (kUsableOnGpu and kAllowance of src/train/memory_plan.h).
+# Its memory, and the rule by which a run divides it (kUsableOnGpu and kAllowance of src/training/memory_plan.h).
 MEMORY, USABLE, ALLOWANCE = 84e9, 0.9, 1.5
 LOGITS = 1 << 32  # bytes of logits at once
-FULL, MOST = 16384, 65536  # positions at once (src/train/resolve.h)
+FULL, MOST = 16384, 65536  # positions at once (src/training/resolve.h)
 STATE = 4 + 2 + 4 + 8  # bytes of a weight: master, working weight, gradient, two moments
 
 
@@ -172,7 +172,7 @@ def table(size):
 
 
 def chosen_micro(size):
-    """The micro-batch that the program takes (gpu_micro_tokens of src/train/resolve.cpp)."""
+    """The micro-batch that the program takes (gpu_micro_tokens of src/training/resolve.cpp)."""
     length = LENGTHS[size]
     candidates = [rows * length for rows in range(MOST // length, 0, -1) if BATCH // length % rows == 0]
     model = Account(SIZES[size], length)

@@ -18,7 +18,7 @@ build=build-$mode
 [ -f "$build/build.ninja" ] || cmake --preset "$mode" -DLMTRAIN_CUDA=off >/dev/null
 
 if [ "$mode" = tsan ]; then
-  tests=(test_base test_batching test_corpus test_report)
+  tests=(test_base test_batching test_text test_tokenizer test_prepare test_report)
   cmake --build "$build" --target "${tests[@]}" --parallel "$(num_jobs)" >&2
   # Left out are tests that limit memory or threads, of which ThreadSanitizer takes its own, and those whose forked processes start
   # threads, which it does not support.

@@ -1,5 +1,5 @@
 // Activities say what the threads of this process are doing, so that the stall watch
-// (run/records/stall_watch.h) can say where the process hangs. Code that may wait without end makes
+// (runlog/stall_watch.h) can say where the process hangs. Code that may wait without end makes
 // an Activity for that time.
 //
 // An Activity costs a lock that is nearly always free. Use one for work of a millisecond or more.

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/replace_folder.h"
-#include "base/terminal/log.h"
+#include "base/examine.h"
+#include "base/replace_folder.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/retention.h"
 #include "config/parse.h"

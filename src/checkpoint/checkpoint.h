@@ -2,9 +2,9 @@
 // holds all a resume needs.
 //
 // It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N
-// (or .tmp-step_N-NAME, where several processes write the tensors; run/shared/shared_save.h), the
+// (or .tmp-step_N-NAME, where several processes write the tensors; checkpoint/shared_save.h), the
 // manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with the
-// one that is there (base/files/replace_folder.h). A kill at any instant leaves the whole new
+// one that is there (base/replace_folder.h). A kill at any instant leaves the whole new
 // checkpoint, or what was there before.
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
-#include "corpus/tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
 #include "model/parameters.h"

@@ -5,10 +5,10 @@
 
 #include "base/activities.h"
 #include "base/elapsed.h"
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/run_folder.h"
-#include "train/failure.h"
+#include "device/failure.h"
 
 namespace lmtrain {
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/read_file.h"
+#include "base/examine.h"
+#include "base/read_file.h"
 #include "base/hash.h"
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"

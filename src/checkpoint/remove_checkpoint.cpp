@@ -1,7 +1,7 @@
 #include "checkpoint/remove_checkpoint.h"
 
-#include "base/files/file.h"
-#include "base/files/link.h"
+#include "base/file.h"
+#include "base/link.h"
 #include "checkpoint/trial.h"
 #include "formats/manifest.h"
 

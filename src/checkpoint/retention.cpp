@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/terminal/log.h"
+#include "base/examine.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/remove_checkpoint.h"

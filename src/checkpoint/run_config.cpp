@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/examine.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "config/digest.h"
 #include "config/parse.h"

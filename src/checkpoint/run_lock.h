@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/files/file.h"
-#include "base/files/open_file.h"
+#include "base/file.h"
+#include "base/open_file.h"
 
 namespace lmtrain {
 

@@ -10,8 +10,8 @@
 #include "batching/batch_order.h"
 #include "batching/micro_batch.h"
 #include "schedule/evaluation_history.h"
-#include "train/guard.h"
-#include "train/loss_scale.h"
+#include "optim/guard.h"
+#include "optim/loss_scale.h"
 
 namespace lmtrain {
 

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/words/validators.h"
-#include "tools/average_models.h"
+#include "cli/validators.h"
+#include "checkpoint/average_models.h"
 
 namespace lmtrain {
 namespace {

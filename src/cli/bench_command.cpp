@@ -4,21 +4,21 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/files/file.h"
-#include "base/files/unpublished.h"
-#include "base/terminal/log.h"
-#include "base/terminal/table.h"
+#include "base/file.h"
+#include "base/unpublished.h"
+#include "base/log.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/words/output_file.h"
-#include "cli/words/validators.h"
+#include "cli/output_file.h"
+#include "cli/validators.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "device/trace.h"
 #include "formats/json_number.h"
-#include "tools/bench.h"
-#include "train/resolve.h"
+#include "training/bench.h"
+#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

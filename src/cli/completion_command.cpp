@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "cli/commands.h"
-#include "cli/words/completion.h"
+#include "cli/completion.h"
 
 namespace lmtrain {
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/words/pager.h"
-#include "config/describe/describe.h"
+#include "cli/pager.h"
+#include "config/describe.h"
 #include "config/parse.h"
 
 namespace lmtrain {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/words/validators.h"
+#include "cli/validators.h"
 #include "config/parse.h"
-#include "run/given_model.h"
+#include "checkpoint/given_model.h"
 
 namespace lmtrain {
 

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/words/validators.h"
+#include "cli/validators.h"
 #include "config/units.h"
-#include "tools/export_model.h"
+#include "checkpoint/export_model.h"
 
 namespace lmtrain {
 namespace {

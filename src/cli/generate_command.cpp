@@ -7,14 +7,14 @@
 #include "base/error.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/words/validators.h"
-#include "corpus/tokenizer/text_stream.h"
+#include "cli/validators.h"
+#include "tokenizer/text_stream.h"
 #include "model/generate.h"
-#include "tools/loaded_model.h"
-#include "tools/prompts.h"
+#include "checkpoint/loaded_model.h"
+#include "checkpoint/prompts.h"
 
 namespace lmtrain {
 namespace {

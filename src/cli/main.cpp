@@ -13,18 +13,18 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files/lost_pages.h"
+#include "base/lost_pages.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/terminal/log.h"
-#include "base/terminal/printable_output.h"
+#include "base/log.h"
+#include "base/printable_output.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/group.h"
+#include "training/group.h"
 #include "cli/unexpected_end.h"
-#include "cli/words/command_line.h"
+#include "cli/command_line.h"
 #include "device/device.h"
-#include "train/failure.h"
+#include "device/failure.h"
 
 namespace lmtrain {
 namespace {

@@ -2,23 +2,23 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/files/absolute_path.h"
-#include "base/terminal/log.h"
-#include "base/terminal/table.h"
+#include "base/absolute_path.h"
+#include "base/log.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/length_picture.h"
-#include "cli/words/validators.h"
+#include "training/length_picture.h"
+#include "cli/validators.h"
 #include "config/parse.h"
-#include "corpus/given_tokenizer.h"
+#include "prepare/given_tokenizer.h"
 #include "device/device.h"
-#include "run/run_warnings.h"
-#include "run/start_checks.h"
-#include "train/eval_share.h"
-#include "train/evaluate.h"
-#include "train/plan.h"
-#include "train/resolve.h"
+#include "training/run_warnings.h"
+#include "training/start_checks.h"
+#include "eval/eval_share.h"
+#include "eval/evaluate.h"
+#include "training/plan.h"
+#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -2,12 +2,12 @@
 #include <memory>
 
 #include "base/processors.h"
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "config/parse.h"
-#include "corpus/prepare.h"
-#include "train/resolve.h"
+#include "prepare/prepare.h"
+#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -4,19 +4,19 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/absolute_path.h"
-#include "base/files/examine.h"
-#include "base/files/unpublished.h"
-#include "base/terminal/log.h"
+#include "base/absolute_path.h"
+#include "base/examine.h"
+#include "base/unpublished.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_argument.h"
-#include "cli/words/output_file.h"
-#include "cli/words/validators.h"
+#include "cli/output_file.h"
+#include "cli/validators.h"
 #include "config/parse.h"
 #include "model/parameters.h"
 #include "report/page.h"
-#include "report/runs/run_labels.h"
+#include "report/run_labels.h"
 
 namespace lmtrain {
 namespace {

@@ -4,18 +4,18 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/files/absolute_path.h"
-#include "base/terminal/log.h"
+#include "base/absolute_path.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
-#include "cli/group.h"
+#include "training/group.h"
 #include "cli/run_argument.h"
-#include "cli/run_setup.h"
-#include "cli/words/validators.h"
-#include "run/verify_resume.h"
-#include "train/resolve.h"
+#include "training/run_setup.h"
+#include "cli/validators.h"
+#include "training/verify_resume.h"
+#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

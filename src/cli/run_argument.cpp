@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/files/absolute_path.h"
-#include "base/files/examine.h"
+#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"

@@ -1,18 +1,18 @@
 #include <iostream>
 #include <memory>
 
-#include "base/files/absolute_path.h"
-#include "base/terminal/log.h"
+#include "base/absolute_path.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "cli/group.h"
-#include "cli/run_setup.h"
-#include "cli/words/validators.h"
+#include "training/group.h"
+#include "training/run_setup.h"
+#include "cli/validators.h"
 #include "config/parse.h"
-#include "run/start_checks.h"
+#include "training/start_checks.h"
 
 namespace lmtrain {
 namespace {

@@ -219,7 +219,7 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "; lower that, or give tokenizer.model"));
 }
 
-// Whether so many processes fit is known where they are (run/shared/process_checks.h).
+// Whether so many processes fit is known where they are (distributed/process_checks.h).
 void check_parallel(const ParallelConfig& c, Rules& rules) {
   rules.require(is_power_of_two(c.parts), {"parallel.parts"},
                 str("parallel.parts ", c.parts, " is not a power of two; nearest: ",

@@ -38,7 +38,7 @@ struct TokenizerConfig {
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
   // None, auto: what a given tokenizer's own files say, and both for one that is trained. A run's
-  // config has the values (corpus/given_tokenizer.h).
+  // config has the values (prepare/given_tokenizer.h).
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   bool operator==(const TokenizerConfig&) const = default;

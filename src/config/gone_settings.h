@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/json/json_reader.h"
+#include "config/json_reader.h"
 
 namespace lmtrain {
 

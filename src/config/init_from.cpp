@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/file.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "config/parse.h"
 

@@ -5,13 +5,13 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/read_file.h"
+#include "base/examine.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "config/check.h"
 #include "config/init_from.h"
-#include "config/json/overrides.h"
+#include "config/overrides.h"
 #include "config/read_settings.h"
 
 namespace lmtrain {

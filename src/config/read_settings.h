@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "config/json/json_reader.h"
+#include "config/json_reader.h"
 #include "config/settings.h"
 
 namespace lmtrain {

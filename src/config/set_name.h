@@ -1,6 +1,6 @@
 // The name of a set of held-out documents, as data.eval gives it. It is a part of keys:
 // "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. length_N, with a whole number
-// N, names a bucket of document lengths there (train/evaluate.h), and so no set. An object with
+// N, names a bucket of document lengths there (eval/evaluate.h), and so no set. An object with
 // "path" or "weight" is a source.
 #pragma once
 

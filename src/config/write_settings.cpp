@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "config/json/json_reader.h"
+#include "config/json_reader.h"
 #include "config/parse.h"
 #include "config/settings.h"
 #include "config/units.h"

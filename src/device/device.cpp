@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "config/config.h"

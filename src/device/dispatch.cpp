@@ -5,7 +5,7 @@
 #include <array>
 #include <atomic>
 
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <deque>
 
-#include "base/terminal/log.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "device/torch_headers.h"

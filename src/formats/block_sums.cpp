@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files/file.h"
-#include "base/files/read_file.h"
+#include "base/file.h"
+#include "base/read_file.h"
 #include "base/hash.h"
 #include "base/text.h"
 

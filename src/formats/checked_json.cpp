@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/quote.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/file.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/file.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "formats/checked_json.h"
 #include "formats/quote.h"

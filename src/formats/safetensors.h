@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/files/file.h"
+#include "base/file.h"
 
 namespace lmtrain {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/read_file.h"
+#include "base/examine.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "formats/quote.h"
 #include "formats/strict_json.h"

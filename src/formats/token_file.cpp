@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/files/examine.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files/file.h"
+#include "base/file.h"
 
 namespace lmtrain {
 

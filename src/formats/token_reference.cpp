@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/files/examine.h"
-#include "base/files/lost_pages.h"
+#include "base/examine.h"
+#include "base/lost_pages.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files/examine.h"
-#include "base/files/file.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "formats/block_sums.h"
 
 namespace lmtrain {

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files/buffered_file.h"
-#include "base/files/examine.h"
-#include "base/files/file.h"
+#include "base/buffered_file.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "formats/block_sums.h"
 #include "formats/token_reference.h"
 

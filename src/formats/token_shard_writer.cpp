@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files/examine.h"
+#include "base/examine.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_shard.h"

@@ -78,7 +78,7 @@ class Llama {
   // computes each layer again in the backward: two bringings of a layer serve all of them. Adds the
   // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
   // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
-  // (train/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer, from
+  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer, from
   // which pieces are taken as soon as they are final. Returns the scaled losses by part. All
   // pieces come and go where this throws, unless it is a piece that fails.
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(

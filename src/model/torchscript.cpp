@@ -9,7 +9,7 @@
 
 #include <exception>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
 #include "model/aten_source.h"

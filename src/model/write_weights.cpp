@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "model/round_weights.h"

@@ -1,5 +1,5 @@
 // An Optimizer is one update rule over the flat parameter buffers. Each rule is a file of
-// optim/elementwise or optim/rules with its formula and source at its head.
+// this room, with its formula and source at its head.
 //
 // A rule computes in the dtype of the masters: fp32 in a run, fp64 where tests compare it with a
 // reference. The element-wise rules have fused kernels (device/dispatch.h says where); elsewhere,

@@ -9,21 +9,21 @@
 #include "report/charts.h"
 #include "report/html.h"
 #include "report/page_files.h"
-#include "report/runs/seed_groups.h"
+#include "report/seed_groups.h"
 #include "report/static_chart.h"
 #include "report/tables.h"
 
 namespace lmtrain {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<float> as_floats(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
-Json curves_json(const RunCurves& curves) {
-  Json columns = Json::object();
+OrderedJson curves_json(const RunCurves& curves) {
+  OrderedJson columns = OrderedJson::object();
   for (const auto& [key, column] : curves.columns) {
     columns[key] = {{"mean", base64_floats(column.mean)}};
     if (column.low.empty() || key == "lr") continue;  // the rate moves too little for a band
@@ -36,8 +36,8 @@ Json curves_json(const RunCurves& curves) {
           {"columns", std::move(columns)}};
 }
 
-Json evaluations_json(const RunRecord& run) {
-  Json columns = Json::object();
+OrderedJson evaluations_json(const RunRecord& run) {
+  OrderedJson columns = OrderedJson::object();
   for (const EvaluationColumn& column : run.evaluations) {
     columns[column.key] = {{"step", base64_floats(as_floats(column.step))},
                            {"tokens", base64_floats(as_floats(column.tokens))},
@@ -49,19 +49,19 @@ Json evaluations_json(const RunRecord& run) {
 
 // Returns the number of each run's group, where colours by group say more than colours by run:
 // there are several groups, and some run shares its own. Else empty.
-std::vector<Json> group_numbers(const std::vector<RunRecord>& runs) {
+std::vector<OrderedJson> group_numbers(const std::vector<RunRecord>& runs) {
   const std::vector<SeedGroup> groups = seed_groups(runs);
-  std::vector<Json> numbers(runs.size());
+  std::vector<OrderedJson> numbers(runs.size());
   bool is_shared = false;
   for (size_t group = 0; group < groups.size(); ++group) {
     is_shared = is_shared || groups[group].runs.size() > 1;
     for (const size_t run : groups[group].runs) numbers[run] = group;
   }
-  return is_shared && groups.size() > 1 ? numbers : std::vector<Json>();
+  return is_shared && groups.size() > 1 ? numbers : std::vector<OrderedJson>();
 }
 
-Json data_json(const std::vector<Chart>& charts, const std::vector<RunRecord>& runs) {
-  Json json = {{"charts", Json::array()}, {"runs", Json::array()}};
+OrderedJson data_json(const std::vector<Chart>& charts, const std::vector<RunRecord>& runs) {
+  OrderedJson json = {{"charts", OrderedJson::array()}, {"runs", OrderedJson::array()}};
   for (const Chart& chart : charts) {
     json["charts"].push_back({{"key", chart.key},
                               {"evaluation", chart.evaluation},
@@ -72,14 +72,14 @@ Json data_json(const std::vector<Chart>& charts, const std::vector<RunRecord>& r
                               {"isSmoothed", chart.is_smoothed},
                               {"hasEvents", chart.has_events}});
   }
-  const std::vector<Json> groups = group_numbers(runs);
+  const std::vector<OrderedJson> groups = group_numbers(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
-    Json events = Json::array();
+    OrderedJson events = OrderedJson::array();
     for (const RunEvent& event : runs[i].events.events)
       events.push_back({{"kind", event.kind}, {"step", event.step}, {"text", event.text}});
     json["runs"].push_back({{"label", runs[i].label},
                             {"classes", run_classes(i)},
-                            {"group", groups.empty() ? Json() : groups[i]},
+                            {"group", groups.empty() ? OrderedJson() : groups[i]},
                             {"updates", curves_json(runs[i].curves)},
                             {"evaluations", evaluations_json(runs[i])},
                             {"events", std::move(events)}});

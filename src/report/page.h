@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/runs/run_record.h"
+#include "report/run_record.h"
 
 namespace lmtrain {
 

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "report/html.h"
 #include "report/html_table.h"
-#include "report/runs/seed_groups.h"
-#include "report/runs/settings_difference.h"
+#include "report/seed_groups.h"
+#include "report/settings_difference.h"
 
 namespace lmtrain {
 namespace {

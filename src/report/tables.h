@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/runs/run_record.h"
+#include "report/run_record.h"
 
 namespace lmtrain {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/files/file.h"
-#include "base/files/temporary_folder.h"
+#include "base/file.h"
+#include "base/temporary_folder.h"
 
 namespace lmtrain::testing {
 

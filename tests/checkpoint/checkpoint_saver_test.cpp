@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
-#include "train/tiny_model.h"
+#include "training/tiny_model.h"
 
 namespace lmtrain {
 namespace {

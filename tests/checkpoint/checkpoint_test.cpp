@@ -11,9 +11,9 @@
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
-#include "optim/rules/make_optimizer.h"
+#include "optim/make_optimizer.h"
 #include "support/tensors.h"
-#include "train/tiny_model.h"
+#include "training/tiny_model.h"
 
 namespace lmtrain {
 namespace {

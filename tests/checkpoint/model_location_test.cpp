@@ -6,7 +6,7 @@
 #include "checkpoint/run_config.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
-#include "train/tiny_model.h"
+#include "training/tiny_model.h"
 
 namespace lmtrain {
 namespace {

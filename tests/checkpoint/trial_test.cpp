@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/support.h"
 #include "formats/checked_json.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "config/config_text.h"
-#include "config/describe/describe.h"
+#include "config/describe.h"
 
 namespace lmtrain {
 namespace {

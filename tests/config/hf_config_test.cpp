@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "config/config_text.h"
 
 namespace lmtrain {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "config/config_text.h"
 
 namespace lmtrain {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "base/support.h"
 #include "config/config_text.h"

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "config/describe/catalog.h"
+#include "config/catalog.h"
 
 namespace lmtrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/support.h"
 
 namespace lmtrain {

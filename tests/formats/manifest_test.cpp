@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/support.h"
 

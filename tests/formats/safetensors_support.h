@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain::testing {

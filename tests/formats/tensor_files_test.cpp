@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/support.h"
 #include "base/text.h"
 #include "formats/safetensors_support.h"

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "base/files/lost_pages.h"
+#include "base/lost_pages.h"
 #include "base/support.h"
 #include "formats/damage.h"
 #include "formats/token_bytes.h"

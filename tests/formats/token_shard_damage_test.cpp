@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/support.h"
 #include "formats/damage.h"

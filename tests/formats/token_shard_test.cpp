@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files/lost_pages.h"
+#include "base/lost_pages.h"
 #include "base/support.h"
 
 namespace lmtrain {

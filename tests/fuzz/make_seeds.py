@@ -187,7 +187,7 @@ def small_model(kind, table):
 
 
 def character_table():
-    """A precompiled_charsmap that replaces "a" by "yz" (tests/corpus/tokenizer/model_check_test.cpp explains its units)."""
+    """A precompiled_charsmap that replaces "a" by "yz" (tests/tokenizer/model_check_test.cpp explains its units)."""
     units = [1 << 31] * 256
     units[0], units[16 ^ 97], units[16 ^ 97 ^ 2] = 16 << 10, 2 << 10 | 1 << 8 | 97, 1 << 31 | 2
     return struct.pack("<257I", 1024, *units) + b"x\0yz\0"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "corpus/readers/readers.h"
+#include "text/readers.h"
 #include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {

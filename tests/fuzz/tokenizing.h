@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "corpus/tokenizer/text_stream.h"
-#include "corpus/tokenizer/tokenizer.h"
+#include "tokenizer/text_stream.h"
+#include "tokenizer/tokenizer.h"
 #include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {

@@ -1,6 +1,6 @@
 // Captured graphs on a GPU: the bits of `script`, from twenty steps of several shapes.
 #include "gpu.h"
-#include "train/graph_training.h"
+#include "training/graph_training.h"
 
 namespace lmtrain {
 namespace {

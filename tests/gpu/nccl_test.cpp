@@ -3,8 +3,8 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 
 #include "gpu.h"
-#include "processes/group.h"
-#include "train/tiny_run.h"
+#include "distributed/group.h"
+#include "training/tiny_run.h"
 
 namespace lmtrain {
 namespace {

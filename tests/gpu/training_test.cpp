@@ -3,7 +3,7 @@
 #include "device/torch_headers.h"
 #include "gpu.h"
 #include "optim/clip.h"
-#include "optim/rules/make_optimizer.h"
+#include "optim/make_optimizer.h"
 #include "support/llama_case.h"
 
 namespace lmtrain {

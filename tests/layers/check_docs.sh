@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the pages say exists must exist. Prints file:line: message; exit status 1 when something does not.
 #   tests/layers/check_docs.sh [ROOT]   in README.md and its like and docs/**/*.md: every relative link (and its #heading), and every
-#                                       path (src/base/files/file.h) and every test (Suite.Test) in backticks
+#                                       path (src/base/file.h) and every test (Suite.Test) in backticks
 # A path may hold * and ?, and a name in capitals (src/FOLDER) stands for any.
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"

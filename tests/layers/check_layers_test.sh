@@ -14,8 +14,6 @@ expect() {
   rm -rf "$work/tree"
   mkdir "$work/tree"
   cp -r "$root/src" "$work/tree/src"
-  mkdir "$work/tree/docs"
-  cp "$root/docs/architecture.md" "$work/tree/docs/"
   mkdir -p "$(dirname "$work/tree/$file")"
   printf '%s' "$text" >>"$work/tree/$file"
   if report=$("$here/check_layers.sh" "$work/tree" 2>&1); then
@@ -31,63 +29,51 @@ expect() {
 
 expect "an include upwards" src/base/fault.cpp $'#pragma once\n#include "checkpoint/state.h"\n' \
   'src/base/fault.cpp:2: base may not include checkpoint (checkpoint/state.h)'
-expect "an include sideways" src/corpus/fault.h $'#include "schedule/cadence.h"\n' 'src/corpus/fault.h:1: corpus may not include schedule (schedule/cadence.h)'
+expect "an include sideways" src/prepare/fault.h $'#include "schedule/cadence.h"\n' 'src/prepare/fault.h:1: prepare may not include schedule (schedule/cadence.h)'
 expect "an include in angle brackets" src/ops/fault.cu $'#include <model/llama.h>\n' 'src/ops/fault.cu:1: ops may not include model (model/llama.h)'
 expect "an include with spaces" src/formats/fault.cpp $'\n  #  include   "config/config.h"  // why not\n' \
   'src/formats/fault.cpp:2: formats may not include config (config/config.h)'
-expect "an include of cli" src/train/fault.cpp $'#include "cli/commands.h"\n' 'src/train/fault.cpp:1: train may not include cli (cli/commands.h)'
-expect "ATen in a folder without libtorch" src/batching/fault.h $'#include <ATen/core/Tensor.h>\n' \
+expect "an include of cli" src/training/fault.cpp $'#include "cli/commands.h"\n' 'src/training/fault.cpp:1: training may not include cli (cli/commands.h)'
+expect "ATen in a room without libtorch" src/batching/fault.h $'#include <ATen/core/Tensor.h>\n' \
   'src/batching/fault.h:1: batching may not include libtorch (ATen/core/Tensor.h)'
 expect "torch in quotes" src/config/fault.cpp $'#include "torch/torch.h"\n' 'src/config/fault.cpp:1: config may not include libtorch (torch/torch.h)'
 expect "c10" src/schedule/fault.cpp $'#include <c10/core/ScalarType.h>\n' 'src/schedule/fault.cpp:1: schedule may not include libtorch (c10/core/ScalarType.h)'
-expect "sentencepiece in another folder" src/train/fault.cpp $'#include <sentencepiece_processor.h>\n' \
-  'src/train/fault.cpp:1: train may not include sentencepiece (sentencepiece_processor.h)'
-expect "sentencepiece in another file of its folder" src/corpus/tokenizer/bpe_fault.cpp $'#include <sentencepiece_processor.h>\n' \
-  'src/corpus/tokenizer/bpe_fault.cpp:1: sentencepiece is for corpus/tokenizer/tokenizer*.cpp alone'
-expect "sentencepiece in the tokenizer's header" src/corpus/tokenizer/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
-  'src/corpus/tokenizer/tokenizer_fault.h:1: sentencepiece is for corpus/tokenizer/tokenizer*.cpp alone'
-expect "Arrow in another folder" src/formats/fault.cpp $'#include <arrow/api.h>\n' 'src/formats/fault.cpp:1: formats may not include arrow (arrow/api.h)'
-expect "Arrow in another file of its folder" src/corpus/readers/line_fault.cpp $'#include <parquet/api/reader.h>\n' \
-  'src/corpus/readers/line_fault.cpp:1: Arrow is for corpus/readers/arrow_* alone'
+expect "sentencepiece in another room" src/training/fault.cpp $'#include <sentencepiece_processor.h>\n' \
+  'src/training/fault.cpp:1: training may not include sentencepiece (sentencepiece_processor.h)'
+expect "sentencepiece in another file of its room" src/tokenizer/bpe_fault.cpp $'#include <sentencepiece_processor.h>\n' \
+  'src/tokenizer/bpe_fault.cpp:1: sentencepiece is for tokenizer/tokenizer*.cpp alone'
+expect "sentencepiece in the tokenizer's header" src/tokenizer/tokenizer_fault.h $'#include <sentencepiece_processor.h>\n' \
+  'src/tokenizer/tokenizer_fault.h:1: sentencepiece is for tokenizer/tokenizer*.cpp alone'
+expect "Arrow in another room" src/formats/fault.cpp $'#include <arrow/api.h>\n' 'src/formats/fault.cpp:1: formats may not include arrow (arrow/api.h)'
+expect "Arrow in another file of its room" src/text/line_fault.cpp $'#include <parquet/api/reader.h>\n' \
+  'src/text/line_fault.cpp:1: Arrow is for text/arrow_* alone'
 expect "nlohmann_json in base" src/base/fault.h $'#include <nlohmann/json.hpp>\n' 'src/base/fault.h:1: base may not include nlohmann_json'
-expect "CLI11 outside cli" src/train/fault.h $'#include <CLI/CLI.hpp>\n' 'src/train/fault.h:1: train may not include CLI11'
-expect "a path that is not from src" src/base/fault.cpp $'#include "../train/state.h"\n' 'src/base/fault.cpp:1: not a path from the root of src'
-expect "a link upwards" src/base/CMakeLists.txt $'target_link_libraries(lmtrain_base PUBLIC lmtrain_config)\n' 'base may not link config'
-expect "an include of a folder inside another" src/corpus/sources/fault.h $'#include "corpus/shards/encode.h"\n' \
-  'src/corpus/sources/fault.h:1: corpus/sources may not include corpus/shards (corpus/shards/encode.h)'
-expect "an include of the folder around it" src/corpus/readers/fault.h $'#include "corpus/cache.h"\n' \
-  'src/corpus/readers/fault.h:1: corpus/readers may not include corpus (corpus/cache.h)'
+expect "CLI11 outside cli" src/training/fault.h $'#include <CLI/CLI.hpp>\n' 'src/training/fault.h:1: training may not include CLI11'
+expect "a path that is not from src" src/base/fault.cpp $'#include "../training/step.h"\n' 'src/base/fault.cpp:1: not a path from the root of src'
 expect "torch in a kernel" src/kernels/cpu/fault.cpp $'#include <ATen/core/Tensor.h>\n' \
   'src/kernels/cpu/fault.cpp:1: kernels/cpu may not include libtorch (ATen/core/Tensor.h)'
-expect "a link of a folder inside another" src/corpus/sources/CMakeLists.txt $'target_link_libraries(lmtrain_corpus_sources PUBLIC lmtrain_corpus_shards)\n' \
-  'corpus/sources may not link corpus/shards'
 expect "a file without close-on-exec" src/base/fault.cpp $'int fd = ::open("a", O_RDONLY);\n' 'src/base/fault.cpp:1: a file is opened without close-on-exec'
-expect "a socket without close-on-exec" src/run/fault.cpp $'const int fd = socket(AF_INET, SOCK_STREAM, 0);\n' \
-  'src/run/fault.cpp:1: a file is opened without close-on-exec'
-expect "a pipe without close-on-exec" src/run/fault.cpp $'  if (::pipe(ends) != 0) return;\n' 'src/run/fault.cpp:1: this call cannot open a file with close-on-exec'
-expect "a folder without a row" src/extra/fault.cpp $'int x;\n' 'docs/architecture.md: no row for src/extra'
+expect "a socket without close-on-exec" src/training/fault.cpp $'const int fd = socket(AF_INET, SOCK_STREAM, 0);\n' \
+  'src/training/fault.cpp:1: a file is opened without close-on-exec'
+expect "a pipe without close-on-exec" src/training/fault.cpp $'  if (::pipe(ends) != 0) return;\n' 'src/training/fault.cpp:1: this call cannot open a file with close-on-exec'
+expect "a folder that is not listed" src/extra/fault.cpp $'int x;\n' 'src/rooms.cmake: no line for src/extra'
+expect "a room that does not exist" src/rooms.cmake $'lmtrain_room(extra)\n' 'src/rooms.cmake: a line for src/extra, which does not exist'
 
-# A table that cannot be read is no permission.
-rm -rf "$work/tree"
-mkdir -p "$work/tree/docs"
-cp -r "$root/src" "$work/tree/src"
-sed 's/layers: begin//' "$root/docs/architecture.md" >"$work/tree/docs/architecture.md"
-if "$here/check_layers.sh" "$work/tree" >/dev/null; then
-  echo "FAIL a page without the table: not noticed"
-  failures=$((failures + 1))
-else
-  echo "ok   a page without the table"
-fi
-
-# A table that describes a cycle is refused.
-sed '/layers: begin/,/layers: end/s/^| `base` | |/| `base` | `train` |/' "$root/docs/architecture.md" >"$work/tree/docs/architecture.md"
-report=$("$here/check_layers.sh" "$work/tree" || true)
-if grep -qF 'base may include train, which is no row above it' <<<"$report"; then
-  echo "ok   a table with a cycle"
-else
-  echo "FAIL a table with a cycle: not noticed"
-  failures=$((failures + 1))
-fi
+# expect_list NAME COMMAND MESSAGE: with the list that the command of sed makes of it, MESSAGE is among the complaints.
+expect_list() {
+  rm -rf "$work/tree"
+  mkdir -p "$work/tree"
+  cp -r "$root/src" "$work/tree/src"
+  sed -i "$2" "$work/tree/src/rooms.cmake"
+  if report=$("$here/check_layers.sh" "$work/tree") || ! grep -qF "$3" <<<"$report"; then
+    echo "FAIL $1: not noticed"
+    failures=$((failures + 1))
+  else
+    echo "ok   $1"
+  fi
+}
+expect_list "a list without rooms, which permits nothing" 's/lmtrain_room/room/' 'it lists no room'
+expect_list "a cycle" 's/^lmtrain_room(base)/lmtrain_room(base MAY_INCLUDE config)/' 'base may include config, which is no room above it'
 
 # expect_in_docs NAME TEXT MESSAGE: a README with TEXT in a small tree of its own gives MESSAGE; an empty one: no complaint.
 expect_in_docs() {

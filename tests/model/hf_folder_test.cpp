@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "base/support.h"
 #include "support/llama_case.h"
 

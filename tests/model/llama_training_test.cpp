@@ -3,7 +3,7 @@
 
 #include "model/llama.h"
 #include "optim/clip.h"
-#include "optim/rules/make_optimizer.h"
+#include "optim/make_optimizer.h"
 #include "schedule/lr_schedule.h"
 #include "support/llama_case.h"
 

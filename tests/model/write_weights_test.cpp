@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/files/examine.h"
+#include "base/examine.h"
 #include "base/support.h"
 #include "support/llama_case.h"
 #include "support/models.h"

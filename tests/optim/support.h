@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "config/settings.h"
-#include "optim/rules/make_optimizer.h"
+#include "optim/make_optimizer.h"
 #include "support/tensors.h"
 
 namespace lmtrain::testing {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "config/parse.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_files.h"

@@ -91,7 +91,7 @@ struct CpuKernels {
                    const float* grad, T* working, int64_t count,
                    const AdEMAMixConstants& constants);
   // Updates `count` numbers of Muon's momentum, and writes the direction u that it gives
-  // (optim/rules/muon.h). The gradient is not changed.
+  // (optim/muon.h). The gradient is not changed.
   void (*muon_momentum)(float* momentum, const float* grad, T* direction, int64_t count,
                         const MuonMomentumConstants& constants);
   // Decays `rows` x `columns` weights, master *= 1 - decay, and subtracts step * factor * O, with a

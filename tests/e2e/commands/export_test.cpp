@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/files/examine.h"
+#include "base/examine.h"
 #include "e2e/references.h"
 #include "formats/tensor_files.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <map>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/errors/error_case.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "corpus/readers/arrow_files.h"
+#include "text/arrow_files.h"
 
 namespace lmtrain::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <random>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/ranks.h"
 #include "e2e/workspace.h"
 #include "formats/token_bytes.h"

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/references.h"
 
 namespace lmtrain::testing {

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/ranks.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "corpus/readers/arrow_files.h"
+#include "text/arrow_files.h"
 #include "e2e/workspace.h"
 
 namespace lmtrain::testing {

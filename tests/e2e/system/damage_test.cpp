@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/references.h"
 #include "e2e/tamper.h"
 #include "formats/manifest.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/ranks.h"
 #include "e2e/workspace.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <deque>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "e2e/references.h"
 #include "formats/checked_json.h"
 

@@ -1,6 +1,6 @@
 // The entries of the cache: the index, then info.json of shards, info.json of a tokenizer, and the
 // table of files, which are parted by lines "%%". A shard and a tokenizer are there.
-#include "corpus/cache.h"
+#include "prepare/cache.h"
 
 #include "formats/token_shard.h"
 #include "fuzz/sealed.h"

@@ -1,5 +1,5 @@
 // The files by which `datasets` describes a folder: state.json, then dataset_dict.json.
-#include "corpus/sources/dataset_folder.h"
+#include "text/dataset_folder.h"
 
 #include "fuzz/target.h"
 

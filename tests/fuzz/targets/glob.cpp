@@ -1,7 +1,7 @@
 // Patterns of paths: below a small tree, and a component against a name, both after a line "%%".
-#include "corpus/sources/glob.h"
+#include "text/glob.h"
 
-#include "corpus/sources/splits.h"
+#include "text/splits.h"
 #include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {

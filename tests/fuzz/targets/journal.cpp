@@ -1,5 +1,5 @@
 // The journal of a preparation. What is loaded must also be written, and load the same again.
-#include "corpus/journal.h"
+#include "prepare/journal.h"
 
 #include "fuzz/sealed.h"
 #include "fuzz/target.h"

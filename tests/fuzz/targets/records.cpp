@@ -3,9 +3,9 @@
 
 #include "formats/json_lines.h"
 #include "fuzz/target.h"
-#include "report/runs/curves.h"
-#include "report/runs/metrics_series.h"
-#include "report/runs/run_events.h"
+#include "report/curves.h"
+#include "report/metrics_series.h"
+#include "report/run_events.h"
 
 namespace lmtrain::fuzzing {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/files/file.h"
+#include "base/file.h"
 #include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {

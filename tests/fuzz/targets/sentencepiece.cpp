@@ -1,6 +1,6 @@
 // A sentencepiece model. What is accepted encodes and decodes any text.
-#include "corpus/tokenizer/model_check.h"
-#include "corpus/tokenizer/other_file.h"
+#include "tokenizer/model_check.h"
+#include "tokenizer/other_file.h"
 #include "fuzz/tokenizing.h"
 
 namespace lmtrain::fuzzing {

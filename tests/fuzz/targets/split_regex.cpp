@@ -1,5 +1,5 @@
 // The regular expression of a pre-tokenizer, and a text that it cuts; parted by a line "%%".
-#include "corpus/bpe/split_regex.h"
+#include "tokenizer/split_regex.h"
 
 #include "base/utf8.h"
 #include "fuzz/target.h"

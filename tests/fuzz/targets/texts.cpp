@@ -1,7 +1,7 @@
 // Text, lines and JSON lines, plain or compressed: the first byte says which.
 #include <array>
 
-#include "corpus/sources/content.h"
+#include "text/content.h"
 #include "fuzz/tables.h"
 
 namespace lmtrain::fuzzing {

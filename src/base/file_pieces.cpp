@@ -1,0 +1,74 @@
+#include "base/file_pieces.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/activities.h"
+#include "base/error.h"
+#include "base/open_file.h"
+#include "base/retry.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace lmtrain {
+
+namespace fs = std::filesystem;
+
+void create_file_of_size(const fs::path& path, uint64_t size) {
+  const Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+  if (uninterrupted([&] { return ::ftruncate(fd.get(), static_cast<off_t>(size)); }) != 0)
+    fail_on_file("set the size of", path, errno);
+}
+
+PieceWriter::PieceWriter(const fs::path& path)
+    : path_(path), fd_(open_file(path, O_WRONLY, "open")) {}
+
+PieceWriter::~PieceWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void PieceWriter::write(uint64_t offset, std::string_view bytes) {
+  constexpr size_t kLong = size_t{1} << 20;
+  std::optional<Activity> writing;
+  if (bytes.size() >= kLong) writing.emplace("writing", path_.native());
+  write_at(fd_, path_, offset, bytes);
+  const bool goes_on =
+      !pieces_.empty() && pieces_.back().offset + pieces_.back().sum.size == offset;
+  if (!goes_on) pieces_.push_back({offset, {}});
+  FileSum& sum = pieces_.back().sum;
+  sum.crc = crc32c(sum.crc, bytes.data(), bytes.size());
+  sum.size += bytes.size();
+}
+
+void PieceWriter::finish() {
+  sync_file(fd_, path_);
+  if (::close(std::exchange(fd_, -1)) != 0) fail_on_file("close", path_, errno);
+}
+
+FileSum joined_sum(std::vector<FilePiece> pieces, uint64_t size, const fs::path& path) {
+  std::sort(pieces.begin(), pieces.end(), [](const FilePiece& a, const FilePiece& b) {
+    return std::pair(a.offset, a.sum.size) < std::pair(b.offset, b.sum.size);
+  });
+  FileSum whole;
+  for (const FilePiece& piece : pieces) {
+    if (piece.offset != whole.size) {
+      throw Error(ErrorKind::kInternal,
+                  str(shown(path), ": the pieces that were written end at byte ", whole.size,
+                      ", and the next one begins at ", piece.offset));
+    }
+    whole.crc = joined_crc32c(whole.crc, piece.sum.crc, piece.sum.size);
+    whole.size += piece.sum.size;
+  }
+  if (whole.size != size) {
+    throw Error(ErrorKind::kInternal, str(shown(path), ": the pieces that were written have ",
+                                          whole.size, " bytes, and the file ", size));
+  }
+  return whole;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,168 @@
+#include "checkpoint/shared_save.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/activities.h"
+#include "base/error.h"
+#include "base/random_id.h"
+#include "base/text.h"
+#include "device/failure.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Where training goes on beside the save, an exchange notices a process that is silent. Else
+// nothing does, and none is silent for so long.
+std::chrono::milliseconds patience(const CheckpointConfig& config) {
+  return config.async ? std::chrono::milliseconds::max() : std::chrono::minutes(1);
+}
+
+std::string folder_note(const std::string& attempt, int rank) {
+  return str(attempt, "/folder/", rank);
+}
+std::string part_note(const std::string& attempt, int rank) { return str(attempt, "/part/", rank); }
+
+// Returns the note in which a process reports its part:
+// {"files": {NAME: [[offset, size, crc], ...]}}, or {"error": KIND, "message": TEXT}.
+std::string note_of(const WrittenPieces& written) {
+  json files = json::object();
+  for (const auto& [name, pieces] : written) {
+    json list = json::array();
+    for (const FilePiece& piece : pieces)
+      list.push_back({piece.offset, piece.sum.size, piece.sum.crc});
+    files[name] = std::move(list);
+  }
+  return json{{"files", std::move(files)}}.dump();
+}
+
+std::string note_of(const std::exception& error) {
+  const Failure failure = describe_failure(error);
+  return json{{"error", failure.kind}, {"message", failure.message}}.dump(
+      -1, ' ', false, json::error_handler_t::replace);
+}
+
+// Throws the error that a note tells, of the process `name`.
+WrittenPieces pieces_in(const std::string& note, const std::string& name) {
+  const json fields = json::parse(note);
+  if (fields.contains("error")) {
+    throw Error(fields.at("error").get<ErrorKind>(),
+                str(name, ": ", fields.at("message").get<std::string>()));
+  }
+  WrittenPieces written;
+  for (const auto& [file, list] : fields.at("files").items()) {
+    std::vector<FilePiece>& pieces = written[file];
+    for (const json& piece : list) {
+      pieces.push_back({piece.at(0).get<uint64_t>(),
+                        {piece.at(1).get<uint64_t>(), piece.at(2).get<uint32_t>()}});
+    }
+  }
+  return written;
+}
+
+}  // namespace
+
+SharedSave::SharedSave(Processes& processes, const OptimizerShards& shards,
+                       const CheckpointWriters& writers, const RunFolder& run,
+                       const CheckpointTexts& texts, const ParameterLayout& layout,
+                       const CheckpointConfig& config)
+    : processes_(processes),
+      shards_(shards),
+      writers_(writers),
+      run_(run),
+      texts_(texts),
+      layout_(layout),
+      config_(config) {
+  if (!writers.others().empty()) files_.emplace(layout, shards.all_buffers(), config.dtype);
+}
+
+std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
+  // The name is that of the folder too, so no other attempt of any run may have it.
+  // Where rank 0 writes alone, the name says only that it does.
+  std::string name = is_wanted ? "alone" : "";
+  if (is_wanted && files_ && processes_.is_first()) name = random_id();
+  name = shards_.as_the_first_says(name);
+  return name.empty() ? std::nullopt : std::optional(name);
+}
+
+void SharedSave::write(const std::string& attempt, const CheckpointSnapshot& snapshot) const {
+  if (!files_) {
+    write_checkpoint(run_, texts_, layout_, snapshot, config_);
+  } else if (processes_.is_first()) {
+    lead(attempt, snapshot);
+  } else {
+    follow(attempt, snapshot);
+  }
+}
+
+void SharedSave::call_off(const std::string& attempt) const { tell_folder(attempt, ""); }
+
+void SharedSave::tell_folder(const std::string& attempt, const std::string& folder) const {
+  for (const int rank : writers_.others())
+    processes_.leave_note(folder_note(attempt, rank), folder);
+}
+
+void SharedSave::lead(const std::string& attempt, const CheckpointSnapshot& snapshot) const {
+  bool is_told = false;
+  try {
+    write_checkpoint(run_, run_.unfinished_checkpoint(snapshot.state.step, attempt), texts_,
+                     snapshot.state, config_, files_->bytes(), [&](const fs::path& folder) {
+                       files_->create(folder);
+                       const std::string path = fs::absolute(folder).string();
+                       tell_folder(attempt, path);
+                       is_told = true;
+                       return write_with_others(attempt, folder, snapshot);
+                     });
+  } catch (...) {
+    if (!is_told) call_off(attempt);
+    throw;
+  }
+}
+
+std::map<std::string, ManifestEntry> SharedSave::write_with_others(
+    const std::string& attempt, const fs::path& folder, const CheckpointSnapshot& snapshot) const {
+  std::vector<WrittenPieces> parts;
+  // The folder must not be removed while the others write there, so the error comes after them.
+  std::exception_ptr failure;
+  const auto add = [&](const std::function<WrittenPieces()>& part) {
+    try {
+      parts.push_back(part());
+    } catch (const ProcessLost&) {
+      throw;
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  add([&] { return files_->write(folder, snapshot, /*with_headers=*/true); });
+  for (const int rank : writers_.others()) {
+    const std::string name = processes_.name_of(rank);
+    const Activity waiting("waiting for the part of a checkpoint that is written by", name);
+    add([&] {
+      return pieces_in(processes_.take_note(part_note(attempt, rank), rank, patience(config_)),
+                       name);
+    });
+  }
+  if (failure) std::rethrow_exception(failure);
+  return files_->join(parts);
+}
+
+void SharedSave::follow(const std::string& attempt, const CheckpointSnapshot& snapshot) const {
+  const int rank = processes_.rank();
+  std::string note;
+  try {
+    const std::string folder =
+        processes_.take_note(folder_note(attempt, rank), /*from=*/0, patience(config_));
+    if (folder.empty()) return;
+    note = note_of(files_->write(folder, snapshot, /*with_headers=*/false));
+  } catch (const ProcessLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    note = note_of(error);
+  }
+  processes_.leave_note(part_note(attempt, rank), note);
+}
+
+}  // namespace lmtrain

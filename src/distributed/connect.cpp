@@ -1,0 +1,403 @@
+#include "distributed/connect.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <iostream>
+#include <mutex>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/error.h"
+#include "base/signal.h"
+#include "base/stop.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "device/torch_headers.h"
+#include "distributed/device_exchange.h"
+#include "distributed/gloo_link.h"
+#include "distributed/local_address.h"
+#include "distributed/meeting.h"
+#include "distributed/watch.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono_literals::operator""s;
+
+// Less than the ten seconds after which the watch ends a process.
+constexpr milliseconds kLastNote = 5s;
+// Without a sign of life for so long, a process will not be connected.
+constexpr milliseconds kSignOfLife = 60s;
+
+// c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
+class QuietStreams {
+ public:
+  QuietStreams() {
+    const std::lock_guard lock(shared().mutex);
+    if (shared().users++ > 0) return;
+    shared().out = std::cout.rdbuf(&shared().nothing);
+    shared().err = std::cerr.rdbuf(&shared().nothing);
+  }
+  ~QuietStreams() {
+    const std::lock_guard lock(shared().mutex);
+    if (--shared().users > 0) return;
+    std::cout.rdbuf(shared().out);
+    std::cerr.rdbuf(shared().err);
+  }
+  QuietStreams(const QuietStreams&) = delete;
+  QuietStreams& operator=(const QuietStreams&) = delete;
+
+ private:
+  struct Nothing : std::streambuf {
+    int overflow(int character) override { return traits_type::not_eof(character); }
+  };
+  struct Shared {
+    std::mutex mutex;  // guards the rest
+    int users = 0;
+    std::streambuf* out = nullptr;
+    std::streambuf* err = nullptr;
+    Nothing nothing;
+  };
+  static Shared& shared() {
+    static auto* all = new Shared;
+    return *all;
+  }
+};
+
+// Ends a process whose main thread hangs although the run is over.
+void end_process(const Loss& loss) {
+  print_last_error(loss.cause);
+  ::_exit(loss.exit_code);
+}
+
+class GlooProcesses final : public Processes {
+ public:
+  GlooProcesses(const Launch& launch, const Meeting& meeting, milliseconds timeout,
+                NcclLibrary library)
+      : store_(meeting.store), timeout_(timeout), library_(std::move(library)) {
+    rank_ = launch.rank;
+    count_ = launch.count;
+    const std::vector<Member>& members = meeting.members;
+    const Member& self = members[static_cast<size_t>(rank_)];
+    local_count_ = 0;
+    processor_sharers_ = 0;
+    for (int rank = 0; rank < count_; ++rank) {
+      const Member& member = members[static_cast<size_t>(rank)];
+      names_.push_back(str("rank ", rank, " (", member.host, ", process ", member.process, ")"));
+      if (member.machine != self.machine) continue;
+      ++local_count_;
+      if (member.processors == self.processors) ++processor_sharers_;
+    }
+    local_rank_ = local_ranks(members)[static_cast<size_t>(rank_)];
+
+    address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
+    watch_.emplace(
+        c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
+        Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
+        end_process);
+    const auto group = connect_first_group();
+    notes_ = c10::make_intrusive<c10d::PrefixStore>("notes", store_->clone());
+    link_.emplace(group, *watch_, timeout,
+                  [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
+                         milliseconds limit) {
+                    auto* const gpus = gpus_of(give);
+                    if (gpus != nullptr) gpus->swap(to, give, from, take, limit);
+                    return gpus != nullptr;
+                  });
+  }
+
+  void sum(const at::Tensor& flat) override {
+    where_exchanged(flat, [&](const at::Tensor& here) {
+      exchange("sum", [&] {
+        if (auto* gpus = gpus_of(here)) return gpus->sum(here, link_->limit());
+        std::vector<at::Tensor> tensors = {here};
+        link_->group().allreduce(tensors)->wait();
+      });
+    });
+  }
+
+  void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->sum_ranges(here, ranges); });
+  }
+
+  void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->gather_ranges(here, ranges); });
+  }
+
+  std::vector<RangeExchange*> aside(int count) override {
+    while (aside_.size() < static_cast<size_t>(count)) {
+      const QuietStreams quiet;
+      c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
+      exchange("connection", [&] {
+        group = connect_gloo(store_, str("gloo_aside/", aside_.size()), rank_, count_, address_,
+                             timeout_);
+      });
+      aside_.push_back(std::make_unique<GlooLink>(group, *watch_, timeout_));
+    }
+    std::vector<RangeExchange*> exchanges;
+    for (int i = 0; i < count; ++i) exchanges.push_back(aside_[static_cast<size_t>(i)].get());
+    return exchanges;
+  }
+
+  void pass(const at::Tensor& values, int from, int to) override {
+    const bool gives = rank_ == from && from != to, takes = rank_ == to && from != to;
+    const at::Tensor none = at::empty({0});
+    at::Tensor host = none;
+    if (gives) host = values.cpu().contiguous();
+    if (takes) host = at::empty(values.sizes(), values.options().device(at::kCPU));
+    exchange("pass", [&] { link_->swap(to, gives ? host : none, from, takes ? host : none); });
+    if (takes) values.copy_(host);
+  }
+
+  void broadcast(const at::Tensor& values) override {
+    where_exchanged(values, [&](const at::Tensor& here) {
+      exchange("broadcast", [&] {
+        if (auto* gpus = gpus_of(here)) return gpus->broadcast(here, link_->limit());
+        std::vector<at::Tensor> tensors = {here};
+        link_->group().broadcast(tensors)->wait();
+      });
+    });
+  }
+
+  std::string broadcast(const std::string& bytes) override {
+    const at::Tensor size = at::full({1}, static_cast<int64_t>(bytes.size()), at::kLong);
+    broadcast(size);
+    const at::Tensor values = at::empty({size.item<int64_t>()}, at::kByte);
+    if (is_first()) std::copy(bytes.begin(), bytes.end(), values.data_ptr<uint8_t>());
+    if (values.numel() > 0) broadcast(values);
+    const auto* data = reinterpret_cast<const char*>(values.data_ptr<uint8_t>());
+    return {data, static_cast<size_t>(values.numel())};
+  }
+
+  std::vector<double> all_gather(const std::vector<double>& values) override {
+    const auto size = static_cast<int64_t>(values.size());
+    at::Tensor mine = at::empty({size}, at::kDouble);
+    std::copy(values.begin(), values.end(), mine.data_ptr<double>());
+    at::Tensor all = at::empty({size * count_}, at::kDouble);
+    exchange("all_gather", [&] { link_->group()._allgather_base(all, mine)->wait(); });
+    return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
+  }
+
+  std::vector<std::string> gather_texts(const std::string& text) override {
+    const std::vector<double> sizes =
+        all_gather(std::vector<double>{static_cast<double>(text.size())});
+    const auto longest = static_cast<int64_t>(*std::max_element(sizes.begin(), sizes.end()));
+    std::vector<std::string> texts(static_cast<size_t>(count_));
+    if (longest == 0) return texts;
+    at::Tensor mine = at::zeros({longest}, at::kByte);
+    std::copy(text.begin(), text.end(), mine.data_ptr<uint8_t>());
+    at::Tensor all = at::empty({longest * count_}, at::kByte);
+    exchange("all_gather", [&] { link_->group()._allgather_base(all, mine)->wait(); });
+    const auto* data = reinterpret_cast<const char*>(all.data_ptr<uint8_t>());
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      texts[rank].assign(data + rank * static_cast<size_t>(longest),
+                         static_cast<size_t>(sizes[rank]));
+    }
+    return texts;
+  }
+
+  void barrier() override { all_gather(std::vector<double>{0}); }
+
+  void tell(const std::string& message) override {
+    guarded("tell", [&] { store_->set(str("told/", told_++), message); });
+  }
+
+  std::string listen() override {
+    const auto message = std::make_shared<std::string>();
+    wait({0}, [store = store_, key = str("told/", told_++), message] {
+      if (!store->check({key})) return false;
+      *message = store->get_to_str(key);
+      return true;
+    });
+    return *message;
+  }
+
+  void meet(const std::string& stage) override {
+    const auto has_come = std::make_shared<bool>(false);
+    wait(others(), [store = store_, key = str("met/", stage), count = count_, has_come] {
+      return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
+    });
+  }
+
+  // A loss that wait() finds is known to the watch, which then ends the process.
+  void while_watching(const std::function<void()>& work) override {
+    const auto is_done = std::make_shared<std::atomic<bool>>(false);
+    std::thread watching = start_thread([this, is_done] {
+      (void)watch_->wait(
+          others(), [is_done] { return is_done->load(); }, timeout_);
+    });
+    const auto stop = [&] {
+      *is_done = true;
+      watching.join();
+    };
+    try {
+      work();
+    } catch (...) {
+      stop();
+      throw;
+    }
+    stop();
+  }
+
+  void leave_note(const std::string& name, const std::string& text) override {
+    guarded("note", [&] { notes_->set(name, text); });
+  }
+
+  std::string take_note(const std::string& name, int from, milliseconds patience) override {
+    const auto text = std::make_shared<std::string>();
+    const auto take = [notes = notes_, name, text] {
+      if (!notes->check({name})) return false;
+      *text = notes->get_to_str(name);
+      notes->deleteKey(name);
+      return true;
+    };
+    if (const auto loss = watch_->wait({from}, take, std::min(timeout_.load(), patience))) {
+      // A process that ends because of the loss leaves its notes first.
+      const auto deadline = Clock::now() + kLastNote;
+      bool has_come = false;
+      while (!has_come && Clock::now() < deadline) {
+        std::this_thread::sleep_for(milliseconds(50));
+        const std::optional<bool> answer = Watch::ask(take);
+        if (!answer) break;  // the store is silent too
+        has_come = *answer;
+      }
+      if (!has_come) throw_lost(*loss);
+    }
+    return *text;
+  }
+
+  void mark_saving(bool is_saving) override { watch_->mark_saving(is_saving); }
+
+  void set_timeout(milliseconds timeout) override {
+    timeout_ = timeout;
+    link_->set_timeout(timeout);
+    for (const auto& link : aside_) link->set_timeout(timeout);
+  }
+
+  void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
+
+  void give_up(int exit_code, const std::string& cause) noexcept override {
+    try {
+      watch_->give_up({exit_code, str(name_of(rank_), ": ", cause)});
+    } catch (...) {  // out of memory; the others find out by themselves
+    }
+  }
+
+  void leave() override {
+    barrier();
+    watch_->leave();
+  }
+
+  std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
+
+ private:
+  // Makes the first group. Another thread does so, since Gloo may wait for a process that has ended
+  // since all have met. Throws ProcessLost, Error(kIo), StopRequested, and what c10d throws.
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_first_group() {
+    using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+    const milliseconds limit = timeout_;
+    const auto promise = std::make_shared<std::promise<Group>>();
+    std::shared_future<Group> group = promise->get_future();
+    std::thread([promise, store = store_, rank = rank_, count = count_, address = address_, limit] {
+      try {
+        promise->set_value(connect_gloo(store, "gloo", rank, count, address, limit));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    }).detach();
+    const auto is_there = [group] { return group.wait_for(0s) == std::future_status::ready; };
+    const auto is_over = [=, deadline = Clock::now() + limit] {
+      return is_there() || stop_signal() != 0 || Clock::now() >= deadline;
+    };
+    try {
+      if (const auto loss = watch_->wait(others(), is_over, std::min(limit, kSignOfLife)))
+        throw_lost(*loss);
+      throw_if_stopped();
+      if (!is_there())
+        throw Error(ErrorKind::kIo, str("not connected within ", limit.count() / 1000, " s"));
+      return group.get();
+    } catch (const StopRequested& stop) {
+      give_up(stop.exit_code(), stop.message());
+      throw;
+    } catch (const std::exception& error) {
+      give_up(exit_code(ErrorKind::kIo), first_line(error.what()));
+      throw;
+    }
+  }
+
+  std::vector<int> others() const {
+    std::vector<int> others;
+    for (int rank = 0; rank < count_; ++rank) {
+      if (rank != rank_) others.push_back(rank);
+    }
+    return others;
+  }
+
+  void guarded(const char* what, const std::function<void()>& work) { link_->guarded(what, work); }
+  void exchange(const char* name, const std::function<void()>& work) {
+    link_->exchange(name, work);
+  }
+
+  void wait(const std::vector<int>& awaited, const std::function<bool()>& done) {
+    if (const auto loss = watch_->wait(awaited, done, timeout_)) throw_lost(*loss);
+  }
+
+  // Connects the GPUs when the first tensor on one comes. Null: the tensor is in host memory, or
+  // must go through it.
+  DeviceExchange* gpus_of(const at::Tensor& values) {
+    if (values.device().type() != library_.device) return nullptr;
+    if (!std::exchange(asked_for_gpus_, true))
+      gpus_ = connect_devices(library_, *this, *watch_, values.device(), link_->limit());
+    return gpus_.get();
+  }
+
+  // Calls work() with the tensor itself, or with a copy in host memory that is copied back.
+  template <class Work>
+  void where_exchanged(const at::Tensor& values, const Work& work) {
+    if (gpus_of(values) != nullptr || values.is_cpu()) {
+      work(values);
+      return;
+    }
+    const at::Tensor host = values.cpu();
+    work(host);
+    values.copy_(host);
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::Store> notes_;  // a connection of their own, which threads may share
+  std::atomic<milliseconds> timeout_;
+  std::vector<std::string> names_;
+  std::string address_;  // by which the others reach this process
+  std::optional<Watch> watch_;
+  std::optional<GlooLink> link_;
+  std::vector<std::unique_ptr<GlooLink>> aside_;
+  NcclLibrary library_;
+  bool asked_for_gpus_ = false;
+  std::unique_ptr<DeviceExchange> gpus_;
+  int64_t told_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds timeout,
+                                             const NcclLibrary& library) {
+  const QuietStreams quiet;
+  try {
+    const Meeting meeting = meet(launch, timeout);
+    return std::make_unique<GlooProcesses>(launch, meeting, timeout, library);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kIo, str("rank ", launch.rank, " of ", launch.count,
+                                    " cannot connect to the others: ", first_line(error.what())));
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,126 @@
+#include "distributed/gloo_link.h"
+
+#include <bit>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/text.h"
+#include "device/torch_headers.h"
+#include "distributed/local_address.h"
+
+namespace lmtrain {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// The elements of a piece of a sum on a GPU, where each costs the launch of its exchange.
+constexpr int64_t kDevicePiece = int64_t{1} << 22;
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
+                                                                 milliseconds timeout) {
+  using Gloo = c10d::ProcessGroupGloo;
+  if (!chosen_interface(address).empty() || address.empty())
+    return Gloo::Options::create_default(timeout);
+  auto options = Gloo::Options::create(timeout);
+  options->devices.push_back(Gloo::createDeviceForHostname(address));
+  return options;
+}
+
+}  // namespace
+
+std::string chosen_interface(const std::string& address) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  return interface == nullptr || is_loopback(address) ? "" : interface;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_gloo(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int count,
+    const std::string& address, milliseconds timeout) {
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>(name, store), rank, count,
+      gloo_options(address, GlooLink::limit_of(timeout)));
+}
+
+void throw_lost(const Loss& loss) {
+  throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));
+}
+
+GlooLink::GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Watch& watch,
+                   milliseconds timeout, OtherWay other_way)
+    : group_(std::move(group)),
+      watch_(watch),
+      timeout_(timeout),
+      other_way_(std::move(other_way)),
+      rank_(group_->getRank()),
+      count_(group_->getSize()) {}
+
+GlooLink::~GlooLink() = default;
+
+milliseconds GlooLink::limit_of(milliseconds timeout) {
+  const milliseconds search = std::chrono::seconds(5);
+  return timeout > 2 * search ? timeout - search : timeout / 2;
+}
+
+void GlooLink::set_timeout(milliseconds timeout) {
+  timeout_ = timeout;
+  group_->setTimeout(limit());
+}
+
+void GlooLink::guarded(const char* what, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    throw_lost(watch_.find_cause(
+        str(what, " ", watch_.exchanges(), " failed: ", first_line(error.what()))));
+  }
+}
+
+void GlooLink::exchange(const char* what, const std::function<void()>& work) {
+  watch_.count_exchange();
+  guarded(what, work);
+}
+
+void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& take) {
+  const milliseconds limit = this->limit();
+  if (other_way_ && other_way_(to, give, from, take, limit)) return;
+  std::vector<at::Tensor> given = {give}, taken = {take};
+  c10::intrusive_ptr<c10d::Work> receiving, sending;
+  if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
+  if (give.numel() > 0) sending = group_->send(given, to, 0);
+  if (sending) sending->wait(limit);
+  if (receiving) receiving->wait(limit);
+}
+
+void GlooLink::sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+  if (is_tree()) {
+    tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostPiece : kDevicePiece);
+  } else {
+    ring_sum(flat, ranges, rank_, passing_on("sum"));
+  }
+}
+
+void GlooLink::gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+  if (is_tree()) {
+    tree_gather(flat, ranges, rank_, swapping("gather"));
+  } else {
+    ring_gather(flat, ranges, rank_, passing_on("gather"));
+  }
+}
+
+bool GlooLink::is_tree() const { return std::has_single_bit(static_cast<unsigned>(count_)); }
+
+Exchange GlooLink::swapping(const char* what) {
+  return [this, what](int partner, const at::Tensor& give, const at::Tensor& take) {
+    exchange(what, [&] { swap(partner, give, partner, take); });
+  };
+}
+
+PassOn GlooLink::passing_on(const char* what) {
+  return [this, what](const at::Tensor& give, const at::Tensor& take) {
+    exchange(what, [&] { swap((rank_ + 1) % count_, give, (rank_ + count_ - 1) % count_, take); });
+  };
+}
+
+}  // namespace lmtrain

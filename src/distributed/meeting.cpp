@@ -1,0 +1,165 @@
+#include "distributed/meeting.h"
+
+#include <sstream>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random_id.h"
+#include "base/stop.h"
+#include "base/text.h"
+#include "device/torch_headers.h"
+#include "distributed/pause.h"
+#include "distributed/within.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// The store may answer so much later than a process has patience.
+constexpr milliseconds kAnswer{5000};
+
+constexpr const char* kSession = "session";
+std::string member_key(const std::string& session, int rank) {
+  return str(session, "/member/", rank);
+}
+std::string list_key(const std::string& session) { return str(session, "/list"); }
+
+struct Gathered {
+  std::string session;
+  std::vector<std::string> members;  // by rank, as each has put it down; none: not all have come
+  std::vector<std::string> missing;
+  bool have_begun = false;  // without this process
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream input(text);
+  for (std::string line; std::getline(input, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> missing_in(c10d::Store& store, const std::string& session, int count) {
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < count; ++rank)
+    if (!store.check({member_key(session, rank)})) missing.push_back(str(rank));
+  return missing;
+}
+
+// What rank 0 does.
+Gathered open_session(c10d::Store& store, int count, const std::string& self,
+                      Clock::time_point deadline) {
+  Gathered all;
+  all.session = random_id();
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < count; ++rank) keys.push_back(member_key(all.session, rank));
+  store.set(keys[0], self);
+  store.set(kSession, all.session);
+  Pause pause(static_cast<size_t>(count));
+  while (!store.check(keys)) {
+    if (Clock::now() >= deadline) {
+      all.missing = missing_in(store, all.session, count);
+      return all;
+    }
+    pause.wait();
+  }
+  for (const std::string& key : keys) all.members.push_back(store.get_to_str(key));
+  store.set(list_key(all.session), join(all.members, "\n"));
+  return all;
+}
+
+// What the others do.
+Gathered enter_session(c10d::Store& store, int rank, int count, const std::string& self,
+                       Clock::time_point deadline) {
+  Gathered all;
+  for (Pause pause(static_cast<size_t>(count));; pause.wait()) {
+    const std::string session = store.check({kSession}) ? store.get_to_str(kSession) : "";
+    if (session != all.session) {
+      all.session = session;
+      all.have_begun = false;
+      store.set(member_key(session, rank), self);
+    }
+    if (!session.empty() && store.check({list_key(session)})) {
+      std::vector<std::string> members = lines_of(store.get_to_str(list_key(session)));
+      all.have_begun = members.size() != static_cast<size_t>(count) ||
+                       members[static_cast<size_t>(rank)] != self;
+      if (!all.have_begun) {
+        all.members = std::move(members);
+        return all;
+      }
+    }
+    if (Clock::now() < deadline) continue;
+    all.missing =
+        session.empty() ? std::vector<std::string>{"0"} : missing_in(store, session, count);
+    return all;
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  options.isServer = launch.rank == 0 && !launch.agent_store;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  const auto work = [address = launch.address, options] {
+    return c10::make_intrusive<c10d::TCPStore>(address, options);
+  };
+  std::string problem = "it does not answer";
+  try {
+    if (auto store = within_or_throw(timeout + kAnswer, work, throw_if_stopped))
+      return c10::make_intrusive<c10d::PrefixStore>("lmtrain", std::move(*store));
+  } catch (const std::exception& error) {
+    problem = first_line(error.what());
+  }
+  throw Error(ErrorKind::kIo,
+              str("rank ", launch.rank, " of ", launch.count, " cannot ",
+                  options.isServer ? "listen at " : "reach ", launch.address, ":", launch.port,
+                  " (MASTER_ADDR, MASTER_PORT): ", problem,
+                  options.isServer ? "; is the port in use? choose another one in MASTER_PORT"
+                                   : "; is the process of rank 0 running, and the port open?"));
+}
+
+}  // namespace
+
+Meeting meet_in(const c10::intrusive_ptr<c10d::Store>& store, const Launch& launch,
+                milliseconds timeout) {
+  // The random name tells this process from another one of its number and machine.
+  const auto work = [store, rank = launch.rank, count = launch.count,
+                     self = str(random_id(), " ", member_to_text(this_member(launch))),
+                     deadline = Clock::now() + timeout] {
+    return rank == 0 ? open_session(*store, count, self, deadline)
+                     : enter_session(*store, rank, count, self, deadline);
+  };
+  const std::optional<Gathered> all = within_or_throw(timeout + kAnswer, work, throw_if_stopped);
+  if (all && !all->members.empty()) {
+    Meeting meeting{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
+    for (const std::string& text : all->members)
+      meeting.members.push_back(member_from_text(text.substr(text.find(' ') + 1)));
+    return meeting;
+  }
+  const std::string place = str(launch.address, ":", launch.port);
+  const std::string self = str("rank ", launch.rank, " of ", launch.count);
+  std::string problem;
+  if (!all) {
+    problem = str(place, ", where the processes meet, does not answer ", self,
+                  "; is the process that serves it stopped?");
+  } else if (all->have_begun) {
+    problem = str("the processes that have met at ", place, " began without ", self,
+                  ", which waited ", timeout.count() / 1000,
+                  " s for their next start; does another run use the port? choose another one in "
+                  "MASTER_PORT");
+  } else {
+    problem = str("rank ", join(all->missing, ", "), " of ", launch.count, " has not come to ",
+                  place, " within ", timeout.count() / 1000, " s");
+  }
+  throw Error(ErrorKind::kIo, problem);
+}
+
+Meeting meet(const Launch& launch, milliseconds timeout) {
+  return meet_in(connect_store(launch, timeout), launch, timeout);
+}
+
+}  // namespace lmtrain

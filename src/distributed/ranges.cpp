@@ -1,0 +1,52 @@
+#include "distributed/ranges.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+namespace {
+
+// The position of a rank's range: its bits reversed, where the ranks are a power of two.
+size_t position_of(size_t rank, size_t count) {
+  if (!std::has_single_bit(count)) return rank;
+  size_t position = 0;
+  for (size_t bit = 1; bit < count; bit *= 2) position = 2 * position + ((rank & bit) != 0 ? 1 : 0);
+  return position;
+}
+
+}  // namespace
+
+at::Tensor ElementRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
+
+ElementRange common(const ElementRange& a, const ElementRange& b) {
+  const int64_t first = std::clamp(a.first, b.first, b.end());
+  return {first, std::max<int64_t>(0, std::min(a.end(), b.end()) - first)};
+}
+
+std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts) {
+  const size_t count = cuts.size() - 1;
+  std::vector<ElementRange> ranges;
+  for (size_t rank = 0; rank < count; ++rank) {
+    const size_t position = position_of(rank, count);
+    ranges.push_back({cuts[position], cuts[position + 1] - cuts[position]});
+  }
+  return ranges;
+}
+
+std::vector<ElementRange> even_ranges(int64_t size, int count) {
+  return evenly_divided({0, size}, count).ranges;
+}
+
+DividedRange divided_at(const std::vector<int64_t>& cuts) {
+  return {{cuts.front(), cuts.back() - cuts.front()}, ranges_of_ranks(cuts)};
+}
+
+DividedRange evenly_divided(const ElementRange& elements, int count) {
+  std::vector<int64_t> cuts;
+  for (int64_t i = 0; i <= count; ++i) cuts.push_back(elements.first + elements.size * i / count);
+  return divided_at(cuts);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,43 @@
+// The sum of a flat tensor over ranks, as a binary tree whose leaves are the ranks: neighbours are
+// added first, then neighbouring sums. The division of the work changes neither the order of the
+// additions nor the bits.
+//
+// Recursive halving and doubling (Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective
+// Communication Operations in MPICH"): in round k a rank exchanges elements with the rank that
+// differs in bit k. It keeps the elements of the ranks that agree with it in the bits up to k, and
+// adds what it receives. After the last round it has the whole sum of its own range. On the way
+// back the ranges are gathered. For n even ranges each way sends (n - 1) / n of the tensor, as a
+// reduce-scatter and an all-gather do.
+//
+// `flat` is contiguous and one-dimensional, of the same size and dtype in each rank;
+// `ranges` holds the range of each rank, in the order of ranges.h. The number of ranks must be a
+// power of two, otherwise both functions throw Error(kInternal).
+#pragma once
+
+#include <functional>
+
+#include "distributed/ranges.h"
+
+namespace lmtrain {
+
+// Sends `give` to the rank `partner` and receives `take` from it; both are contiguous, either may
+// be empty.
+using Exchange = std::function<void(int partner, const at::Tensor& give, const at::Tensor& take)>;
+
+// The elements of a piece of a sum in host memory. Several sums are made at once there, and each
+// has a piece in memory that the heap keeps.
+inline constexpr int64_t kHostPiece = int64_t{1} << 20;
+
+// Makes the elements of this rank's range the sum over all ranks. All others are partial sums
+// afterwards. Ranges may overlap: each of their ranks then has the sum of the common elements.
+// It is exchanged in pieces of `piece` elements, 1 or more, so that beside `flat` a piece is in
+// memory and not half of it. Pieces are as long as what two ranges have in common, and a range that
+// lies within another goes whole. All ranks call `exchange` equally often, with empty tensors where
+// one has fewer pieces.
+void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
+              const Exchange& exchange, int64_t piece);
+// Copies the range of each rank to all ranks. The ranges must not overlap.
+void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
+                 const Exchange& exchange);
+
+}  // namespace lmtrain

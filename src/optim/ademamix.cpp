@@ -1,0 +1,67 @@
+#include "optim/ademamix.h"
+
+#include <cmath>
+
+#include "device/torch_headers.h"
+#include "schedule/warmup.h"
+
+namespace lmtrain {
+
+AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters,
+                   const ParameterFilter& takes)
+    : ElementwiseRule(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, takes),
+      beta1_(config.betas.at(0)),
+      beta2_(config.betas.at(1)),
+      beta3_(config.betas.at(2)),
+      eps_(config.eps),
+      alpha_(config.alpha),
+      alpha_warmup_(config.alpha_warmup),
+      beta3_warmup_(config.beta3_warmup) {}
+
+double AdEMAMix::alpha_at(const RunClock& run) const {
+  return linear_warmup(0, alpha_, run.done(), run.resolve(alpha_warmup_));
+}
+
+double AdEMAMix::beta3_at(const RunClock& run) const {
+  return half_life_warmup(beta1_, beta3_, run.done(), run.resolve(beta3_warmup_));
+}
+
+AdEMAMixConstants AdEMAMix::numbers(const UpdateStep& step) const {
+  const auto t = static_cast<double>(step.number);
+  AdEMAMixConstants constants{};
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
+  constants.one_minus_beta3 = static_cast<float>(1.0 - beta3_at(step.run));
+  constants.beta2 = static_cast<float>(beta2_);
+  constants.alpha = static_cast<float>(alpha_at(step.run));
+  constants.eps = static_cast<float>(eps_);
+  constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
+  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
+  return constants;
+}
+
+void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
+  const at::NoGradGuard no_grad;
+  const auto t = static_cast<double>(step.number);
+  const double alpha = alpha_at(step.run);
+  const double beta3 = beta3_at(step.run);
+  for (const FlatRange& range : moments().ranges()) {
+    const double lr = step.lr * range.group.lr_ratio;
+    const at::Tensor w = range.of(parameters().master());
+    const at::Tensor fast = moments().moment(0, range);
+    const at::Tensor slow = moments().moment(1, range);
+    const at::Tensor square = moments().moment(2, range);
+    const at::Tensor g = range.of(grad);
+    if (step.grad_scale != 1) g.mul_(step.grad_scale);
+    fast.lerp_(g, 1 - beta1_);
+    slow.lerp_(g, 1 - beta3);
+    square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
+    const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
+    const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
+    hyperparameters().decay(w, mix, lr, range.group);
+    w.addcdiv_(mix, root, -lr);
+    parameters().refresh_working(range.first, range.size);
+  }
+}
+
+}  // namespace lmtrain

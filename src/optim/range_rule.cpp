@@ -1,0 +1,24 @@
+#include "optim/range_rule.h"
+
+#include "device/torch_headers.h"
+
+namespace lmtrain {
+
+RangeRule::RangeRule(const OptimizerConfig& config, Parameters& parameters,
+                     const std::vector<std::string>& names, const ParameterFilter& takes)
+    : hyperparameters_(config),
+      parameters_(parameters),
+      moments_(config, parameters, names, takes) {}
+
+void RangeRule::update(const UpdateStep& step, const at::Tensor& grad) {
+  const at::NoGradGuard no_grad;
+  for (const FlatRange& range : ranges()) {
+    const RangeView view{range, step.lr * range.group.lr_ratio, range.of(parameters_.master()),
+                         range.of(grad)};
+    if (step.grad_scale != 1) view.g.mul_(step.grad_scale);
+    update_range(step, view);
+    parameters_.refresh_working(range.first, range.size);
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,45 @@
+// Encodes text to token ids on several threads, in bounded memory; the results come in the order of
+// the documents. A document with some blocks held out becomes several documents.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "prepare/held_out.h"
+#include "text/corpus.h"
+#include "tokenizer/tokenizer.h"
+
+namespace lmtrain {
+
+struct EncodedDocument {
+  std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
+  Hash128 hash;              // hash128() of its text
+  uint64_t bytes = 0;
+  DocumentLocation location;  // place in the corpus; a part has the place of its document
+  bool held_out = false;
+  // This is the hash of the text of the whole document. It is set for a document that is not cut,
+  // and for the last part of one that is.
+  std::optional<Hash128> whole;
+};
+
+struct DocumentEncoder {
+  const Tokenizer& tokenizer;
+  bool add_bos = true;
+  bool add_eos = true;
+  int num_threads = 1;  // the calling one is counted; less than 1 counts as 1
+
+  // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
+  // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
+  // line. Returns what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of
+  // `sink`, Error(kData) where the tokenizer lacks BOS or EOS or cannot encode a text, and
+  // Error(kMemory) where memory or threads run out.
+  NoDocuments encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
+                     const std::function<void(const EncodedDocument&)>& sink,
+                     const DocumentLocation& from = {}) const;
+};
+
+}  // namespace lmtrain

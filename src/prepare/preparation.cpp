@@ -1,0 +1,298 @@
+#include "prepare/preparation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ios>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "text/text_hash.h"
+#include "prepare/content_blocks.h"
+#include "text/sources.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever the same text and settings would give other shards or another tokenizer.
+constexpr uint64_t kDataVersion = 1;
+// Raised whenever other files of the same list would be read, or otherwise.
+constexpr uint64_t kFormatVersion = 1;
+
+void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloat, fraction)); }
+
+void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
+  hasher.add(static_cast<uint64_t>(train.vocab_size))
+      .add(name_of(train.type))
+      .add(uint64_t{train.byte_fallback});
+  hasher.add(static_cast<uint64_t>(train.sample));
+}
+
+void report(std::string_view what, const CorpusCounts& counts, const std::string& pointer) {
+  std::string line = str(what, ": ", counted(counts.documents, "document"), ", ",
+                         format_bytes(static_cast<uint64_t>(counts.bytes)));
+  log_note(str(line, "; ", describe_formats(counts.formats), describe_oddities(counts)));
+  warn_of_text(counts, pointer);
+}
+
+void report_held_out(const HoldOut& held_out, double fraction) {
+  uint64_t block = 0;
+  for (const HoldOutRule& rule : held_out.rules())
+    if (!rule.chosen.empty()) block = std::max(block, rule.block);
+  if (block == 0 && held_out.share() <= fraction) return;
+  std::string line =
+      str("held-out text: about ", printed("%.2g %%", 100 * held_out.share()), " of each source");
+  if (held_out.share() > fraction)
+    line += str(" instead of ", printed("%.2g %%", 100 * fraction), ", to have enough of it");
+  if (block > 0) {
+    line += str(", in pieces of up to about ", format_bytes(block),
+                ", since whole documents are too few or too long for that");
+  }
+  log_note(line);
+}
+
+}  // namespace
+
+std::string index_key(const PreparationRequest& request) {
+  Hasher hasher;
+  hasher.add(kDataVersion).add(kFormatVersion).add(Cache::kIndexVersion);
+  const auto add_corpus = [&](const Corpus& corpus) {
+    hasher.add(name_of(corpus.format)).add(corpus.text_field).add(corpus.files.size());
+    hasher.add(name_of(corpus.on_bad_line));
+    for (const SourceFile& file : corpus.files) {
+      hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
+      hasher.add(static_cast<uint64_t>(file.source));
+    }
+  };
+  add_corpus(request.train);
+  hasher.add(uint64_t{request.eval.has_value()});
+  if (request.eval) add_corpus(*request.eval);
+  add_fraction(hasher, request.eval_fraction);
+  hasher.add(uint64_t{request.adds_bos}).add(uint64_t{request.adds_eos});
+  hasher.add(request.given_tokenizer_path.native());
+  if (request.given_tokenizer) {
+    for (const TokenizerFile& file : request.given_tokenizer->files()) hasher.add(file.bytes);
+  } else {
+    add_tokenizer_settings(hasher, request.tokenizer.train);
+  }
+  if (request.has_eval_sets) hasher.add("eval sources");
+  return hasher.digest().hex();
+}
+
+Preparation::Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
+                         int num_threads)
+    : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
+
+PreparedData Preparation::run() {
+  if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
+  if (request_.eval) scan_eval();
+  scan();
+  choose_held_out();
+  fs::path tokenizer_path;
+  const Tokenizer tokenizer = obtain_tokenizer(tokenizer_path);
+  const std::string fingerprint = this->fingerprint(tokenizer);
+  const FileLock lock = cache_.lock("shards", fingerprint);
+  std::optional<PreparedData> data = cache_.find_shards(fingerprint);
+  const bool were_there = data.has_value();
+  if (!were_there) data = write_shards(tokenizer, fingerprint);
+  return complete(std::move(*data), were_there, std::move(tokenizer_path));
+}
+
+PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path tokenizer_path) {
+  FileTally tally;
+  if (were_there) {
+    std::vector<HashedSource> held_out;
+    tally = count_documents(held_out);
+    if (request_.eval && request_.has_eval_sets) held_out = list_eval_documents();
+    data.eval_sources = sources_in_hash_order(held_out);
+  } else {
+    tally = state_.tokens->files;
+  }
+  if (!request_.has_eval_sets) data.eval_sources.clear();
+  cache_.clean_shards(data.fingerprint);
+  data.tokenizer_model = std::move(tokenizer_path);
+  data.sources = tally.runs(request_.train.files, data.train_documents);
+  data.eval_in_train = state_.overlap.result();
+  data.train_text = state_.train.counts;
+  data.eval_text = state_.eval.counts;
+  files_ = tally.files(request_.train.files, data.train_documents);
+  return data;
+}
+
+void Preparation::scan_eval() {
+  scan_corpus(
+      *request_.eval, "reading evaluation text", state_.eval,
+      [this](uint64_t hash, uint64_t bytes, const SourceFile&) {
+        state_.overlap.add_eval(hash, bytes);
+      },
+      [this] {
+        if (journal_.due()) journal_.save(state_);
+      });
+  if (state_.eval.counts.documents == 0)
+    throw Error(ErrorKind::kData, "/data/eval: the files hold no document");
+  require_few_bad_lines(state_.eval.counts.skipped, "/data/eval");
+  report("evaluation text", state_.eval.counts, "/data/eval");
+}
+
+void Preparation::scan() {
+  const auto save_when_due = [this] {
+    if (journal_.due()) journal_.save(state_);
+  };
+  const std::vector<SourceFile>& files = request_.train.files;
+  const bool are_entries_compared =
+      request_.eval_fraction > 0 &&
+      std::any_of(files.begin(), files.end(),
+                  [](const SourceFile& file) { return file.source > 0; });
+  scan_corpus(
+      request_.train, "reading", state_.train,
+      [this, are_entries_compared](uint64_t hash, uint64_t bytes, const SourceFile& file) {
+        state_.sources.add(file.source, hash, bytes);
+        if (are_entries_compared) state_.common.add(file.source, hash, bytes);
+        state_.overlap.add_train(hash);
+        if (!is_below(hash, request_.eval_fraction)) state_.sample.observe(hash, bytes);
+      },
+      save_when_due);
+  const CorpusCounts& counts = state_.train.counts;
+  require_few_bad_lines(counts.skipped, kTrainPointer);
+  if (counts.documents == 0) {
+    throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request_.train.files.size(),
+                                      " file(s) hold no document; check data.format and the "
+                                      "paths"));
+  }
+  report(request_.eval ? "training text" : "train and held-out text", counts, kTrainPointer);
+}
+
+void Preparation::choose_held_out() {
+  if (state_.held_out) return;
+  const std::vector<SourceShape>& shapes = state_.sources.shapes();
+  HoldOut held_out(request_.eval_fraction, shapes, state_.common.groups(shapes.size()),
+                   kHoldOutBytes);
+  held_out.choose([&](const auto& wanted, const auto& add) {
+    Corpus some = request_.train;
+    std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
+    ProgressBar progress("choosing held-out text", some.total_bytes());
+    some.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+      const int32_t source = some.files[location.file].source;
+      size_t begin = 0;
+      for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
+        const Hash128 hash = hash128(text.substr(begin, end - begin));
+        add(source, text_hash(hash), end - begin);
+        begin = end;
+      }
+    });
+  });
+  note_joined_sources(held_out);
+  report_held_out(held_out, request_.eval_fraction);
+  state_.held_out = std::move(held_out);
+}
+
+Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
+  if (request_.given_tokenizer) {
+    path = request_.given_tokenizer_path;
+    return *request_.given_tokenizer;
+  }
+  Hasher hasher;
+  hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
+  add_fraction(hasher, request_.eval_fraction);
+  state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
+  add_tokenizer_settings(hasher, request_.tokenizer.train);
+  const bool gives_json = request_.tokenizer.train.type == TokenizerType::kByteBpe;
+  if (gives_json) hasher.add(uint64_t{request_.adds_bos});  // its post-processor has it
+  const std::string key = hasher.digest().hex();
+  path = cache_.tokenizer_path(
+      key, gives_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel);
+  const FileLock lock = cache_.lock("tokenizer", key);
+  if (std::optional<Tokenizer> found = cache_.find_tokenizer(path)) return std::move(*found);
+  const auto begin = std::chrono::steady_clock::now();
+  Tokenizer trained(train_on_sample(), path.string());
+  cache_.store_tokenizer(path, trained);
+  log_note(str("tokenizer  ", counted(trained.vocab_size(), "piece"), " in ",
+               format_duration(seconds_since(begin))));
+  return trained;
+}
+
+std::vector<TokenizerFile> Preparation::train_on_sample() const {
+  uint64_t left = static_cast<uint64_t>(request_.tokenizer.train.sample);
+  Sample sample = state_.sample;
+  sample.choose(left);
+  return train_tokenizer(request_.tokenizer, [&](const TextSink& add) {
+    Hasher content;
+    {
+      ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
+      request_.train.for_each(
+          progress, [&](std::string_view text, const DocumentLocation& location) {
+            const Hash128 hash = hash128(text);
+            content.add(hash.low).add(hash.high);
+            if (!sample.selects(text_hash(hash))) return;
+            const int32_t source = request_.train.files[location.file].source;
+            for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
+              if (part.held_out) continue;
+              add(part.text.substr(0, left));
+              left -= std::min<uint64_t>(left, part.text.size());
+            }
+          });
+    }
+    if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
+    log_progress("training the tokenizer", /*keep=*/false);
+  });
+}
+
+std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
+  Hasher hasher;
+  hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
+  hasher.add(uint64_t{request_.eval.has_value()})
+      .add(state_.eval.content.low)
+      .add(state_.eval.content.high);
+  add_fraction(hasher, request_.eval_fraction);
+  state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
+  for (const TokenizerFile& file : tokenizer.files()) hasher.add(file.bytes);
+  hasher.add(uint64_t{request_.adds_bos}).add(uint64_t{request_.adds_eos});
+  return hasher.digest().hex();
+}
+
+// The text is read more than once; what was counted and split must be what is used afterwards.
+void Preparation::fail_changed(const std::string& pointer) const {
+  journal_.remove();
+  throw Error(ErrorKind::kData, str(pointer,
+                                    ": the text changed while it was prepared; run the command "
+                                    "again once it is complete"));
+}
+
+FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) const {
+  FileTally tally;
+  int64_t documents = 0;
+  Hasher content;
+  ProgressBar progress("counting documents", request_.train.total_bytes());
+  request_.train.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    const int32_t source = request_.train.files[location.file].source;
+    for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
+      if (!part.held_out) {
+        tally.begin_document(location.file, documents++);
+      } else if (request_.has_eval_sets) {
+        held_out.push_back({text_hash(hash128(part.text)), source});
+      }
+    }
+  });
+  if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
+  return tally;
+}
+
+std::vector<HashedSource> Preparation::list_eval_documents() const {
+  std::vector<HashedSource> documents;
+  Hasher content;
+  ProgressBar progress("counting evaluation documents", request_.eval->total_bytes());
+  request_.eval->for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+    const Hash128 hash = hash128(text);
+    content.add(hash.low).add(hash.high);
+    documents.push_back({text_hash(hash), request_.eval->files[location.file].source});
+  });
+  if (content.digest() != state_.eval.content) fail_changed("/data/eval");
+  return documents;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,82 @@
+// A Preparation makes the passes over the text for one request. These passes count the text, choose
+// what is held out, train a tokenizer where none is given, and tokenize. The journal keeps what a
+// pass has found so far, and the cache what a finished preparation has made.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/hash.h"
+#include "config/config.h"
+#include "prepare/cache.h"
+#include "prepare/journal.h"
+#include "prepare/prepare.h"
+#include "prepare/shard_pair.h"
+#include "text/corpus.h"
+#include "tokenizer/tokenizer.h"
+
+namespace lmtrain {
+
+// A request holds everything that decides the result; its files are listed, but not read yet, and
+// the format of each is decided (decide_formats) before Preparation::run().
+struct PreparationRequest {
+  TokenizerConfig tokenizer;
+  bool adds_bos = true;  // to each document
+  bool adds_eos = true;
+  std::optional<Tokenizer> given_tokenizer;
+  std::filesystem::path given_tokenizer_path;
+  Corpus train;
+  std::optional<Corpus> eval;
+  double eval_fraction = 0;    // 0 when `eval` is given
+  bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
+};
+
+// Returns the key of the index for the request: a hash of its settings and of the path, size and
+// modification time of each file. No text is read.
+std::string index_key(const PreparationRequest& request);
+
+class Preparation {
+ public:
+  // `request`, `cache` and `journal` must outlive the preparation.
+  Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
+              int num_threads);
+  // Makes the passes whose results are neither in the cache nor in the journal, and puts tokenizer
+  // and shards into the cache; the caller stores the index (Cache::store_index) and removes the
+  // journal. Throws Error(kData) where the files hold no document or their text changes meanwhile,
+  // the errors of Corpus::for_each and of train_tokenizer. Call it once.
+  PreparedData run();
+  // Returns, after run(), the files whose documents are in the train shard.
+  const std::vector<DocumentFile>& files() const { return files_; }
+
+ private:
+  void scan_eval();
+  void scan();
+  void choose_held_out();
+  Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
+  std::vector<TokenizerFile> train_on_sample() const;
+  std::string fingerprint(const Tokenizer& tokenizer) const;
+  ShardPair open_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
+  // Encodes the documents that the shards do not have yet.
+  PreparedData write_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
+  void encode(const Tokenizer& tokenizer, ShardPair& shards);
+  void add(const EncodedDocument& document, ShardPair& shards);
+  // Brings the counts of shards that were there already, or are finished now, up to all that
+  // PreparedData has but the table of files.
+  PreparedData complete(PreparedData data, bool were_there, std::filesystem::path tokenizer_path);
+  // Counts the files' documents, and notes the sources of those held out, like encode(), for shards
+  // that are there already.
+  FileTally count_documents(std::vector<HashedSource>& held_out) const;
+  // Notes the sources of all documents of data.eval.
+  std::vector<HashedSource> list_eval_documents() const;
+  [[noreturn]] void fail_changed(const std::string& pointer) const;
+
+  const PreparationRequest& request_;
+  const Cache& cache_;
+  Journal& journal_;
+  int num_threads_;
+  PreparationState state_;
+  std::vector<DocumentFile> files_;
+};
+
+}  // namespace lmtrain

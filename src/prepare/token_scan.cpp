@@ -1,0 +1,281 @@
+#include "prepare/token_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress_bar.h"
+#include "base/text.h"
+#include "text/text_hash.h"
+#include "prepare/held_out.h"
+#include "formats/token_file.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr size_t kChunk = size_t{1} << 16;
+
+// The hash of ids that come in any portions.
+class IdHasher {
+ public:
+  void add(int32_t id) {
+    pending_.push_back(id);
+    if (pending_.size() == kChunk) flush();
+  }
+  Hash128 finish() {
+    flush();
+    const Hash128 hash = hasher_.digest();
+    hasher_ = Hasher();
+    return hash;
+  }
+
+ private:
+  void flush() {
+    hasher_.add(std::string_view(reinterpret_cast<const char*>(pending_.data()),
+                                 pending_.size() * sizeof(int32_t)));
+    pending_.clear();
+  }
+  Hasher hasher_;
+  std::vector<int32_t> pending_;
+};
+
+// Whether a text never gives the id, by id: control pieces but BOS, EOS and padding, which stand
+// between texts.
+std::vector<bool> ids_without_text(const Tokenizer& tokenizer) {
+  const std::vector<uint32_t> bytes = tokenizer.piece_bytes();
+  std::vector<bool> is_no_text(bytes.size());
+  for (size_t id = 0; id < bytes.size(); ++id) is_no_text[id] = bytes[id] == 0;
+  for (const int32_t id : {tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.pad_id()}) {
+    if (id >= 0 && static_cast<size_t>(id) < is_no_text.size())
+      is_no_text[static_cast<size_t>(id)] = false;
+  }
+  return is_no_text;
+}
+
+constexpr size_t kFewestPairs = 64;
+
+bool every_second_is_zero(const std::vector<int32_t>& ids) {
+  for (size_t i = 1; i < ids.size(); i += 2) {
+    if (ids[i] != 0) return false;
+  }
+  return true;
+}
+
+double entropy(const std::array<size_t, 256>& counts, size_t total) {
+  double bits = 0;
+  for (const size_t count : counts) {
+    if (count == 0) continue;
+    const double share = static_cast<double>(count) / static_cast<double>(total);
+    bits -= share * std::log2(share);
+  }
+  return bits;
+}
+
+// Frequent pieces have low ids, so that the second byte of the ids of a text tells less than the
+// first. Where it tells much more, the two were swapped.
+bool has_swapped_bytes(const std::vector<int32_t>& ids) {
+  constexpr double kMuchMore = 1;
+  std::array<size_t, 256> low{};
+  std::array<size_t, 256> high{};
+  for (const int32_t id : ids) {
+    ++low[static_cast<uint32_t>(id) & 0xFFU];
+    ++high[(static_cast<uint32_t>(id) >> 8U) & 0xFFU];
+  }
+  return entropy(high, ids.size()) > entropy(low, ids.size()) + kMuchMore;
+}
+
+class TokenScan {
+ public:
+  TokenScan(const Tokenizer& tokenizer, uint32_t id_bytes, ProgressBar& progress)
+      : tokenizer_(tokenizer),
+        id_bytes_(id_bytes),
+        progress_(progress),
+        text_bytes_(tokenizer),
+        is_no_text_(ids_without_text(tokenizer)) {}
+
+  void add_file(const SourceFile& source) {
+    const MappedFile file(source.path);
+    const TokenFileLayout layout = read_token_file_layout(file, tokenizer_.vocab_size(), id_bytes_);
+    path_ = source.path;
+    require_likely_ids(file, layout);
+    result_.files.push_back({source.path, source.size, source.mtime_ns, layout.begin,
+                             layout.num_tokens, layout.bytes_per_token});
+    const size_t documents_before = result_.documents.size();
+    start_document(0);
+    if (layout.name == "Megatron") {
+      scan_indexed(file, layout);
+    } else {
+      scan_delimited(file, layout);
+    }
+    add_block_sums(file.bytes(), file.bytes().size(), result_.files.back().sums);
+    require_unchanged(source);
+    if (result_.documents.size() == documents_before + 1 && layout.num_tokens > kSuspicious)
+      log_warning(str(shown(source.path), ": one document of ", layout.num_tokens,
+                      " tokens; is it made with this tokenizer.model?"));
+  }
+
+  ScannedTokens finish() {
+    result_.content = content_.digest();
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr uint64_t kSuspicious = 10'000'000;
+
+  // Calls visit(id, index) for every id, checked.
+  template <class Visit>
+  void for_each_id(const MappedFile& file, const TokenFileLayout& layout, const Visit& visit) {
+    std::vector<int32_t> ids(kChunk);
+    for (uint64_t index = 0; index < layout.num_tokens;) {
+      const auto count = static_cast<size_t>(std::min<uint64_t>(kChunk, layout.num_tokens - index));
+      const uint64_t byte = layout.begin + index * layout.bytes_per_token;
+      copy_token_ids(file.bytes().data() + byte, layout.bytes_per_token,
+                     std::span(ids).first(count));
+      for (size_t i = 0; i < count; ++i) {
+        if (ids[i] < 0 || ids[i] >= tokenizer_.vocab_size()) fail_id(layout, index + i, ids[i]);
+        visit(ids[i], index + i);
+      }
+      index += count;
+      // While these bytes are in memory.
+      add_block_sums(file.bytes(), byte + count * layout.bytes_per_token,
+                     result_.files.back().sums);
+      progress_.advance(count * layout.bytes_per_token);
+    }
+  }
+
+  [[noreturn]] void fail_id(const TokenFileLayout& layout, uint64_t index, int32_t id) const {
+    throw Error(ErrorKind::kData,
+                str(shown(path_), ": token ", index, " (byte ",
+                    layout.begin + index * layout.bytes_per_token, ") is ",
+                    id < 0 ? std::string("no id") : str("the id ", id),
+                    ", and tokenizer.model has ", tokenizer_.vocab_size(),
+                    " pieces; the file (read as ", layout.name, ", ", layout.bytes_per_token,
+                    " bytes an id) was made with another tokenizer, or is no token file",
+                    is_plain(layout) ? ", or data.token_dtype must say another width" : ""));
+  }
+
+  static bool is_plain(const TokenFileLayout& layout) { return layout.name == "plain ids"; }
+
+  // Any bytes are ids. These are not those of a text.
+  void require_likely_ids(const MappedFile& file, const TokenFileLayout& layout) const {
+    constexpr uint64_t kLooked = uint64_t{1} << 18;
+    constexpr uint64_t kFewest = 4096;
+    std::vector<int32_t> ids(static_cast<size_t>(std::min(kLooked, layout.num_tokens)));
+    copy_token_ids(file.bytes().data() + layout.begin, layout.bytes_per_token, std::span(ids));
+    const bool is_doubled = is_plain(layout) && id_bytes_ == 0 && layout.bytes_per_token == 4;
+    if (is_doubled && ids.size() >= kFewestPairs && every_second_is_zero(ids))
+      fail_unlikely("every second id is 0, as where ids of 8 bytes are read as uint32");
+    if (ids.size() < kFewest) return;
+    std::unordered_map<int32_t, size_t> counts;
+    size_t most = 0;
+    int32_t most_frequent = 0;
+    size_t no_text = 0;
+    for (const int32_t id : ids) {
+      if (const size_t count = ++counts[id]; count > most) {
+        most = count;
+        most_frequent = id;
+      }
+      if (id >= 0 && id < tokenizer_.vocab_size() && is_no_text_[static_cast<size_t>(id)])
+        ++no_text;
+    }
+    if (100 * most > 99 * ids.size())
+      fail_unlikely(str("of its first ", ids.size(), " ids ", most, " are ", most_frequent));
+    if (2 * no_text > ids.size()) {
+      fail_unlikely(
+          str("of its first ", ids.size(), " ids ", no_text, " are of pieces that no text has"));
+    }
+    if (is_plain(layout) && has_swapped_bytes(ids)) {
+      fail_unlikely(
+          "its ids look like numbers whose high byte comes first (big-endian), and "
+          "little-endian ones are read");
+    }
+  }
+
+  [[noreturn]] void fail_unlikely(const std::string& what) const {
+    throw Error(ErrorKind::kData, str(shown(path_), ": ", what,
+                                      "; it is no token file, or of another layout: write "
+                                      "its ids anew"));
+  }
+
+  void scan_delimited(const MappedFile& file, const TokenFileLayout& layout) {
+    const bool is_given = layout.document_begins_with.has_value();
+    int32_t begins_with = is_given ? *layout.document_begins_with : tokenizer_.bos_id();
+    int32_t ends_with = is_given ? -1 : tokenizer_.eos_id();
+    const bool is_one_id = begins_with == ends_with;
+    for_each_id(file, layout, [&](int32_t id, uint64_t index) {
+      // One id for both ends documents, unless the first one begins with it.
+      if (index == 0 && is_one_id) (id == begins_with ? ends_with : begins_with) = -1;
+      if (id == begins_with && document_.num_tokens > 0) {
+        end_document();
+        start_document(index);
+      }
+      add_id(id);
+      if (id == ends_with) {
+        end_document();
+        start_document(index + 1);
+      }
+    });
+    if (document_.num_tokens > 0) end_document();
+  }
+
+  void scan_indexed(const MappedFile& file, const TokenFileLayout& layout) {
+    size_t next = 0;
+    const auto end_those_before = [&](uint64_t index) {
+      for (; next < layout.document_ends.size() && layout.document_ends[next] <= index; ++next) {
+        end_document();
+        start_document(layout.document_ends[next]);
+      }
+    };
+    for_each_id(file, layout, [&](int32_t id, uint64_t index) {
+      end_those_before(index);
+      add_id(id);
+    });
+    end_those_before(layout.num_tokens);
+  }
+
+  void start_document(uint64_t index) {
+    document_ = {result_.files.size() - 1, index, 0, 0};
+    text_bytes_.restart();
+  }
+  void add_id(int32_t id) {
+    hasher_.add(id);
+    ++document_.num_tokens;
+    document_.raw_bytes += static_cast<uint64_t>(text_bytes_.add(id));
+  }
+  void end_document() {
+    const Hash128 hash = hasher_.finish();
+    content_.add(hash.low).add(hash.high);
+    result_.hashes.push_back(text_hash(hash));
+    result_.documents.push_back(document_);
+    if (document_.raw_bytes == 0) ++result_.empty_documents;
+  }
+
+  const Tokenizer& tokenizer_;
+  uint32_t id_bytes_;
+  ProgressBar& progress_;
+  TextBytes text_bytes_;
+  std::vector<bool> is_no_text_;  // by id: a text has no such id
+  std::filesystem::path path_;
+  IdHasher hasher_;
+  Hasher content_;
+  ReferencedDocument document_;
+  ScannedTokens result_;
+};
+
+}  // namespace
+
+ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
+                               uint32_t id_bytes, const std::string& action) {
+  uint64_t total = 0;
+  for (const SourceFile& file : files) total += file.size;
+  ProgressBar progress(action, total);
+  TokenScan scan(tokenizer, id_bytes, progress);
+  for (const SourceFile& file : files) scan.add_file(file);
+  return scan.finish();
+}
+
+}  // namespace lmtrain

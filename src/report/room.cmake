@@ -1,0 +1,13 @@
+# The files that every page holds as they are become constants.
+set(page_files page.css page_data.js page_axis.js page_chart.js page_controls.js)
+file(READ ${CMAKE_CURRENT_SOURCE_DIR}/report/page.css page_css)
+set(page_script)
+foreach(file ${page_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/report/${file})
+  if(file MATCHES "\\.js$")
+    file(READ ${CMAKE_CURRENT_SOURCE_DIR}/report/${file} text)
+    string(APPEND page_script "${text}")
+  endif()
+endforeach()
+configure_file(${CMAKE_CURRENT_SOURCE_DIR}/report/page_files.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/report/page_files.cpp @ONLY)
+target_sources(lmtrain_report PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/report/page_files.cpp)

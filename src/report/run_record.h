@@ -1,0 +1,59 @@
+// Reads what a run folder says about its run, for a report. It takes no lock and changes nothing,
+// so a run may be in progress; then the record is of the moment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/curves.h"
+#include "report/metrics_series.h"
+#include "report/run_events.h"
+
+namespace lmtrain {
+
+// Names the files to read. All but `config` may be missing.
+struct RunFiles {
+  std::filesystem::path folder, config, status, metrics, events;
+};
+
+struct RunRecord {
+  std::filesystem::path folder;
+  std::string label;  // run_labels.h; empty until then
+  // config.json without its identity and digest; an empty object where it cannot be read.
+  nlohmann::json settings = nlohmann::json::object();
+
+  // From status.json; empty where it is missing or damaged. `updated` is a time in UTC.
+  std::string state, updated, checkpoint;
+  // The folder of the checkpoint with the lowest held-out loss of those that are there; empty where
+  // no evaluation says which.
+  std::string best_checkpoint;
+
+  RunCurves curves;
+  std::vector<EvaluationColumn> evaluations;
+  RunEvents events;
+  // Figures of the last update; NaN or 0 where there is none. `loss` is the mean of the last
+  // kLossShare of the updates, at least one.
+  double step = 0, tokens = 0, elapsed = 0, loss = 0;
+  std::optional<int64_t> num_parameters;  // as the caller knows them
+
+  std::vector<std::string> notes;  // sentences for people about what could not be read
+};
+inline constexpr double kLossShare = 0.01;
+
+// `most_buckets` limits the points of a curve. Throws Error(kIo), Error(kData) for something
+// that is no file where a file should be, and StopRequested on a signal.
+RunRecord read_run_record(const RunFiles& files, size_t most_buckets);
+// Reads several, each in a thread of its own as far as there are processors.
+std::vector<RunRecord> read_run_records(const std::vector<RunFiles>& files, size_t most_buckets);
+
+// Returns the column with this key, or null.
+const EvaluationColumn* evaluation_of(const RunRecord& run, const std::string& key);
+// Returns the last value of "eval_loss"; none when there was no evaluation, or it is not finite.
+std::optional<double> final_held_out_loss(const RunRecord& run);
+
+}  // namespace lmtrain

@@ -1,0 +1,162 @@
+#include "runlog/data_files.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/examine.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/log_rank.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "prepare/given_tokenizer.h"
+#include "text/sources.h"
+#include "formats/checked_json.h"
+#include "formats/json_number.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A path of 200 bytes for each of five million files.
+constexpr uint64_t kLargestList = uint64_t{1} << 30;
+
+struct FileMark {
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+};
+
+using FileMarks = std::map<std::string, FileMark>;  // by path, in UTF-8
+
+FileMarks list_now(const Config& config) {
+  const WarningsMuted muted;  // the preparation says what there is to say of the listing
+  std::vector<SourceFile> files =
+      list_source_files(config.data.train, kTrainPointer, config.data.format, Role::kTrain);
+  if (config.data.eval) {
+    for (SourceFile& file :
+         list_source_files(*config.data.eval, "/data/eval", config.data.format, Role::kHeldOut))
+      files.push_back(std::move(file));
+  }
+  if (config.tokenizer.model) {
+    const fs::path path = given_tokenizer_path(config);
+    if (is_file(path)) files.push_back(source_file(path, /*weight=*/1, /*source=*/0));
+  }
+  FileMarks marks;
+  for (const SourceFile& file : files) {
+    std::string path;
+    append_replacing_malformed(path, file.path.native());
+    marks[path] = {file.size, file.mtime_ns};
+  }
+  return marks;
+}
+
+// Returns nothing where the list is gone or damaged. A branch that was
+// not trained yet has the list of the run that it came from.
+std::optional<FileMarks> read_list(const RunFolder& run) {
+  fs::path path = run.data_files();
+  const std::optional<BranchPoint>& origin = run.identity().branch_of;
+  try {
+    if (!is_there(path) && origin) path = RunFolder(origin->run_dir).data_files();
+    if (!is_there(path)) return std::nullopt;
+    FileMarks marks;
+    const nlohmann::json fields = read_checked_json(path, kLargestList);
+    for (const nlohmann::json& file : fields.at("files")) {
+      marks[file.at(0).get<std::string>()] = {integer_in<uint64_t>(file.at(1)),
+                                              integer_in<int64_t>(file.at(2))};
+    }
+    return marks;
+  } catch (const nlohmann::json::exception& error) {
+    log_warning(str(path.string(), ": ", error.what(), "; it is passed over"));
+  } catch (const Error& error) {
+    log_warning(str(error.what(), "; it is passed over"));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> describe_change(const std::string& path, const FileMark* was,
+                                           const FileMark* is) {
+  if (was == nullptr) return path + " is new";
+  if (is == nullptr) return path + " is not there any more";
+  if (is->size != was->size) {
+    return str(path, " has ", counted(static_cast<int64_t>(is->size), "byte"), " and had ",
+               was->size);
+  }
+  if (is->mtime_ns != was->mtime_ns) return path + " was written to and has the size that it had";
+  return std::nullopt;
+}
+
+// Returns the changes of the first files, in byte order of path, and the number of others; empty
+// where no file has changed. Returns nothing where there is no list.
+std::optional<std::string> describe_changes(const RunFolder& run, const Config& config) {
+  constexpr size_t kNamed = 3;
+  const std::optional<FileMarks> was = read_list(run);
+  if (!was) return std::nullopt;
+  const FileMarks is = list_now(config);
+  FileMarks all = *was;
+  all.insert(is.begin(), is.end());
+  std::vector<std::string> named;
+  int64_t others = 0;
+  const auto mark_in = [](const FileMarks& marks, const std::string& path) {
+    const auto found = marks.find(path);
+    return found == marks.end() ? nullptr : &found->second;
+  };
+  for (const auto& [path, mark] : all) {
+    std::optional<std::string> change =
+        describe_change(path, mark_in(*was, path), mark_in(is, path));
+    if (!change) continue;
+    if (named.size() < kNamed) {
+      named.push_back(std::move(*change));
+    } else {
+      ++others;
+    }
+  }
+  if (others > 0) named.push_back(str(counted(others, "other file"), " changed too"));
+  return join(named, ", ");
+}
+
+}  // namespace
+
+void record_data_files(const RunFolder& run, const Config& config) {
+  run.require_there();
+  try {
+    nlohmann::json files = nlohmann::json::array();
+    for (const auto& [path, mark] : list_now(config))
+      files.push_back({path, mark.size, mark.mtime_ns});
+    write_file_atomic(run.data_files(),
+                      checked_json_text({{"files", std::move(files)}}, /*indent=*/-1));
+  } catch (const Error& error) {
+    log_warning(str("the list of the data's files is not brought up to date: ", error.what()));
+  }
+}
+
+void warn_of_changed_files(const RunFolder& run, const Config& config) {
+  const std::string changes = describe_changes(run, config).value_or("");
+  if (changes.empty()) return;
+  log_warning(
+      str("files of the run's data are not as they were when it was last started: ", changes,
+          "; their text is read again, and the run goes on only if it is the same"));
+}
+
+void require_same_data(const RunFolder& run, const fs::path& trained, const std::string& recorded,
+                       const Config& config, const std::string& fingerprint) {
+  if (recorded == fingerprint) return;
+  std::string what =
+      str(trained.string(), " was trained on ", recorded, ", the files now give ", fingerprint);
+  const std::optional<std::string> changes = describe_changes(run, config);
+  if (changes && !changes->empty()) {
+    what = *changes;
+  } else if (changes) {
+    what +=
+        ", and each has the size and time that it had when the run was last started: one was "
+        "written to during that start, or its time was set back, or this version of lmtrain "
+        "reads them otherwise";
+  }
+  throw Error(ErrorKind::kData, str("the data of the run has changed: ", what,
+                                    "; restore what it was, or start a new run with init_from"));
+}
+
+}  // namespace lmtrain

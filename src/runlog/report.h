@@ -1,0 +1,84 @@
+// Makes texts about a run for people: what it will do, the line of a step, how it ended. The
+// functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress_line.h"
+#include "batching/batch_order.h"
+#include "checkpoint/state.h"
+#include "config/config.h"
+#include "prepare/prepare.h"
+#include "eval/task_result.h"
+#include "eval/evaluate.h"
+
+namespace lmtrain {
+
+// Returns some lines to show before a run: model, device, data, lengths, steps, evaluations.
+// `config` is resolved, `order` is the run's order of `data`, `folder` is the run's. `eval_targets`
+// are the targets of an evaluation; none: there is no held-out text.
+std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
+                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder);
+
+struct StepReport {
+  int64_t step = 0;
+  int64_t steps = 0;  // of the run, as planned
+  double share = 0;   // of the run that is done, from 0 to 1
+  double loss = 0, lr = 0;
+  int64_t length = 0;
+  double tokens_per_second = 0;
+  double elapsed = 0, left = 0;  // seconds
+};
+
+// Returns the line of a step in parts: "step 120/2450  4.9%  loss 5.1234  lr 2.95e-03  length 256
+// 31.8K tokens/s  43s elapsed  14m05s left". On a narrow terminal parts are left out in this order:
+// elapsed, length, lr, tokens/s, share, loss.
+std::vector<LinePart> step_line(const StepReport& report);
+
+// Returns the figures of an evaluation after `step`: a line for all held-out text, and a line for
+// each of the first kMostSetsShown sets.
+std::string evaluation_note(int64_t step, const Evaluation& evaluation);
+inline constexpr size_t kMostSetsShown = 12;
+
+struct Evaluated {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+struct EndReport {
+  int64_t steps = 0, tokens = 0;
+  std::optional<double> loss;
+  std::optional<Evaluated> last, best;         // evaluations, by held-out loss
+  double training = 0, evaluating = 0;         // seconds of this process
+  double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
+  std::optional<std::filesystem::path> saved;  // the newest checkpoint
+  // The one with the lowest held-out loss of those that are there, which the run's folder means for
+  // other commands; none: no evaluation says which.
+  std::optional<Evaluated> best_checkpoint;
+  std::filesystem::path best_path;
+  int64_t saved_step = 0;  // of the newest checkpoint
+  std::string early_stop;  // early_stop_reason(); empty: the run did not end early
+};
+
+// Returns some lines: steps, tokens and time; losses; why it ended early; the checkpoints.
+std::string end_summary(const EndReport& report);
+// Returns the accuracies of tasks in one line, and the mean of what they are worth.
+std::string task_line(const std::vector<TaskResult>& tasks);
+// Returns why eval.early_stop, which is set, ends the run in this state.
+std::string early_stop_reason(const Config& config, const TrainingState& state);
+// Returns a line for people that names the best checkpoint, where it is not the newest one; else
+// empty.
+std::string best_note(const EndReport& report);
+// Returns the commands that a person may want next with the finished run in `folder`: `eval`, where
+// there is held-out text, `generate`, and one to train on. Before them stands `best_note`, where it
+// is not empty. That one goes on with a run that
+// `ended_early`. With a constant learning rate it makes this run longer; with any other schedule
+// the rate would jump, so it begins a new run from these weights.
+std::string next_commands(const std::filesystem::path& folder, const Config& config,
+                          bool has_held_out, bool ended_early, const std::string& best_note = "");
+
+}  // namespace lmtrain

@@ -1,0 +1,87 @@
+// The readers of Arrow's formats share these functions. Only the readers arrow_*.cpp of this folder
+// include it.
+#pragma once
+
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+#include <arrow/status.h>
+
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+
+// Opens a file that is read with pread, never by a memory map: a file that shrinks meanwhile must
+// not kill the process. A read that fails for a passing reason is repeated (base/retry.h).
+// The result is for one thread. Throws Error(kIo), and Error(kData) where the path is no regular
+// file.
+std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const std::filesystem::path& path);
+
+// A TableMemory gives Arrow the memory for decompressed data. A small file may hold, or claim, more
+// than memory does: the pool refuses a buffer of more than 2 GiB, or twice `max_document` where
+// that is more, and remembers what it refused, since Arrow's own errors say too little. It must
+// outlive what is read with it.
+class TableMemory : public arrow::ProxyMemoryPool {
+ public:
+  explicit TableMemory(uint64_t max_document);
+
+  using arrow::ProxyMemoryPool::Allocate;
+  using arrow::ProxyMemoryPool::Reallocate;
+  arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override;
+  arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment,
+                           uint8_t** pointer) override;
+
+  // Throws where a request was refused: Error(kData) naming `where` in a file for one above the
+  // limit, std::bad_alloc for one that the system refused.
+  void require_no_refusal(const std::string& where) const;
+
+ private:
+  arrow::Status noted(int64_t size, const arrow::Status& status);
+
+  int64_t largest_;
+  int64_t refused_ = 0;  // bytes of the request that was above the limit
+  bool exhausted_ = false;
+};
+
+// Throws Error(kData) with `problem`, which is Arrow's message about the file; Error(kIo) where
+// that message says that the operating system refused.
+[[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);
+
+// Calls action(), which reads the file with Arrow. An exception of Arrow's becomes an Error that
+// names the file and the row being read, which row() returns, counted from 0. Where memory was
+// refused, TableMemory::require_no_refusal() throws it, else fail_arrow_file() does. Our own errors
+// and std::bad_alloc pass.
+template <class Action, class Row>
+void read_arrow(const std::filesystem::path& path, const TableMemory& memory, const Action& action,
+                const Row& row) {
+  try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    memory.require_no_refusal(str(shown(path), ": row ", row()));
+    fail_arrow_file(path, str("row ", row(), ": ", error.what()));
+  }
+}
+
+// Throws Error(kData) naming the columns there are and the most similar name.
+[[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
+                                      const std::vector<std::string>& names);
+
+// Throws Error(kData) for two columns of the same name at the same depth.
+[[noreturn]] void fail_ambiguous_column(const std::filesystem::path& path,
+                                        const std::string& column);
+
+// Throws Error(kData) for a column whose type, `type`, is not text.
+[[noreturn]] void fail_column_type(const std::filesystem::path& path, const std::string& column,
+                                   const std::string& type);
+
+}  // namespace lmtrain

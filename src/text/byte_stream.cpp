@@ -1,0 +1,83 @@
+#include "text/byte_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "base/read_file.h"
+#include "base/foreign_text.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PlainStream : public ByteStream {
+ public:
+  explicit PlainStream(const fs::path& path) : file_(path) {}
+
+  size_t read(char* out, size_t size) override {
+    const size_t got = file_.read(out, size);
+    offset_ += got;
+    return got;
+  }
+  uint64_t file_offset() const override { return offset_; }
+
+ private:
+  FileReader file_;
+  uint64_t offset_ = 0;
+};
+
+Compression compression_named(std::string_view extension) {
+  if (extension == ".gz") return Compression::kGzip;
+  if (extension == ".zst" || extension == ".zstd") return Compression::kZstd;
+  if (extension == ".bz2") return Compression::kBzip2;
+  return Compression::kNone;
+}
+
+}  // namespace
+
+Compression compression_of(const fs::path& path) {
+  constexpr std::array<std::string_view, 8> kRefused = {".xz", ".lzma", ".lz4", ".zip",
+                                                        ".7z", ".rar",  ".br",  ".tar"};
+  const std::string extension = path.extension().native();
+  if (const Compression known = compression_named(extension); known != Compression::kNone)
+    return known;
+  if (std::find(kRefused.begin(), kRefused.end(), extension) != kRefused.end()) {
+    throw Error(ErrorKind::kConfig,
+                str(shown(path), ": ", extension,
+                    " files are not read; unpack it, or compress it as .gz, .zst or .bz2"));
+  }
+  return Compression::kNone;
+}
+
+fs::path without_compression(const fs::path& name) {
+  return compression_named(name.extension().native()) == Compression::kNone ? name : name.stem();
+}
+
+std::string foreign_file(const fs::path& path) {
+  try {
+    FileReader file(path);
+    std::string head(kForeignHeadBytes, '\0');
+    size_t size = 0;
+    while (size < head.size()) {
+      const size_t got = file.read(head.data() + size, head.size() - size);
+      if (got == 0) break;
+      size += got;
+    }
+    return foreign_data(std::string_view(head).substr(0, size));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::unique_ptr<ByteStream> open_bytes(const fs::path& path) {
+  auto file = std::make_unique<PlainStream>(path);
+  const Compression compression = compression_of(path);
+  if (compression == Compression::kNone) return file;
+  return decompress(std::move(file), compression, path);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,368 @@
+#include "text/content.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/dotted_key.h"
+#include "base/foreign_text.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "text/byte_stream.h"
+#include "text/json_line.h"
+#include "text/json_scanner.h"
+#include "formats/quote.h"
+#include "formats/safetensors.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Content::Kind;
+
+constexpr size_t kHeadBytes = size_t{1} << 13;
+constexpr size_t kJsonHeadBytes = size_t{1} << 18;
+
+struct Magic {
+  size_t offset;
+  std::string_view bytes;
+  const char* description;
+};
+
+template <size_t kSize>
+constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
+  return {literal, kSize - 1};
+}
+
+// The letters before a PDF's version, behind which it may be all text.
+constexpr std::string_view kPdf = "%PDF-";
+
+constexpr std::array kMagics = {
+    Magic{0, bytes_of("PK\x03\x04"), "a zip archive"},
+    Magic{0, bytes_of("PK\x05\x06"), "a zip archive"},
+    Magic{257, bytes_of("ustar"), "a tar archive; unpack it"},
+    Magic{0, bytes_of("\x1F\x8B"), "gzip data; its name must end in .gz"},
+    Magic{0, bytes_of("\x28\xB5\x2F\xFD"), "zstd data; its name must end in .zst"},
+    Magic{0, bytes_of("BZh"), "bzip2 data; its name must end in .bz2"},
+    Magic{0,
+          bytes_of("\xFD"
+                   "7zXZ\0"),
+          "xz data"},
+    Magic{0, bytes_of("\x04\x22\x4D\x18"), "lz4 data"},
+    Magic{0, bytes_of("7z\xBC\xAF\x27\x1C"), "a 7z archive"},
+    Magic{0, bytes_of("Rar!\x1A\x07"), "a rar archive"},
+    Magic{0, bytes_of("\x93NUMPY"), "a numpy array; token ids are read with the format tokens"},
+    Magic{0, bytes_of("MMIDIDX"),
+          "an index of Megatron; token ids are read with the format tokens"},
+    Magic{0, bytes_of("\x89HDF\r\n\x1A\n"), "an HDF5 file"},
+    Magic{0, bytes_of("SQLite format 3"), "an SQLite database"},
+    Magic{0, bytes_of("GGUF"), "model weights (GGUF)"},
+    Magic{0,
+          bytes_of("\x7F"
+                   "ELF"),
+          "a program (ELF)"},
+    Magic{0, bytes_of("MZ\x90"), "a Windows program"},
+    Magic{0, bytes_of("\xCA\xFE\xBA\xBE"), "compiled Java or a Mach-O program"},
+    Magic{0, bytes_of("\xCF\xFA\xED\xFE"), "a Mach-O program"},
+    Magic{0, bytes_of("\0asm"), "WebAssembly"},
+    Magic{0, bytes_of("\x89PNG\r\n"), "a PNG image"},
+    Magic{0, bytes_of("\xFF\xD8\xFF"), "a JPEG image"},
+    Magic{0, bytes_of("GIF87a"), "a GIF image"},
+    Magic{0, bytes_of("GIF89a"), "a GIF image"},
+    Magic{8, bytes_of("WEBP"), "a WebP image"},
+    Magic{0, bytes_of("OggS"), "an Ogg file"},
+    Magic{0, bytes_of("fLaC"), "a FLAC file"},
+    Magic{4, bytes_of("ftyp"), "a video or HEIF image"},
+    Magic{0, bytes_of("PARE"), "an encrypted Parquet file"},
+    Magic{0, bytes_of("Obj\x01"), "an Avro file"},
+    Magic{
+        0, bytes_of("LITPKDS"),
+        "token ids in the layout of lit-gpt (LITPKDS), which is not read: write the ids alone, as "
+        "uint16 or uint32"},
+    Magic{0, bytes_of("TNTIDX\0\0"), "an index of fairseq"},
+    Magic{0, bytes_of("\x37\xA4\x30\xEC"), "a zstd dictionary"},
+    Magic{0, bytes_of("FEA1"), "a Feather file of version 1, which is not read"},
+    Magic{0, bytes_of("24ka"), "model weights (llama2.c)"},
+    Magic{0, bytes_of("lmgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("tjgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("fmgg"), "model weights (GGML)"},
+    Magic{0, bytes_of("ORC\x0A"), "an ORC file"},
+    Magic{0, bytes_of("RIFF"), "a sound, video or image (RIFF)"},
+    Magic{16, bytes_of("\xDE\xC0\xEF\xBE"), "an LMDB database"},
+    Magic{0, bytes_of("\xC6\xD6\x34\x01"), "model weights of llm.c"},
+    Magic{0, bytes_of("\xC7\xD6\x34\x01"), "a debug state of llm.c"},
+    Magic{0, bytes_of("\xC8\xD6\x34\x01"), "a tokenizer of llm.c"},
+    Magic{0, bytes_of("\x8A\xD8\x34\x01"), "evaluation questions of llm.c"},
+};
+
+uint64_t little_endian(std::string_view bytes, size_t offset, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = size; i-- > 0;)
+    value = (value << 8) | static_cast<unsigned char>(bytes[offset + i]);
+  return value;
+}
+
+// A message of Arrow's IPC stream: the mark of a continuation, then the size of its metadata.
+bool is_arrow_stream(std::string_view head) {
+  if (!head.starts_with("\xFF\xFF\xFF\xFF") || head.size() < 8) return false;
+  const uint64_t size = little_endian(head, 4, 4);
+  return size > 0 && size < (uint64_t{1} << 28) && size % 8 == 0;
+}
+
+bool is_safetensors(std::string_view head) {
+  const std::optional<uint64_t> header = safetensors_header_size(head);
+  return header && *header >= 2 && *header <= kSafetensorsLargestHeader &&
+         (head[9] == '"' || head[9] == '}');
+}
+
+bool is_pickle(std::string_view head) {
+  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+}
+
+// Whether text does not have this byte: NUL, and the control characters without a use in files.
+bool is_binary_byte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
+}
+
+// One byte in a hundred that text does not have. A few stray ones are text all the same, which the
+// summary of a preparation counts, unless they are most of the file.
+bool has_binary_bytes(std::string_view head) {
+  constexpr std::ptrdiff_t kFew = 4;
+  const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary_byte);
+  const auto size = static_cast<std::ptrdiff_t>(head.size());
+  return 100 * found > size && (found > kFew || 2 * found > size);
+}
+
+// Whether a text may begin with these bytes.
+bool is_printable(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+std::optional<Content> binary_content(std::string_view head) {
+  if (std::string other = foreign_text(head); !other.empty())
+    return Content{is_file_pointer(head) ? Kind::kPointer : Kind::kBinary, std::move(other)};
+  if (is_arrow_stream(head)) return Content{Kind::kArrow};
+  if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
+  if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF; extract its text"};
+  // A text may begin with the letters of a format: "PARENTS", "GGUF is a file format".
+  const bool is_text = std::none_of(head.begin(), head.end(), is_binary_byte);
+  if (!is_text && head.starts_with("PAR1")) return Content{Kind::kParquet};
+  if (!is_text && head.starts_with("ARROW1")) return Content{Kind::kArrow};
+  for (const Magic& magic : kMagics) {
+    if (is_text && is_printable(magic.bytes)) continue;
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes))
+      return Content{Kind::kBinary, magic.description};
+  }
+  if (is_pickle(head)) return Content{Kind::kBinary, "a Python pickle"};
+  if (has_binary_bytes(head)) return Content{Kind::kBinary, "binary data"};
+  return std::nullopt;
+}
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// How far a text is JSON.
+struct JsonScan {
+  JsonScanner::Type type = JsonScanner::Type::kNone;
+  JsonScanner::Type field = JsonScanner::Type::kNone;
+  std::vector<std::string> keys;
+  bool is_json = false;       // as a whole
+  bool is_beginning = false;  // nothing is wrong but that it ends too early
+};
+
+JsonScan scan_json(std::string_view text, const std::string& field) {
+  const std::vector<std::string> path = key_parts(field);
+  JsonScanner scanner(text, field, path);
+  JsonScan scan;
+  try {
+    scanner.scan();
+    scan.is_json = true;
+  } catch (const JsonSyntaxError& error) {
+    // An escape or a word that is cut is found wrong at its beginning.
+    constexpr size_t kLongestWord = 12;
+    scan.is_beginning = error.offset + kLongestWord >= text.size();
+  }
+  scan.type = scanner.type();
+  scan.field = (scanner.field().count > 0 ? scanner.field() : scanner.path()).type;
+  scan.keys = scanner.keys();
+  return scan;
+}
+
+std::string describe_keys(const JsonScan& scan, const std::string& field) {
+  constexpr size_t kMostKeys = 12;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(kMostKeys, scan.keys.size()); ++i)
+    shown.push_back(quote(scan.keys[i]));
+  if (scan.keys.size() > kMostKeys) shown.emplace_back("...");
+  const std::string nearest = nearest_word(field, scan.keys);
+  return str("no text in the field ", quote(field), " (text_field)",
+             nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
+             "; the first object has: ", join(shown, ", "));
+}
+
+bool has_text(const JsonScan& scan) {
+  return scan.field == JsonScanner::Type::kString || scan.field == JsonScanner::Type::kNull;
+}
+
+// JSON lines, if that is what the head holds.
+std::optional<Content> json_lines(std::string_view head, bool is_whole, const std::string& field) {
+  std::optional<JsonScan> first;
+  while (!head.empty()) {
+    const size_t end = head.find('\n');
+    const bool is_cut = end == std::string_view::npos && !is_whole;
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
+    if (line.find_first_not_of(kBlanks) == std::string_view::npos) continue;
+    if (is_cut && first) break;
+    JsonScan scan = scan_json(line, field);
+    if (is_cut) {
+      // A line longer than the head: its reader will tell.
+      if (line.front() == '{' && scan.is_beginning) return Content{Kind::kJsonLines};
+      return std::nullopt;
+    }
+    if (!scan.is_json || scan.type != JsonScanner::Type::kObject) return std::nullopt;
+    // One such line is enough: what is wrong with a later one is the reader's to say.
+    if (!first && has_text(scan)) return Content{Kind::kJsonLines};
+    if (!first) first = std::move(scan);
+  }
+  if (!first) return std::nullopt;
+  return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
+}
+
+// --- what is taken for token ids ----------------------------------------------------------------
+
+// Two ids may well have the bytes of a short magic. Then more of the format is looked at.
+bool is_surely(std::string_view magic, std::string_view bytes) {
+  if (magic == "\x1F\x8B") return bytes.size() > 3 && bytes[2] == 8 && bytes[3] < 0x20;
+  if (magic == "BZh") return bytes.substr(4).starts_with("\x31\x41\x59\x26\x53\x59");
+  if (magic == "\xFF\xD8\xFF")
+    return bytes.substr(6).starts_with("JFIF") || bytes.substr(6).starts_with("Exif");
+  if (magic == "MZ\x90") return bytes.substr(0, 4) == std::string_view("MZ\x90\0", 4);
+  if (magic == "ORC\x0A") return bytes.ends_with("ORC") || bytes.size() > 4;
+  return true;
+}
+
+// It ends with a full stop; the first operation is that of a frame, or one that begins an object.
+bool is_surely_pickle(std::string_view bytes) {
+  if (!is_pickle(bytes) || !bytes.ends_with('.')) return false;
+  return bytes[1] >= 4 ? bytes[2] == '\x95'
+                       : std::string_view("](}cXKIGN").find(bytes[2]) != std::string_view::npos;
+}
+
+// A table of offsets that begins with its number of entries, as the shards of MosaicML's streaming
+// and the chunks of litdata have it: the last offset is the size of the file.
+std::string offset_table(std::string_view bytes) {
+  if (bytes.size() < 12) return {};
+  const uint64_t count = little_endian(bytes, 0, 4);
+  const uint64_t table = 4 + 4 * (count + 1);
+  if (count == 0 || table >= bytes.size()) return {};
+  uint64_t previous = little_endian(bytes, 4, 4);
+  if (previous < table) return {};
+  const bool has_columns = previous > table && bytes[table] == '{';
+  if (previous > table && !has_columns) return {};
+  for (uint64_t i = 1; i <= count; ++i) {
+    const uint64_t offset = little_endian(bytes, 4 + 4 * i, 4);
+    if (offset < previous) return {};
+    previous = offset;
+  }
+  if (previous != bytes.size()) return {};
+  return has_columns ? "a shard of MosaicML's streaming (MDS)" : "a chunk of litdata";
+}
+
+// A record of TensorFlow: its size, and the masked CRC-32C of the bytes of the size.
+bool is_tfrecord(std::string_view bytes) {
+  if (bytes.size() < 16 || little_endian(bytes, 0, 8) > bytes.size() - 16) return false;
+  const uint32_t crc = crc32c(0, bytes.data(), 8);
+  return little_endian(bytes, 8, 4) == ((crc >> 15U | crc << 17U) + 0xA282EAD8U);
+}
+
+// Whether the file is text in UTF-16 with its mark: most characters are below U+0100.
+bool is_marked_utf16(std::string_view head) {
+  const bool is_little = head.starts_with("\xFF\xFE");
+  if (!is_little && !head.starts_with("\xFE\xFF")) return false;
+  size_t zeros = 0;
+  for (size_t i = is_little ? 3 : 2; i < head.size(); i += 2) zeros += head[i] == '\0' ? 1U : 0U;
+  return 4 * zeros > head.size();
+}
+
+}  // namespace
+
+std::string other_than_ids(std::string_view bytes) {
+  constexpr size_t kFewest = 64;  // bytes that cannot all be letters by chance
+  const std::string_view head = bytes.substr(0, kHeadBytes);
+  if (is_file_pointer(head)) return foreign_text(head);
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes) &&
+        is_surely(magic.bytes, bytes))
+      return magic.description;
+  }
+  if (head.starts_with("PAR1") && bytes.ends_with("PAR1")) return "a Parquet file";
+  if (head.starts_with("ARROW1")) return "an Arrow file";
+  if (head.starts_with(kPdf)) return "a PDF";
+  if (is_arrow_stream(head)) return "a stream of Arrow";
+  if (is_safetensors(head)) return "model weights (safetensors)";
+  if (is_surely_pickle(bytes)) return "a Python pickle";
+  if (is_marked_utf16(head)) return "UTF-16 text";
+  if (std::string table = offset_table(bytes); !table.empty()) return table;
+  if (is_tfrecord(bytes)) return "a TFRecord file of TensorFlow";
+  if (bytes.size() >= kFewest && std::none_of(head.begin(), head.end(), is_binary_byte)) {
+    const std::string answer = foreign_data(head);
+    return answer.empty() ? "text" : answer;
+  }
+  return {};
+}
+
+Content content_of(std::string_view head, bool is_whole, bool is_named_json,
+                   const std::string& text_field) {
+  if (std::optional<Content> content = binary_content(head)) return *std::move(content);
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  const size_t begin = head.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  head.remove_prefix(begin);
+  const bool is_object = head.front() == '{';
+  if (is_object || head.front() == '[') {
+    if (is_object) {
+      if (std::optional<Content> lines = json_lines(head, is_whole, text_field))
+        return *std::move(lines);
+    }
+    const JsonScan scan = scan_json(head, text_field);
+    if (scan.is_json || (!is_whole && scan.is_beginning)) {
+      return {Kind::kJson,
+              is_object ? "a JSON object over several lines" : "a JSON array as a whole"};
+    }
+  }
+  if (is_named_json) return {Kind::kJson, "named .json, but neither JSON lines nor one JSON value"};
+  return {};
+}
+
+Content look_at(const fs::path& path, const std::string& text_field) {
+  const std::unique_ptr<ByteStream> bytes = open_bytes(path);
+  std::string head;
+  const auto read_to = [&](size_t size) {
+    size_t done = head.size();
+    head.resize(size);
+    while (done < size) {
+      const size_t got = bytes->read(head.data() + done, size - done);
+      if (got == 0) break;
+      done += got;
+    }
+    head.resize(done);
+    return done < size;
+  };
+  bool is_whole = read_to(kHeadBytes);
+  const size_t begin = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const bool may_be_json = begin != std::string::npos && (head[begin] == '{' || head[begin] == '[');
+  if (!is_whole && may_be_json) is_whole = read_to(kJsonHeadBytes);
+  const bool is_compressed = compression_of(path) != Compression::kNone;
+  const fs::path name = is_compressed ? path.stem() : path.filename();
+  Content content = content_of(head, is_whole, name.extension() == ".json", text_field);
+  const bool is_table = content.kind == Kind::kParquet || content.kind == Kind::kArrow;
+  if (is_compressed && is_table)
+    return {Kind::kBinary, "a Parquet or Arrow file compressed as a whole; unpack it"};
+  return content;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,159 @@
+#include "text/corpus.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "text/readers.h"
+#include "text/text_hash.h"
+
+namespace lmtrain {
+
+void fail_out_of_memory(const std::filesystem::path& path) {
+  throw Error(
+      ErrorKind::kMemory,
+      str("out of memory at a document of ", shown(path),
+          "; split it, or lower data.max_document, so that every document that is too large "
+          "is named"));
+}
+
+uint64_t Corpus::total_bytes() const {
+  uint64_t total = 0;
+  for (const SourceFile& file : files) total += file.size;
+  return total;
+}
+
+NoDocuments Corpus::for_each(
+    ProgressBar& progress,
+    const std::function<void(std::string_view, const DocumentLocation&)>& visit,
+    const DocumentLocation& from) const {
+  NoDocuments skipped;
+  for (size_t file = 0; file < files.size(); ++file) {
+    if (file < from.file) {
+      progress.skip(files[file].size);
+      continue;
+    }
+    const int64_t first = file == from.file ? from.position : 0;
+    skipped += read_file_documents(file, first, progress, visit);
+  }
+  return skipped;
+}
+
+NoDocuments Corpus::read_file_documents(
+    size_t index, int64_t first, ProgressBar& progress,
+    const std::function<void(std::string_view, const DocumentLocation&)>& visit) const {
+  const SourceFile& file = files[index];
+  uint64_t counted = 0;
+  const auto count = [&](uint64_t bytes_read) {
+    const uint64_t bytes = std::clamp(bytes_read, counted, std::max(counted, file.size));
+    progress.advance(bytes - counted);
+    counted = bytes;
+  };
+  const std::unique_ptr<DocumentReader> reader = open_documents(
+      file.path, file.format, text_field, first, max_document, on_bad_line == OnBadLine::kSkip);
+  try {
+    for (Document document; reader->next(document);) {
+      if (document.position >= first) visit(document.text, {index, document.position});
+      count(reader->bytes_read());
+    }
+  } catch (const Error& error) {
+    // A file that is still being written looks damaged.
+    if (error.kind() == ErrorKind::kData) require_unchanged(file);
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail_out_of_memory(file.path);
+  }
+  require_unchanged(file);
+  count(file.size);
+  return reader->skipped();
+}
+
+std::string describe_bad_lines(const NoDocuments& skipped) {
+  std::string text =
+      str(skipped.bad_lines, " of ", counted(skipped.json_lines, "line"),
+          " of JSON lines skipped as data.on_bad_line says: ", join(skipped.first_bad_lines, ", "));
+  const int64_t more = skipped.bad_lines - std::ssize(skipped.first_bad_lines);
+  return more > 0 ? str(text, " and ", more, " more") : text;
+}
+
+void require_few_bad_lines(const NoDocuments& skipped, const std::string& pointer) {
+  constexpr int64_t kOneOf = 1000;
+  if (kOneOf * skipped.bad_lines <= skipped.json_lines) return;
+  throw Error(ErrorKind::kData,
+              str(pointer, ": ", describe_bad_lines(skipped), "; this is ",
+                  printed("%.2g", 100.0 * static_cast<double>(skipped.bad_lines) /
+                                      static_cast<double>(skipped.json_lines)),
+                  " % of the lines, and 0.1 % may be skipped: mend the files, or write them anew"));
+}
+
+std::string describe_oddities(const CorpusCounts& counts) {
+  std::string text;
+  if (counts.empty_documents > 0)
+    text += str(", ", counted(counts.empty_documents, "empty document"));
+  if (counts.skipped.blank_lines > 0)
+    text += str(", ", counts.skipped.blank_lines, " blank lines skipped");
+  if (counts.skipped.nulls > 0) text += str(", ", counts.skipped.nulls, " nulls skipped");
+  if (counts.nul_documents > 0)
+    text += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
+  return text;
+}
+
+void warn_of_text(const CorpusCounts& counts, const std::string& pointer) {
+  if (counts.invalid_documents > 0) {
+    log_warning(str(pointer, ": ", counts.invalid_documents, " of ", counts.documents,
+                    " documents are not valid UTF-8; each invalid byte is read as U+FFFD"));
+  }
+  if (counts.skipped.bad_lines > 0)
+    log_warning(str(pointer, ": ", describe_bad_lines(counts.skipped)));
+}
+
+uint64_t Sample::bucket(uint64_t hash) {
+  return hash_combine(0x53616D706C65, hash) >> (64 - kBits);
+}
+
+void Sample::observe(uint64_t hash, uint64_t bytes) { bytes_[bucket(hash)] += bytes; }
+
+void Sample::choose(uint64_t budget) {
+  uint64_t total = 0;
+  for (num_buckets_ = 0; num_buckets_ < bytes_.size() && total < budget; ++num_buckets_)
+    total += bytes_[num_buckets_];
+}
+
+bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; }
+
+void scan_corpus(
+    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
+    const std::function<void()>& after_file) {
+  CorpusCounts& counts = scan.counts;
+  Hasher content(scan.content);
+  ProgressBar progress(action, corpus.total_bytes());
+  for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
+  Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document, corpus.on_bad_line};
+  while (scan.next_file < corpus.files.size()) {
+    const SourceFile& file = corpus.files[scan.next_file];
+    one.files = {file};
+    FormatCount& in_format = counts.formats[file.format];
+    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentLocation&) {
+      const Hash128 hash = hash128(text);
+      content.add(hash.low).add(hash.high);
+      ++counts.documents;
+      ++in_format.documents;
+      counts.bytes += static_cast<int64_t>(text.size());
+      if (text.empty()) ++counts.empty_documents;
+      if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
+      if (!is_utf8(text)) ++counts.invalid_documents;
+      observe(text_hash(hash), text.size(), file);
+    });
+    ++in_format.files;
+    scan.content = content.digest();
+    ++scan.next_file;
+    after_file();
+  }
+}
+
+}  // namespace lmtrain

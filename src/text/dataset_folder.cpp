@@ -1,0 +1,390 @@
+#include "text/dataset_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/examine.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "text/byte_stream.h"
+#include "formats/quote.h"
+#include "formats/strict_json.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::vector<fs::path>;
+
+constexpr const char* kDictFile = "dataset_dict.json";
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kInfoFile = "dataset_info.json";
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return end == folder.end() && rest != path.end();
+}
+
+nlohmann::json read_json(const fs::path& path) {
+  return parse_strict_json(read_file(path),
+                           {ErrorKind::kData, shown(path), "save the data set again", 64});
+}
+
+[[noreturn]] void fail_form(const fs::path& path, const std::string& what) {
+  throw Error(ErrorKind::kData, str(shown(path), ": ", what,
+                                    "; it is damaged or of an unknown version of datasets: save "
+                                    "the data set again, or name its files by a pattern"));
+}
+
+std::vector<std::string> splits_of(const fs::path& dict) {
+  const fs::path path = dict / kDictFile;
+  const nlohmann::json json = read_json(path);
+  if (!json.is_object() || !json.contains("splits") || !json["splits"].is_array())
+    fail_form(path, "no list \"splits\"");
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : json["splits"]) {
+    if (!name.is_string()) fail_form(path, "a split without a name");
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+// The data files that state.json lists, which must be all the data there is.
+std::vector<std::string> data_files_of(const fs::path& set) {
+  const fs::path path = set / kStateFile;
+  const nlohmann::json json = read_json(path);
+  if (!json.is_object() || !json.contains("_data_files") || !json["_data_files"].is_array())
+    fail_form(path, "no list \"_data_files\"");
+  // Versions of datasets before 2.0 save which rows count, and in which order, in a file of its
+  // own.
+  if (const auto index = json.find("_indices_data_files");
+      index != json.end() && !index->is_null() && !index->empty()) {
+    throw Error(ErrorKind::kConfig,
+                str(shown(path),
+                    ": the data set is a selection of the rows of its files, which is not read; "
+                    "save it again after flatten_indices()"));
+  }
+  std::vector<std::string> names;
+  for (const nlohmann::json& file : json["_data_files"]) {
+    if (!file.is_object() || !file.contains("filename") || !file["filename"].is_string())
+      fail_form(path, "a data file without a name");
+    names.push_back(file["filename"].get<std::string>());
+    if (fs::path(names.back()).filename() != names.back())
+      fail_form(path, str("the file name ", quote(names.back()), " leads out of the folder"));
+  }
+  return names;
+}
+
+// Folders of datasets around the files: of a saved DatasetDict, of a saved Dataset, of its cache.
+struct SavedFolders {
+  std::set<fs::path> dicts;
+  std::set<fs::path> sets;
+  std::set<fs::path> caches;
+
+  explicit SavedFolders(const Paths& files) {
+    std::set<fs::path> seen;
+    for (const fs::path& file : files) {
+      const fs::path folder = file.parent_path();
+      if (file.filename() == kDictFile) dicts.insert(folder);
+      const bool is_part = file.extension() == ".arrow" || file.filename() == kStateFile;
+      if (!is_part || !seen.insert(folder).second) continue;
+      if (is_file(folder / kInfoFile))
+        (is_file(folder / kStateFile) ? sets : caches).insert(folder);
+      if (is_file(folder.parent_path() / kDictFile)) dicts.insert(folder.parent_path());
+    }
+  }
+};
+
+class Selection {
+ public:
+  Selection(fs::path root, Paths files, std::string pattern, Role role, std::string prefix)
+      : root_(std::move(root)),
+        files_(std::move(files)),
+        pattern_(std::move(pattern)),
+        is_pattern_(!pattern_.empty()),
+        role_(role),
+        prefix_(std::move(prefix)) {}
+
+  // Leaves out what downloads, editors and tools leave beside data, and keeps of a cache of the hub
+  // the files of one snapshot.
+  void leave_out_tool_files() {
+    take_snapshots();
+    std::set<fs::path> unfinished;  // files that are being downloaded, by the mark beside them
+    for (const fs::path& file : files_) {
+      const fs::path extension = file.extension();
+      if (extension == ".aria2") unfinished.insert(fs::path(file).replace_extension());
+    }
+    leave_out_named("not finished, or a tool's own", [&](const fs::path& file) {
+      return unfinished.count(file) != 0 || is_tool_file(file);
+    });
+  }
+
+  void take_saved_sets() {
+    const SavedFolders saved(files_);
+    for (const fs::path& dict : saved.dicts) take_split(dict);
+    for (const fs::path& set : saved.sets) take_data_files(set);
+    for (const fs::path& cache : saved.caches) leave_out_results(cache);
+  }
+
+  // Leaves out the files that describe a data set, beside its files or at the root above them;
+  // where the format is that of plain text or of ids, only in a snapshot of the hub.
+  void leave_out_cards(bool is_beside_tables) {
+    constexpr std::array<std::string_view, 13> kCards = {
+        "README.md",          "README",      "README.txt",   "LICENSE",
+        "LICENSE.md",         "LICENSE.txt", "CITATION.cff", kInfoFile,
+        "dataset_infos.json", "SHA256SUMS",  "MD5SUMS",      "sha256sum.txt",
+        "md5sum.txt"};
+    std::set<fs::path> folders;
+    for (const fs::path& file : files_) {
+      if (is_beside_tables && is_table_name(file)) folders.insert({file.parent_path(), root_});
+    }
+    folders.insert(snapshots_.begin(), snapshots_.end());
+    leave_out_named("about the data set, no part of it", [&](const fs::path& file) {
+      const bool is_card =
+          std::find(kCards.begin(), kCards.end(), file.filename().native()) != kCards.end();
+      return is_card && folders.count(file.parent_path()) != 0;
+    });
+  }
+
+  void take_named_split() {
+    if (is_pattern_) {
+      if (const std::string mixed = mixed_splits(root_, files_); !mixed.empty())
+        log_warning(str(prefix_, mixed, "; name the files of one split"));
+      return;
+    }
+    SplitFiles chosen = select_split(root_, files_, role_);
+    if (!chosen.problem.empty())
+      throw Error(ErrorKind::kUsage,
+                  str(prefix_, chosen.problem, "; name the files to read by a pattern"));
+    for (const std::string& note : chosen.notes) log_note(prefix_ + note);
+    files_ = std::move(chosen.files);
+  }
+
+  Paths files() && { return std::move(files_); }
+
+ private:
+  template <class Condition>
+  void leave_out_named(const char* why, const Condition& condition) {
+    std::vector<std::string> left_out;
+    std::erase_if(files_, [&](const fs::path& file) {
+      if (!condition(file)) return false;
+      left_out.push_back(shown(file.filename()));
+      return true;
+    });
+    if (left_out.empty()) return;
+    const size_t num_left_out = left_out.size();
+    left_out.resize(std::min<size_t>(num_left_out, 3));
+    log_note(str(prefix_, "left out: ", join(left_out, ", "),
+                 num_left_out > 3 ? str(" and ", num_left_out - 3, " more") : "", " (", why, ")"));
+  }
+
+  // Whether a pattern spells this ending, so that its files are meant.
+  bool is_spelled(std::string_view ending) const {
+    return is_pattern_ && std::string_view(pattern_).ends_with(ending);
+  }
+
+  bool is_tool_file(const fs::path& file) const {
+    constexpr std::array<std::string_view, 19> kEndings = {
+        ".incomplete", ".lock", ".part",  ".partial",    ".crdownload", ".download", ".filepart",
+        ".tmp",        ".temp", ".aria2", ".swp",        ".swo",        ".bak",      ".orig",
+        "~",           ".dvc",  ".crc",   ".opdownload", ".unconfirmed"};
+    constexpr std::array<std::string_view, 7> kNames = {
+        "_SUCCESS",  "_metadata",   "_common_metadata", "CACHEDIR.TAG",
+        "Thumbs.db", "desktop.ini", "dvc.yaml"};
+    constexpr std::array<std::string_view, 6> kFolders = {
+        "_temporary", "_delta_log", "_spark_metadata", "__MACOSX", "__pycache__", "lost+found"};
+    const std::string name = file.filename().native();
+    const auto ends = [&](std::string_view ending) {
+      return name.size() > ending.size() && name.ends_with(ending) && !is_spelled(ending);
+    };
+    if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
+    if (name.starts_with("_started_") || name.starts_with("_committed_")) return true;
+    if (std::find(kNames.begin(), kNames.end(), name) != kNames.end() && !is_spelled(name))
+      return true;
+    if (name == "version.txt" && is_folder(file.parent_path() / ".locks"))
+      return true;  // the hub's
+    const fs::path below = file.lexically_relative(root_).parent_path();
+    return std::any_of(below.begin(), below.end(), [&](const fs::path& part) {
+      return std::find(kFolders.begin(), kFolders.end(), part.native()) != kFolders.end();
+    });
+  }
+
+  // huggingface_hub keeps files as blobs/HASH, and for each revision links to them below
+  // snapshots/REVISION; refs/main names the revision that counts.
+  void take_snapshots() {
+    std::set<fs::path> repositories;
+    std::set<fs::path> seen;
+    for (const fs::path& file : files_) {
+      for (fs::path folder = file.parent_path();
+           folder.has_relative_path() && seen.insert(folder).second;
+           folder = folder.parent_path()) {
+        if (is_of_repository(folder)) repositories.insert(folder.parent_path());
+      }
+    }
+    for (const fs::path& repository : repositories) take_snapshot(repository);
+  }
+  // Blobs that the entry names itself are meant.
+  bool is_of_repository(const fs::path& folder) const {
+    const fs::path name = folder.filename();
+    const bool is_part = (name == "blobs" || name == "refs") && is_below(folder, root_);
+    if (name != "snapshots" && !is_part) return false;
+    const fs::path repository = folder.parent_path();
+    return is_folder(repository / "blobs") &&
+           (is_folder(repository / "refs") || is_folder(repository / "snapshots"));
+  }
+  void take_snapshot(const fs::path& repository) {
+    std::set<std::string> revisions;
+    const fs::path snapshots = repository / "snapshots";
+    for (const fs::path& file : files_) {
+      if (is_below(file, snapshots))
+        revisions.insert(file.lexically_relative(snapshots).begin()->native());
+    }
+    std::string revision = revisions.empty() ? std::string() : *revisions.begin();
+    if (revisions.size() > 1) {
+      const fs::path main = repository / "refs" / "main";
+      revision = is_file(main) ? first_line(read_file(main)) : std::string();
+      if (revisions.count(revision) == 0) {
+        throw Error(ErrorKind::kUsage,
+                    str(prefix_, "\"", shown(repository), "\" holds ", revisions.size(),
+                        " snapshots of a data set, and refs/main names none of them; name the "
+                        "folder of one below snapshots"));
+      }
+      log_note(str(prefix_, "\"", shown(repository), "\" holds ", revisions.size(),
+                   " snapshots; that of refs/main is taken, ", shown(revision)));
+    }
+    const fs::path taken = snapshots / revision;
+    snapshots_.insert(taken);
+    int64_t left_out = 0;
+    std::erase_if(files_, [&](const fs::path& file) {
+      const bool is_taken = !revision.empty() && is_below(file, taken);
+      if (!is_below(file, repository) || is_taken) return false;
+      ++left_out;
+      return true;
+    });
+    if (left_out > 0) {
+      log_note(str(prefix_, "\"", shown(repository), "\": ", counted(left_out, "file"),
+                   " of the cache of the hub left out",
+                   revision.empty() ? ", which has no snapshot" : " beside the snapshot ",
+                   shown(revision)));
+    }
+  }
+
+  // Names that only data sets have, whatever lies beside them.
+  static bool is_table_name(const fs::path& file) {
+    const fs::path name = without_compression(file.filename());
+    const bool is_compressed = name != file.filename();
+    const fs::path extension = name.extension();
+    if (extension == ".json")
+      return is_compressed || file.filename().native().find("-of-") != std::string::npos;
+    return extension == ".jsonl" || extension == ".ndjson" || extension == ".parquet" ||
+           extension == ".arrow" || extension == ".feather";
+  }
+
+  bool has_below(const fs::path& folder) const {
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const fs::path& file) { return is_below(file, folder); });
+  }
+
+  void take_split(const fs::path& dict) {
+    const std::vector<std::string> names = splits_of(dict);
+    const bool is_named = std::erase(files_, dict / kDictFile) > 0;
+    std::vector<std::string> present;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(present),
+                 [&](const std::string& name) { return has_below(dict / name); });
+    if (is_pattern_) {
+      if (present.size() > 1) {
+        log_warning(str(prefix_, "the pattern takes the splits ", join(present, ", "), " of \"",
+                        shown(dict), "\" together; name one of them"));
+      }
+      return;
+    }
+    if (!is_named) return;  // the folder of one split was named
+    const std::string split = choose_split(names, role_);
+    if (split.empty()) {
+      std::vector<std::string> paths;
+      paths.reserve(names.size());
+      for (const std::string& name : names) paths.push_back(str("\"", shown(dict / name), "\""));
+      throw Error(ErrorKind::kUsage,
+                  str(prefix_, "\"", shown(dict), "\" holds the splits ", join(names, ", "),
+                      " and none ", role_ == Role::kTrain ? "named train" : "for evaluation",
+                      "; name the folder of one: ", join(paths, ", ")));
+    }
+    std::erase_if(files_, [&](const fs::path& file) {
+      return is_below(file, dict) && !is_below(file, dict / split);
+    });
+    if (!has_below(dict / split)) {
+      throw Error(ErrorKind::kData, str(shown(dict / split), ": the split that ", kDictFile,
+                                        " names holds no file; get the data set anew"));
+    }
+    if (names.size() == 1) return;
+    log_note(str(prefix_, "\"", shown(dict), "\" holds the splits ", join(names, ", "), "; ", split,
+                 " is taken and the others are not ",
+                 role_ == Role::kTrain ? "trained on" : "evaluated",
+                 role_ == Role::kTrain ? " (name the folder of another in data.train or data.eval)"
+                                       : " (name the folder of another to take it)"));
+  }
+
+  void take_data_files(const fs::path& set) {
+    if (!has_below(set)) return;  // of a split that is not taken
+    const std::vector<std::string> names = data_files_of(set);
+    const auto is_listed = [&](const fs::path& file) {
+      return std::find(names.begin(), names.end(), file.filename().native()) != names.end();
+    };
+    for (const std::string& name : names) {
+      if (is_pattern_ || std::find(files_.begin(), files_.end(), set / name) != files_.end())
+        continue;
+      throw Error(ErrorKind::kData, str(shown(set / name), ": missing, and ", kStateFile,
+                                        " lists it; get the data set anew"));
+    }
+    leave_out(set, "Arrow file", [&](const fs::path& file) { return !is_listed(file); });
+  }
+
+  // Leaves out what map(), filter() and shuffle() have written: the rows of other files again, or
+  // their numbers.
+  void leave_out_results(const fs::path& cache) {
+    leave_out(cache, "cached result", [](const fs::path& file) {
+      return file.filename().native().starts_with("cache-") && file.extension() == ".arrow";
+    });
+  }
+
+  template <class Condition>
+  void leave_out(const fs::path& folder, const char* noun, const Condition& condition) {
+    int64_t left_out = 0;
+    std::erase_if(files_, [&](const fs::path& file) {
+      if (file.parent_path() != folder || !condition(file)) return false;
+      if (file.extension() == ".arrow") ++left_out;
+      return true;
+    });
+    if (left_out > 0) {
+      log_note(str(prefix_, "\"", shown(folder), "\": ", counted(left_out, noun),
+                   " left out that datasets keeps beside the data"));
+    }
+  }
+
+  fs::path root_;
+  Paths files_;
+  std::string pattern_;
+  bool is_pattern_;
+  std::set<fs::path> snapshots_;  // of the hub's cache, that are taken
+  Role role_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+Paths documents_of(const fs::path& root, Paths found, const std::string& pattern, DataFormat format,
+                   Role role, const std::string& prefix) {
+  const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
+  Selection selection(root, std::move(found), pattern, role, prefix);
+  selection.leave_out_tool_files();
+  if (format == DataFormat::kAuto || format == DataFormat::kArrow) selection.take_saved_sets();
+  selection.leave_out_cards(!is_named_text && format != DataFormat::kTokens);
+  selection.take_named_split();
+  return std::move(selection).files();
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,205 @@
+#include "text/format.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "text/byte_stream.h"
+#include "text/content.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path extension_of(const fs::path& path, bool is_compressed) {
+  return (is_compressed ? path.stem() : path.filename()).extension();
+}
+
+// Why a file is no corpus as it is. Data in the form of text may lie in a folder of source code.
+struct Oddity {
+  enum class Kind : uint8_t { kRefused, kPointer, kBinary, kJson, kTable };
+  Kind kind = Kind::kRefused;
+  std::string description{};
+  bool may_be_text() const { return kind == Kind::kJson || kind == Kind::kTable; }
+};
+
+// Sets the file's format, or tells why not.
+std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::string& text_field) {
+  try {
+    file.format = format_by_name(file.path, format);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return Oddity{Oddity::Kind::kRefused, error.what()};
+  }
+  if (!file.format.empty()) return std::nullopt;
+  const bool is_compressed = compression_of(file.path) != Compression::kNone;
+  const fs::path extension = extension_of(file.path, is_compressed);
+  const Content content = look_at(file.path, text_field);
+  switch (content.kind) {
+    case Content::Kind::kJsonLines:
+      file.format = name_of(DataFormat::kJsonl);
+      return std::nullopt;
+    case Content::Kind::kParquet:
+      file.format = name_of(DataFormat::kParquet);
+      return std::nullopt;
+    case Content::Kind::kArrow:
+      file.format = name_of(DataFormat::kArrow);
+      return std::nullopt;
+    case Content::Kind::kJson:
+      return Oddity{Oddity::Kind::kJson, content.description};
+    case Content::Kind::kPointer:
+      return Oddity{Oddity::Kind::kPointer, content.description};
+    case Content::Kind::kBinary:
+      return Oddity{Oddity::Kind::kBinary, content.description};
+    case Content::Kind::kText:
+      break;
+  }
+  file.format = name_of(DataFormat::kText);
+  if (file.size > 0 && (extension == ".csv" || extension == ".tsv"))
+    return Oddity{Oddity::Kind::kTable, "a table as text"};
+  return std::nullopt;
+}
+
+// The files of one entry of the list, and what is odd about some.
+class Entry {
+ public:
+  void add(SourceFile& file, std::optional<Oddity> oddity) {
+    ++num_files_;
+    bytes_ += file.size;
+    if (oddity) {
+      odd_bytes_ += oddity->may_be_text() ? file.size : 0;
+      odd_.push_back({&file, *std::move(oddity)});
+    } else {
+      has_data_ = has_data_ || file.format != name_of(DataFormat::kText);
+    }
+  }
+
+  // Takes as text what may be text and lies among other text, or throws.
+  void settle(const std::string& prefix, const std::string& setting) const {
+    if (odd_.empty()) return;
+    constexpr uint64_t kFewest = 10;
+    const bool is_among_text = !has_data_ && kFewest * odd_bytes_ < bytes_;
+    std::vector<Odd> refused;
+    std::vector<Odd> taken;
+    for (const Odd& odd : odd_)
+      (is_among_text && odd.what.may_be_text() ? taken : refused).push_back(odd);
+    if (!refused.empty()) {
+      const bool has_pointer = std::any_of(refused.begin(), refused.end(), [](const Odd& odd) {
+        return odd.what.kind == Oddity::Kind::kPointer;
+      });
+      throw Error(
+          has_pointer ? ErrorKind::kData : ErrorKind::kConfig,
+          str(prefix, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
+              " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
+    }
+    for (const Odd& odd : taken) odd.file->format = name_of(DataFormat::kText);
+    log_note(str(prefix, counted(static_cast<int64_t>(taken.size()), "file"), " of ", num_files_,
+                 " read as text though they look like data: ", list(taken)));
+  }
+
+ private:
+  struct Odd {
+    SourceFile* file;
+    Oddity what;
+  };
+
+  static std::string list(const std::vector<Odd>& files) {
+    constexpr size_t kMostNames = 5;
+    std::vector<std::string> listed;
+    for (size_t i = 0; i < std::min(kMostNames, files.size()); ++i) {
+      const std::string& what = files[i].what.description;
+      listed.push_back(files[i].what.kind == Oddity::Kind::kRefused
+                           ? what
+                           : str(shown(files[i].file->path), " (", what, ")"));
+    }
+    std::string text = join(listed, ", ");
+    if (files.size() > kMostNames) text += str(" and ", files.size() - kMostNames, " more");
+    return text;
+  }
+
+  std::string advice(const std::vector<Odd>& refused, const std::string& setting) const {
+    const auto has = [&](Oddity::Kind kind) {
+      return std::any_of(refused.begin(), refused.end(),
+                         [&](const Odd& odd) { return odd.what.kind == kind; });
+    };
+    std::vector<std::string> advice;
+    if (has(Oddity::Kind::kJson))
+      advice.emplace_back(
+          "write JSON as one object a line with the text in one field (.jsonl), and name the field "
+          "in data.text_field where it is not \"text\"");
+    if (has(Oddity::Kind::kTable)) advice.emplace_back("convert tables to Parquet or JSON lines");
+    if (num_files_ > refused.size())
+      advice.emplace_back("leave files out by a pattern for those to read, such as DIR/**/*.txt");
+    if (has(Oddity::Kind::kJson) || has(Oddity::Kind::kTable) || has(Oddity::Kind::kBinary))
+      advice.push_back(str("or say the format if it is text after all: ", setting,
+                           " text (a file is a document) or lines"));
+    if (has(Oddity::Kind::kBinary))
+      advice.push_back(str(setting, " tokens, if these are token files (nanoGPT's .bin, say)"));
+    if (advice.empty()) advice.emplace_back("give other files");
+    return join(advice, "; ");
+  }
+
+  size_t num_files_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t odd_bytes_ = 0;
+  bool has_data_ = false;  // in another format than text
+  std::vector<Odd> odd_;
+};
+
+}  // namespace
+
+std::string format_by_name(const fs::path& path, DataFormat format) {
+  if (format == DataFormat::kTokens) {
+    throw Error(ErrorKind::kConfig,
+                str(shown(path), ": the format \"tokens\" holds ids, and text is needed here"));
+  }
+  const bool is_compressed = compression_of(path) != Compression::kNone;
+  DataFormat decided = format;
+  if (format == DataFormat::kAuto) {
+    const fs::path extension = extension_of(path, is_compressed);
+    if (extension == ".jsonl" || extension == ".ndjson") {
+      decided = DataFormat::kJsonl;
+    } else if (extension == ".parquet") {
+      decided = DataFormat::kParquet;
+    } else if (extension == ".arrow" || extension == ".feather") {
+      decided = DataFormat::kArrow;
+    } else {
+      return {};
+    }
+  }
+  if (is_compressed && (decided == DataFormat::kParquet || decided == DataFormat::kArrow)) {
+    throw Error(
+        ErrorKind::kConfig,
+        str(shown(path), ": a ", name_of(decided),
+            " file is not read when it is compressed as a whole (it is inside): unpack it"));
+  }
+  return name_of(decided);
+}
+
+void decide_formats(std::vector<SourceFile>& files, DataFormat format,
+                    const std::string& text_field, const std::string& pointer) {
+  std::map<int32_t, Entry> entries;
+  for (SourceFile& file : files) {
+    throw_if_stopped();
+    entries[file.source].add(file, decide(file, format, text_field));
+  }
+  for (const auto& [source, entry] : entries) {
+    entry.settle(pointer.empty() ? "--data: " : str(pointer, "/", source, ": "),
+                 pointer.empty() ? "--format" : "data.format");
+  }
+}
+
+std::string describe_formats(const FormatCounts& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [format, count] : counts) {
+    parts.push_back(str(counted(count.files, "file"), " as ", format, " (",
+                        counted(count.documents, "document"), ")"));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,170 @@
+// Readers of what is text already, and the choice among all readers.
+#include "text/readers.h"
+
+#include "base/error.h"
+#include "base/foreign_text.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "text/byte_stream.h"
+#include "text/json_line.h"
+#include "text/line_reader.h"
+#include "text/source_file.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TextReader : public DocumentReader {
+ public:
+  TextReader(const fs::path& path, uint64_t max_document)
+      : path_(path), max_document_(max_document), bytes_(open_bytes(path)) {}
+
+  bool next(Document& document) override {
+    if (done_) return false;
+    done_ = true;
+    size_t size = 0;
+    for (;;) {
+      constexpr size_t kChunk = size_t{1} << 16;
+      if (text_.size() - size < kChunk) text_.resize(std::max(2 * text_.size(), kChunk));
+      const size_t got = bytes_->read(text_.data() + size, text_.size() - size);
+      if (got == 0) break;
+      size += got;
+      if (size > max_document_) {
+        fail_large_document(shown(path_), "a document", max_document_,
+                            "where its lines are documents, set data.format to \"lines\" or "
+                            "\"jsonl\"; else ");
+      }
+    }
+    document = {std::string_view(text_).substr(0, size), 0};
+    if (const std::string other = foreign_text(document.text); !other.empty())
+      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
+    return true;
+  }
+  uint64_t bytes_read() const override { return bytes_->file_offset(); }
+
+ private:
+  fs::path path_;
+  uint64_t max_document_;
+  std::unique_ptr<ByteStream> bytes_;
+  std::string text_;
+  bool done_ = false;
+};
+
+class LinesReader : public DocumentReader {
+ public:
+  LinesReader(const fs::path& path, uint64_t max_document) : lines_(path, max_document) {}
+
+  bool next(Document& document) override {
+    while (lines_.next(document.text)) {
+      if (!document.text.empty()) {
+        document.position = position_++;
+        return true;
+      }
+      ++skipped_.blank_lines;
+    }
+    return false;
+  }
+  uint64_t bytes_read() const override { return lines_.file_offset(); }
+
+ private:
+  LineReader lines_;
+  int64_t position_ = 0;
+};
+
+class JsonLinesReader : public DocumentReader {
+ public:
+  JsonLinesReader(const fs::path& path, const std::string& field, uint64_t max_document,
+                  bool skips_bad_lines)
+      : path_(path),
+        lines_(path, max_document),
+        parser_(field),
+        skips_bad_lines_(skips_bad_lines) {}
+
+  bool next(Document& document) override {
+    for (std::string_view line; lines_.next(line);) {
+      if (lines_.line_number() == 1 && line.starts_with(kByteOrderMark))
+        line.remove_prefix(kByteOrderMark.size());
+      if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+        ++skipped_.blank_lines;
+        continue;
+      }
+      ++skipped_.json_lines;
+      const JsonText result = parser_.parse(line);
+      if (result.kind == JsonText::Kind::kProblem) {
+        take_bad_line(result.problem);
+        continue;
+      }
+      if (result.kind == JsonText::Kind::kNull) {
+        ++skipped_.nulls;
+        continue;
+      }
+      document = {result.text, position_++};
+      return true;
+    }
+    return false;
+  }
+  uint64_t bytes_read() const override { return lines_.file_offset(); }
+
+ private:
+  void take_bad_line(const std::string& problem) {
+    if (lines_.line_number() == 1) {
+      if (const std::string other = foreign_file(path_); !other.empty())
+        throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
+    }
+    const std::string what = str(shown(path_), ":", lines_.line_number(), ": ", problem);
+    if (!skips_bad_lines_) {
+      throw Error(ErrorKind::kData,
+                  str(what, "; a few such lines are left out with data.on_bad_line \"skip\""));
+    }
+    skipped_.add_bad_line(what);
+  }
+
+  fs::path path_;
+  LineReader lines_;
+  JsonLineParser parser_;
+  bool skips_bad_lines_;
+  int64_t position_ = 0;
+};
+
+// The documents of a table, none larger than the limit. The page or batch of each was read already.
+class BoundedTable : public DocumentReader {
+ public:
+  BoundedTable(fs::path path, std::unique_ptr<DocumentReader> table, uint64_t max_document)
+      : path_(std::move(path)), table_(std::move(table)), max_document_(max_document) {}
+
+  bool next(Document& document) override {
+    const bool found = table_->next(document);
+    skipped_ = table_->skipped();
+    if (found && document.text.size() > max_document_) {
+      fail_large_document(str(shown(path_), ": row ", document.position), "a document",
+                          max_document_);
+    }
+    return found;
+  }
+  uint64_t bytes_read() const override { return table_->bytes_read(); }
+
+ private:
+  fs::path path_;
+  std::unique_ptr<DocumentReader> table_;
+  uint64_t max_document_;
+};
+
+}  // namespace
+
+std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::string& format,
+                                               const std::string& text_field, int64_t first,
+                                               uint64_t max_document, bool skips_bad_lines) {
+  if (format == "lines") return std::make_unique<LinesReader>(path, max_document);
+  if (format == "jsonl") {
+    return std::make_unique<JsonLinesReader>(path, text_field, max_document, skips_bad_lines);
+  }
+  if (format == "text") return std::make_unique<TextReader>(path, max_document);
+  std::unique_ptr<DocumentReader> table;
+  if (format == "parquet") table = open_parquet(path, text_field, first, max_document);
+  if (format == "arrow") table = open_arrow(path, text_field, first, max_document);
+  if (!table) throw Error(ErrorKind::kInternal, str(shown(path), " has no format yet"));
+  return std::make_unique<BoundedTable>(path, std::move(table), max_document);
+}
+
+}  // namespace lmtrain

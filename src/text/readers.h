@@ -1,0 +1,60 @@
+// A reader gives the documents of one file, one after the other, in bounded memory: one line, one
+// page of a column or one batch of rows; only for the format `text` the file as a whole. There is
+// one function per format; docs/data.md has the table of what each does with odd input. A reader
+// belongs to one thread. It throws Error(kData) with file and location for what is damaged or does
+// not fit, and Error(kIo) when the operating system refuses.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "text/source_file.h"
+
+namespace lmtrain {
+
+struct Document {
+  std::string_view text{};  // valid until the next call
+  int64_t position = 0;  // ascending in the file: the number of the document, or in tables the row
+};
+
+class DocumentReader {
+ public:
+  virtual ~DocumentReader() = default;
+  // Stores the next document in `document`; false, with nothing stored, at the end of the file.
+  virtual bool next(Document& document) = 0;
+  // Returns about how many bytes of the file have been read, compressed where it is; for progress.
+  virtual uint64_t bytes_read() const = 0;
+  // Counts the blank lines and nulls so far, which are no documents.
+  const NoDocuments& skipped() const { return skipped_; }
+
+ protected:
+  NoDocuments skipped_;
+};
+
+// Returns the reader of a file in `format`: "text", "lines", "jsonl", "parquet" or "arrow", never
+// "auto".
+// `text_field` is the field or column that holds the text. The reader may leave out documents at
+// positions below `first` where that saves work; it need not, so the caller skips the others.
+// A document, or a line of JSON lines, of more than `max_document` bytes is Error(kData) naming the
+// file and the setting. Text and lines are not read further than that; a page of a Parquet column
+// or a buffer of an Arrow batch may take 2 GiB in memory, or twice `max_document` where that is
+// more. With `skips_bad_lines` a line of JSON lines that holds no text is counted and passed over;
+// else it is Error(kData).
+std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
+                                               const std::string& format,
+                                               const std::string& text_field, int64_t first,
+                                               uint64_t max_document, bool skips_bad_lines = false);
+
+// These return the readers of tables. They bound what they hold in memory by `max_document`; it is
+// open_documents() that refuses a larger document of theirs.
+std::unique_ptr<DocumentReader> open_parquet(const std::filesystem::path& path,
+                                             const std::string& column, int64_t first,
+                                             uint64_t max_document);
+std::unique_ptr<DocumentReader> open_arrow(const std::filesystem::path& path,
+                                           const std::string& column, int64_t first,
+                                           uint64_t max_document);
+
+}  // namespace lmtrain

@@ -1,0 +1,134 @@
+#include "text/sources.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/absolute_path.h"
+#include "base/examine.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "text/dataset_folder.h"
+#include "text/glob.h"
+#include "text/source_claims.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string explain_missing(const std::string& path) {
+  const FileKind kind = examine(path).kind;
+  if (kind == FileKind::kFolder) return "the folder holds no files (hidden ones are left out)";
+  if (kind != FileKind::kMissing)
+    return str("it is ", file_kind_name(path), ", neither a file nor a folder");
+  if (has_wildcard(path)) {
+    return "the pattern matches no file; * stays within a folder, ** crosses folders, hidden files "
+           "need a spelled dot, "
+           "and a folder's files are taken by naming it without wildcards or by adding /**";
+  }
+  return str("no such file or folder; check the spelling (relative paths begin at ",
+             shown(fs::current_path()), ")");
+}
+
+// A file is its device and inode: links and hard links lead to one file, which is read once.
+class Identities {
+ public:
+  // The entry to which the file belongs: `entry`, or an earlier one that has led to it.
+  size_t owner_of(const std::string& path, size_t entry) {
+    const FileInfo info = examine(path);
+    is_new_ = true;
+    if (info.kind == FileKind::kMissing) return entry;  // it is gone since it was listed
+    const auto [first, is_new] =
+        first_.emplace(std::pair{info.device, info.inode}, Named{path, entry});
+    is_new_ = is_new;
+    const Named& named = first->second;
+    if (!is_new && named.path != path) {
+      if (num_again_++ == 0) example_ = str(shown(path), " is ", shown(named.path));
+    }
+    return named.entry;
+  }
+  // Whether owner_of() met the file for the first time.
+  bool is_new() const { return is_new_; }
+  // Notes how many files were met again since the last report.
+  void report(const std::string& prefix) {
+    if (num_again_ > 0) {
+      log_note(str(prefix, counted(num_again_, "file"), " left out that links lead to again: ",
+                   example_, num_again_ > 1 ? ", ..." : ""));
+    }
+    num_again_ = 0;
+  }
+
+ private:
+  struct Named {
+    std::string path;
+    size_t entry;
+  };
+  std::map<std::pair<uint64_t, uint64_t>, Named> first_;
+  bool is_new_ = false;
+  int64_t num_again_ = 0;
+  std::string example_;
+};
+
+// Without what belongs to a data set and is no document. `path` is a folder or a pattern.
+std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
+                                   DataFormat format, Role role, const std::string& prefix) {
+  const bool is_pattern = !is_folder(path);
+  fs::path root = path.has_filename() ? path : path.parent_path();
+  if (is_pattern) {
+    root.clear();
+    for (const fs::path& part : path.parent_path()) {
+      if (has_wildcard(part.native())) break;
+      root /= part;
+    }
+  }
+  return documents_of(root, std::move(found), is_pattern ? path.native() : std::string(), format,
+                      role, prefix);
+}
+
+}  // namespace
+
+std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
+                                          const std::string& pointer, DataFormat format,
+                                          Role role) {
+  std::map<std::string, size_t> taken;  // in byte order of absolute path: its source
+  Identities identities;
+  std::vector<SourceClaims> claims(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string prefix = pointer.empty() ? "" : str(entry_pointer(pointer, sources, i), ": ");
+    const std::string& path = sources[i].path;
+    std::vector<fs::path> found = find_files(path);
+    // A file that is named is taken, whatever lies beside it.
+    const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
+    if (!found.empty() && !is_one_file) {
+      found = documents_in(path, std::move(found), format, role, prefix);
+      if (found.empty()) {
+        throw Error(ErrorKind::kUsage,
+                    str(prefix, "\"", shown(path),
+                        "\": its files only describe a data set, or are a cache of "
+                        "one; name the folder that holds the data"));
+      }
+    }
+    if (found.empty())
+      throw Error(ErrorKind::kUsage, str(prefix, "\"", shown(path), "\": ", explain_missing(path)));
+    std::set<std::string> paths;  // in byte order
+    for (const fs::path& file : found) paths.insert(absolute_path(file).native());
+    for (const std::string& file : paths) {
+      ++claims[i].files;
+      const size_t owner = identities.owner_of(file, i);
+      if (owner == i && identities.is_new()) taken.emplace(file, i);
+      if (owner != i) ++claims[i].claimed[owner];
+    }
+    identities.report(prefix);
+  }
+  if (pointer == kTrainPointer) report_claims(sources, claims, pointer);
+  if (!sources.empty() && !sources.front().set.empty()) report_set_claims(sources, claims, pointer);
+  std::vector<SourceFile> files;
+  files.reserve(taken.size());
+  for (const auto& [path, source] : taken)
+    files.push_back(source_file(path, sources[source].weight, source));
+  return files;
+}
+
+}  // namespace lmtrain

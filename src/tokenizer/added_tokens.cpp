@@ -1,0 +1,129 @@
+#include "tokenizer/added_tokens.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+
+namespace lmtrain {
+namespace {
+
+bool is_white_space(char32_t c) {
+  return (c >= 0x9 && c <= 0xD) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+// Where the last character of `text`, which is not empty, begins.
+size_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && is_utf8_continuation(text[at])) --at;
+  return at;
+}
+
+size_t space_begin(std::string_view text) {
+  while (!text.empty()) {
+    const size_t at = last_character(text);
+    char32_t c = 0;
+    decode_utf8(text.substr(at), c);
+    if (!is_white_space(c)) break;
+    text = text.substr(0, at);
+  }
+  return text.size();
+}
+
+size_t space_size(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size()) {
+    char32_t c = 0;
+    const size_t bytes = decode_utf8(text.substr(size), c);
+    if (!is_white_space(c)) break;
+    size += bytes;
+  }
+  return size;
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  token_of_node_.push_back(nullptr);
+  for (const AddedToken& token : tokens_) {
+    if (token.content.empty()) continue;
+    begins_[static_cast<unsigned char>(token.content.front())] = true;
+    uint64_t node = 0;
+    for (const char c : token.content) {
+      const uint64_t key = node << 8 | static_cast<unsigned char>(c);
+      node = nodes_.find(key);
+      if (node != FlatMap::kNone) continue;
+      node = token_of_node_.size();
+      nodes_.insert(key, node);
+      token_of_node_.push_back(nullptr);
+    }
+    const AddedToken*& found = token_of_node_[node];
+    if (found == nullptr) found = &token;
+  }
+  const bool needs_word = std::any_of(tokens_.begin(), tokens_.end(),
+                                      [](const AddedToken& token) { return token.single_word; });
+  // \w of Unicode (UTS #18, annex C); the ranges are letters in circles and squares.
+  if (needs_word) {
+    word_.emplace(
+        R"([\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
+        R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}])",
+        "a character of a word");
+  }
+}
+
+size_t AddedTokens::longest_at(std::string_view text, const AddedToken*& token) const {
+  uint64_t node = 0;
+  size_t longest = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    node = nodes_.find(node << 8 | static_cast<unsigned char>(text[i]));
+    if (node == FlatMap::kNone) break;
+    if (token_of_node_[node] == nullptr) continue;
+    token = token_of_node_[node];
+    longest = i + 1;
+  }
+  return longest;
+}
+
+bool AddedTokens::is_word_before(std::string_view text) const {
+  return !text.empty() && is_word_after(text.substr(last_character(text)));
+}
+
+bool AddedTokens::is_word_after(std::string_view text) const {
+  if (text.empty()) return false;
+  char32_t c = 0;
+  SplitRegex::Matcher matcher;
+  SplitRegex::Match match{};
+  return word_->find(text.substr(0, decode_utf8(text, c)), 0, matcher, match);
+}
+
+void AddedTokens::find(std::string_view text, std::vector<Part>& parts) const {
+  parts.clear();
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const AddedToken* token = nullptr;
+    const size_t size =
+        begins_[static_cast<unsigned char>(text[at])] ? longest_at(text.substr(at), token) : 0;
+    if (size == 0) {
+      ++at;
+      continue;
+    }
+    size_t begin = at;
+    size_t end = at + size;
+    at = end;
+    if (token->single_word &&
+        (is_word_before(text.substr(0, begin)) || is_word_after(text.substr(end)))) {
+      continue;
+    }
+    // Spaces that the token before has taken are its own. It may have taken more than this token
+    // begins with: then both are found, as in the library.
+    if (token->lstrip) begin = std::max(space_begin(text.substr(0, begin)), done);
+    if (token->rstrip) end += space_size(text.substr(end));
+    if (done < begin) parts.push_back({nullptr, done, begin});
+    parts.push_back({token, begin, end});
+    done = end;
+  }
+  if (done != text.size()) parts.push_back({nullptr, done, text.size()});
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,110 @@
+#include "tokenizer/bpe_encoder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr uint32_t kEnd = BpeMerge::kEnd;
+
+}  // namespace
+
+BpeEncoder::BpeEncoder(const SentencePieceModel& model) : normalizer_(model), table_(model) {}
+
+void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids,
+                        bool adds_prefix) const {
+  ids.clear();
+  text = normalizer_.normalize(text, adds_prefix, scratch.text_);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, word_size(text));
+    text.remove_prefix(word.size());
+    if (word.size() > WordCache::kLongestWord) {
+      encode_word(word, scratch);
+      add_ids(scratch.ids_, ids);
+      continue;
+    }
+    const uint64_t hash = WordCache::hash(word);
+    const std::span<const int32_t> found = scratch.cache_.find(word, hash);
+    if (!found.empty()) {
+      add_ids(found, ids);
+      continue;
+    }
+    encode_word(word, scratch);
+    add_ids(scratch.ids_, ids);
+    scratch.cache_.insert(word, hash, scratch.ids_);
+  }
+}
+
+// Up to the first boundary across which nothing is ever joined.
+size_t BpeEncoder::word_size(std::string_view text) const {
+  char32_t before = 0;
+  size_t end = decode_utf8(text, before);
+  while (end < text.size()) {
+    char32_t next = static_cast<unsigned char>(text[end]);
+    const size_t size = next < 128 ? 1 : decode_utf8(text.substr(end), next);
+    if (!table_.joins(before, next)) break;
+    before = next;
+    end += size;
+  }
+  return end;
+}
+
+// Leaves the ids of the word in scratch.ids_.
+void BpeEncoder::encode_word(std::string_view word, Scratch& scratch) const {
+  if (word.size() >= kEnd) {
+    throw Error(ErrorKind::kData, str("a document has ", word.size(),
+                                      " bytes without a place where the tokenizer could cut it; "
+                                      "split it into several documents"));
+  }
+  BpeMerge& merge = scratch.merge_;
+  split(word, merge);
+  merge.merge(table_);
+  scratch.ids_.clear();
+  for (uint32_t i = 0; i != kEnd; i = merge.node(i).next) {
+    const BpeMerge::Node& node = merge.node(i);
+    const int32_t id = node.symbol == BpeTable::kUnknown ? -1 : table_.id(node.symbol);
+    if (id >= 0) {
+      scratch.ids_.push_back(id);
+    } else if (table_.has_bytes()) {
+      const size_t end = node.next == kEnd ? word.size() : merge.node(node.next).begin;
+      const std::string_view text = word.substr(node.begin, end - node.begin);
+      for (const char byte : text == " " ? kSpaceMark : text)
+        scratch.ids_.push_back(table_.byte_id(static_cast<unsigned char>(byte)));
+    } else {
+      scratch.ids_.push_back(table_.unk_id());
+    }
+  }
+}
+
+void BpeEncoder::split(std::string_view word, BpeMerge& merge) const {
+  merge.clear();
+  for (size_t begin = 0; begin < word.size();) {
+    BpeTable::Symbol symbol = BpeTable::kUnknown;
+    size_t size = table_.user_defined(word.substr(begin), symbol);
+    const bool is_fixed = size > 0;
+    if (!is_fixed) {
+      char32_t code_point = 0;
+      size = decode_utf8(word.substr(begin), code_point);
+      symbol = table_.character(code_point);
+    }
+    merge.add(symbol, is_fixed, static_cast<uint32_t>(begin));
+    begin += size;
+  }
+}
+
+// Without bytes to fall back on, sentencepiece writes a run of unknown pieces as one.
+void BpeEncoder::add_ids(std::span<const int32_t> more, std::vector<int32_t>& ids) const {
+  if (table_.has_bytes()) {
+    ids.insert(ids.end(), more.begin(), more.end());
+    return;
+  }
+  for (const int32_t id : more) {
+    if (id != table_.unk_id() || ids.empty() || ids.back() != id) ids.push_back(id);
+  }
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,144 @@
+#include "tokenizer/bpe_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "tokenizer/text_normalizer.h"
+
+namespace lmtrain {
+namespace {
+
+// Keeps the table of a model file of any content small: a piece is split in every way.
+constexpr size_t kLongestPiece = 256;
+
+bool is_joined(const ModelPiece& piece) {
+  return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
+}
+
+// sentencepiece never sees a space, which is U+2581 by then, nor a malformed byte, which is U+FFFD.
+bool is_reachable(const ModelPiece& piece) {
+  return piece.text.find(' ') == std::string::npos && is_utf8(piece.text);
+}
+
+// sentencepiece looks a text up among unknown, control and byte pieces first.
+bool hides_a_piece(const ModelPiece& piece, const std::set<std::string_view>& texts) {
+  if (is_joined(piece)) return false;
+  char32_t code_point = 0;
+  const size_t size = decode_utf8(piece.text, code_point);
+  return size == piece.text.size() || texts.count(piece.text) > 0;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
+  if (model.type != ModelType::kBpe) return "it is not a BPE model";
+  if (!model.escapes_spaces) return "it leaves spaces as they are";
+  std::set<std::string_view> texts;
+  for (const ModelPiece& piece : model.pieces) {
+    if (piece.type == PieceType::kUnused) return "it has unused pieces";
+    if (piece.text.size() > kLongestPiece) return str("a piece has ", piece.text.size(), " bytes");
+    if (piece.type == PieceType::kUserDefined) {
+      const bool has_space = piece.text.find(' ') != std::string::npos;
+      if (piece.text.find('\0') != std::string::npos || !is_utf8(piece.text) ||
+          (model.removes_spaces && has_space)) {
+        return "a user-defined symbol holds a space, a NUL or a malformed byte";
+      }
+    }
+    if (is_joined(piece)) texts.insert(piece.text);
+  }
+  for (const ModelPiece& piece : model.pieces) {
+    if (hides_a_piece(piece, texts)) return str("its piece ", piece.text, " hides another");
+  }
+  return std::nullopt;
+}
+
+BpeTable::BpeTable(const SentencePieceModel& model) : has_bytes_(model.byte_fallback) {
+  ascii_.fill(kUnknown);
+  std::vector<float> scores;
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    const ModelPiece& piece = model.pieces[i];
+    const auto id = static_cast<int32_t>(i);
+    if (piece.type == PieceType::kUnknown) unk_id_ = id;
+    if (piece.type == PieceType::kByte)  // "<0xAB>"
+      byte_ids_[std::strtoul(piece.text.substr(3).c_str(), nullptr, 16) & 0xFFU] = id;
+    if (!is_joined(piece) || !is_reachable(piece)) continue;
+    const std::string text = with_spaces(piece.text);
+    const Symbol symbol = symbol_of(text);
+    ids_[static_cast<size_t>(symbol)] = id;
+    scores.push_back(piece.score);
+    add_characters(text);
+    if (piece.type != PieceType::kUserDefined) continue;
+    user_defined_[text] = symbol;
+    user_defined_sizes_[static_cast<unsigned char>(text[0])].push_back(text.size());
+  }
+  for (std::vector<size_t>& sizes : user_defined_sizes_) {
+    std::sort(sizes.begin(), sizes.end(), std::greater<>());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  }
+  // Equal scores have equal ranks: then the leftmost pair is joined first.
+  std::sort(scores.begin(), scores.end(), std::greater<>());
+  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
+  for (const ModelPiece& piece : model.pieces) {
+    if (!is_joined(piece) || !is_reachable(piece)) continue;
+    const auto found =
+        std::lower_bound(scores.begin(), scores.end(), piece.score, std::greater<>());
+    add_joins(with_spaces(piece.text), static_cast<uint32_t>(found - scores.begin()));
+  }
+  symbols_ = {};
+}
+
+BpeTable::Symbol BpeTable::symbol_of(const std::string& text) {
+  const auto [entry, is_new] = symbols_.emplace(text, static_cast<Symbol>(ids_.size()));
+  if (is_new) ids_.push_back(-1);
+  return entry->second;
+}
+
+void BpeTable::add_characters(std::string_view text) {
+  char32_t before = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    char32_t code_point = 0;
+    const size_t size = decode_utf8(text.substr(begin), code_point);
+    const Symbol symbol = symbol_of(std::string(text.substr(begin, size)));
+    if (code_point < 128) {
+      ascii_[code_point] = symbol;
+    } else {
+      characters_.insert(code_point, static_cast<uint64_t>(symbol));
+    }
+    if (begin > 0 && before < 128 && code_point < 128) {
+      ascii_joins_[before][code_point / 64] |= uint64_t{1} << (code_point % 64);
+    } else if (begin > 0) {
+      joins_.insert(uint64_t{before} << 32 | code_point, 1);
+    }
+    before = code_point;
+    begin += size;
+  }
+}
+
+void BpeTable::add_joins(std::string_view text, uint32_t rank) {
+  const auto whole = static_cast<uint64_t>(symbols_.at(std::string(text)));
+  for (size_t middle = 1; middle < text.size(); ++middle) {
+    const auto left = symbols_.find(std::string(text.substr(0, middle)));
+    if (left == symbols_.end()) continue;
+    const auto right = symbols_.find(std::string(text.substr(middle)));
+    if (right == symbols_.end()) continue;
+    pairs_.insert(
+        uint64_t{static_cast<uint32_t>(left->second)} << 32 | static_cast<uint32_t>(right->second),
+        uint64_t{rank} << 32 | whole);
+  }
+}
+
+size_t BpeTable::user_defined(std::string_view text, Symbol& symbol) const {
+  for (const size_t size : user_defined_sizes_[static_cast<unsigned char>(text.front())]) {
+    if (size > text.size()) continue;
+    const auto found = user_defined_.find(std::string(text.substr(0, size)));
+    if (found == user_defined_.end()) continue;
+    symbol = found->second;
+    return size;
+  }
+  return 0;
+}
+
+}  // namespace lmtrain

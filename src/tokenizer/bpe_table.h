@@ -1,0 +1,89 @@
+// A BPE vocabulary made ready for encoding: it has symbols instead of strings, and says which two
+// neighbours join to which symbol, with which rank. Text is in sentencepiece's normal form, but
+// with spaces written as spaces. A table is immutable, so threads may share it.
+//
+// A join always gives a piece. So wherever no piece has the two characters beside a boundary next
+// to each other, nothing is ever joined across that boundary, and the text may be cut there: the
+// parts, encoded one by one, give the ids of the whole. joins() is false at such boundaries.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/bpe_merge.h"
+#include "tokenizer/flat_map.h"
+#include "tokenizer/model_proto.h"
+
+namespace lmtrain {
+
+// Returns why a BpeTable of this model would not give sentencepiece's ids; nothing when it does.
+std::optional<std::string> why_not_exact(const SentencePieceModel& model);
+
+class BpeTable {
+ public:
+  using Symbol = int32_t;  // number, from 0, of a string that may be joined
+  // The symbol of a character that is in no piece.
+  static constexpr Symbol kUnknown = -1;
+
+  // Requires that why_not_exact(model) and model_problem(model) find nothing.
+  explicit BpeTable(const SentencePieceModel& model);
+
+  // Returns whether a piece has `a` directly before `b`.
+  bool joins(char32_t a, char32_t b) const {
+    if (a < 128 && b < 128) return (ascii_joins_[a][b / 64] >> (b % 64) & 1U) != 0;
+    return joins_.find(uint64_t{a} << 32 | b) != FlatMap::kNone;
+  }
+
+  // Returns the symbol of a character, or kUnknown.
+  Symbol character(char32_t code_point) const {
+    if (code_point < 128) return ascii_[code_point];
+    const uint64_t found = characters_.find(code_point);
+    return found == FlatMap::kNone ? kUnknown : static_cast<Symbol>(found);
+  }
+
+  // User-defined symbols are taken out of the text before anything is joined. Returns the size in
+  // bytes of the longest one with which `text`, which is not empty, begins, and stores its symbol;
+  // returns 0 and leaves `symbol` alone where there is none.
+  size_t user_defined(std::string_view text, Symbol& symbol) const;
+
+  // Returns the join of two neighbours; its rank is BpeJoin::kNone where they have none.
+  BpeJoin join(Symbol left, Symbol right) const {
+    if (left < 0 || right < 0) return {};
+    const uint64_t found =
+        pairs_.find(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));
+    if (found == FlatMap::kNone) return {};
+    return {static_cast<uint32_t>(found >> 32), static_cast<Symbol>(found & UINT32_MAX)};
+  }
+
+  // Returns the id of the piece with the symbol's text, or -1 where it is no piece.
+  int32_t id(Symbol symbol) const { return ids_[static_cast<size_t>(symbol)]; }
+  int32_t unk_id() const { return unk_id_; }
+  // If true, a character that is no piece becomes one piece per byte, else <unk>.
+  bool has_bytes() const { return has_bytes_; }
+  int32_t byte_id(unsigned char byte) const { return byte_ids_[byte]; }
+
+ private:
+  Symbol symbol_of(const std::string& text);
+  void add_characters(std::string_view text);
+  void add_joins(std::string_view text, uint32_t rank);
+
+  std::array<std::array<uint64_t, 2>, 128> ascii_joins_{};
+  FlatMap joins_;
+  std::array<Symbol, 128> ascii_{};
+  FlatMap characters_;
+  FlatMap pairs_;  // two symbols -> rank, symbol
+  std::unordered_map<std::string, Symbol> symbols_;
+  std::vector<int32_t> ids_;  // by symbol
+  std::unordered_map<std::string, Symbol> user_defined_;
+  std::array<std::vector<size_t>, 256> user_defined_sizes_;  // by first byte, longest first
+  int32_t unk_id_ = 0;
+  bool has_bytes_ = false;
+  std::array<int32_t, 256> byte_ids_{};
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,30 @@
+// Trains byte pair encoding (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
+// Subword Units"): starting from characters, the most frequent adjacent pair becomes a piece, again
+// and again.
+//
+// The trainer is our own, since sentencepiece's breaks ties by memory addresses, aborts the process
+// on long words and cannot be interrupted. Counts are integers and ties are broken by content
+// (fewer characters, then byte order), so the same words give the same pieces on every machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tokenizer/word_counter.h"
+
+namespace lmtrain {
+
+struct BpePieces {
+  std::vector<std::string> merges;      // in the order learned; a space is written as a space
+  std::vector<std::string> characters;  // most frequent first
+};
+
+// Learns up to `budget` pieces: first the most frequent characters, until they make up `coverage`,
+// a fraction, of the text, then merges. There are fewer merges where no two neighbours are left to
+// join. Requires words in UTF-8, as WordCounter::add() cuts them. Characters are kept even if they
+// exceed the budget. A piece has at most 16 characters; it has one space at most, in front, or
+// consists of spaces alone. Throws StopRequested on a signal.
+BpePieces train_bpe(const WordCounts& words, int64_t budget, double coverage);
+
+}  // namespace lmtrain

@@ -1,0 +1,72 @@
+#include "tokenizer/text_stream.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace lmtrain {
+namespace {
+
+// Tokens that are decoded each time, at most and after the oldest were forgotten.
+constexpr size_t kMostDecoded = 64;
+constexpr size_t kKept = 16;
+
+// The bytes of `text` that no token can change any more. Decoders write U+FFFD for the bytes of a
+// character that is not complete, of which there are three at most.
+size_t complete_size(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  for (int i = 0; i < 3 && text.ends_with(kReplacement); ++i)
+    text.remove_suffix(kReplacement.size());
+  return text.size();
+}
+
+}  // namespace
+
+TextStream::TextStream(const Tokenizer& tokenizer, std::vector<int32_t> prompt)
+    : tokenizer_(tokenizer), window_(std::move(prompt)), given_(0) {
+  const std::string text = tokenizer_.decode(window_);
+  given_ = text.size();
+  forget_oldest(text);
+}
+
+std::string TextStream::add(int32_t token) {
+  window_.push_back(token);
+  const std::string text = tokenizer_.decode(window_);
+  std::string added = take(text, complete_size(text));
+  forget_oldest(text);
+  return added;
+}
+
+std::string TextStream::finish() {
+  const std::string text = tokenizer_.decode(window_);
+  return take(text, text.size());
+}
+
+std::string TextStream::take(const std::string& text, size_t end) {
+  // A prompt that ends in half a character has less text once the other half has come.
+  given_ = std::min(given_, text.size());
+  if (end <= given_) return "";
+  const size_t begin = given_;
+  given_ = end;
+  return text.substr(begin, end - begin);
+}
+
+void TextStream::forget_oldest(const std::string& text) {
+  if (window_.size() < kMostDecoded) return;
+  // A space at the front of a piece counts only behind another, and several pieces may spell one
+  // character, so the newest tokens must have the text that they have behind the oldest.
+  std::vector<int32_t> newest(window_.end() - kKept, window_.end());
+  const std::string tail = tokenizer_.decode(newest);
+  if (tail.empty() || !text.ends_with(tail) || text.size() - tail.size() > given_) return;
+  given_ -= text.size() - tail.size();
+  window_ = std::move(newest);
+}
+
+std::string continued_text(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                           const std::vector<int32_t>& tokens) {
+  TextStream stream(tokenizer, prompt);
+  std::string text;
+  for (const int32_t token : tokens) text += stream.add(token);
+  return text + stream.finish();
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,129 @@
+#include "tokenizer/tokenizer_json_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "tokenizer/byte_alphabet.h"
+#include "formats/quote.h"
+
+namespace lmtrain {
+namespace {
+
+TokenIds read_vocabulary(const JsonPlace& place, TokenizerJson& result) {
+  if (!place.value().is_object()) place.fail("is not an object of tokens and ids");
+  if (place.value().empty()) place.fail("is empty");
+  TokenIds ids;
+  ids.reserve(place.value().size());
+  for (const auto& [token, value] : place.value().items()) {
+    const bool is_id =
+        value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(kMostTokenId);
+    if (!is_id) place.member(token).fail(str("is not an integer from 0 to ", kMostTokenId));
+    if (token.empty()) place.fail("has an empty token");
+    const auto id = value.get<size_t>();
+    if (result.pieces.size() <= id) result.pieces.resize(id + 1);
+    if (!result.pieces[id].empty())
+      place.member(token).fail(str("is ", id, ", which ", quote(result.pieces[id]), " has too"));
+    result.pieces[id] = token;
+    ids.emplace(token, static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+int32_t id_of(const JsonPlace& merges, size_t index, const std::string& token,
+              const TokenIds& ids) {
+  const auto found = ids.find(token);
+  if (found == ids.end())
+    merges.element(index).fail(
+        str("needs the token ", quote(token), ", which is not in /model/vocab"));
+  return found->second;
+}
+
+void read_merges(const JsonPlace& place, const TokenIds& ids, ByteBpeModel& model) {
+  const size_t count = place.array_size();
+  model.merges.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const nlohmann::json& value = place.value()[i];
+    std::string left;
+    std::string right;
+    if (value.is_string()) {
+      const auto& text = value.get_ref<const std::string&>();
+      if (text.starts_with("#version")) continue;
+      const size_t space = text.find(' ');
+      if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
+        place.element(i).fail(str("is ", quote(text), ", not two tokens with a space between"));
+      left = text.substr(0, space);
+      right = text.substr(space + 1);
+    } else if (value.is_array() && value.size() == 2 && value[0].is_string() &&
+               value[1].is_string()) {
+      left = value[0].get<std::string>();
+      right = value[1].get<std::string>();
+    } else {
+      place.element(i).fail("is neither a string nor a pair of strings");
+    }
+    const int32_t left_id = id_of(place, i, left, ids);
+    const int32_t right_id = id_of(place, i, right, ids);
+    model.merges.push_back({left_id, right_id, id_of(place, i, left + right, ids)});
+  }
+}
+
+// Bytes that UTF-8 never has, of which text has none either: a malformed byte is read as U+FFFD.
+// Vocabularies that were trained without an alphabet, as GPT-NeoX's, have no token for them.
+bool is_in_utf8(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
+
+// Bytes without a token would be lost, as the library loses them, unless unk_token stands for them.
+void check_bytes(const JsonPlace& model, const TokenIds& ids, TokenizerJson& result) {
+  const JsonPlace unk = model.member("unk_token");
+  if (!unk.is_null()) {
+    if (const auto found = ids.find(unk.text()); found != ids.end())
+      result.model.unk_id = found->second;
+  }
+  if (result.model.unk_id) return;
+  std::vector<std::string> missing;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    if (is_in_utf8(byte) && !ids.contains(token_of_byte(static_cast<unsigned char>(byte))))
+      missing.push_back(std::to_string(byte));
+  }
+  if (missing.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  const size_t count = missing.size();
+  const std::string first = token_of_byte(static_cast<unsigned char>(std::stoi(missing.front())));
+  if (count > kMostNamed) missing.resize(kMostNamed);
+  model.member("vocab").fail(
+      str("has no token ", quote(first), " for the byte ", join(missing, ", "),
+          count > kMostNamed ? str(" and ", count - kMostNamed, " more") : "",
+          ", and /model/unk_token is no token: such bytes would be lost"));
+}
+
+}  // namespace
+
+TokenIds read_bpe_model(const JsonPlace& model, TokenizerJson& result) {
+  if (model.is_null()) model.fail("is missing");
+  if (const JsonPlace type = model.member("type"); !type.is_null() && type.text() != "BPE") {
+    type.fail(str("is ", quote(type.text()), ", which is not supported (byte-level BPE is)"));
+  }
+  model.require_object({"type", "dropout", "unk_token", "continuing_subword_prefix",
+                        "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
+                        "merges"});
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const JsonPlace affix = model.member(key);
+    if (!affix.is_null() && !affix.text().empty())
+      affix.fail(str("is ", quote(affix.text()), ", which is not supported (null is)"));
+  }
+  if (const JsonPlace dropout = model.member("dropout");
+      !dropout.is_null() && dropout.value() != 0) {
+    dropout.fail("drops merges at random, which is not supported (null is)");
+  }
+  if (const JsonPlace fallback = model.member("byte_fallback"); fallback.boolean_or(false)) {
+    fallback.fail("is true: the model is no byte-level BPE, but one of sentencepiece");
+  }
+  result.model.fuses_unk = model.member("fuse_unk").boolean_or(false);
+  result.model.ignores_merges = model.member("ignore_merges").boolean_or(false);
+  TokenIds ids = read_vocabulary(model.member("vocab"), result);
+  read_merges(model.member("merges"), ids, result.model);
+  check_bytes(model, ids, result);
+  for (const std::string& piece : result.pieces)
+    result.model.tokens.push_back(piece.empty() ? std::nullopt : bytes_of_token(piece));
+  return ids;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,115 @@
+#include "training/engine.h"
+
+#include "device/device.h"
+#include "device/releasable_memory.h"
+#include "device/torch_headers.h"
+#include "optim/clip.h"
+#include "optim/make_optimizer.h"
+#include "eval/evaluate.h"
+#include "training/resolve.h"
+#include "training/step.h"
+
+namespace lmtrain {
+namespace {
+
+Parameters make_parameters(const Config& config, const Precision& precision,
+                           const at::Device& device, bool releasable) {
+  ParameterLayout layout(config.model, *config.model.vocab_size);
+  return releasable ? Parameters::releasable(std::move(layout), precision.dtype)
+                    : Parameters(std::move(layout), precision.dtype, device);
+}
+
+}  // namespace
+
+Engine::Engine(const Config& config)
+    : Engine(config, precision_of(config), device_of(config), Parts{}) {}
+
+Engine::Engine(const Config& config, const ParameterFilter& updates,
+               const std::optional<std::vector<ElementRange>>& held)
+    : Engine(config, precision_of(config), device_of(config),
+             {.make_optimizer =
+                  [&](Parameters& parameters) {
+                    return lmtrain::make_optimizer(config.optimizer, parameters, updates);
+                  },
+              .recorder = {},
+              .held = held}) {}
+
+Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
+               Parts parts)
+    : config_(config),
+      parameters_(make_parameters(config_, precision, device, parts.held.has_value())),
+      fp32_parameters_(parameters_.in_fp32()),
+      model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
+             config_.loss.z_loss, precision.fp8),
+      precision_(precision),
+      evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
+      optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
+                                      : make_optimizer(config_.optimizer, parameters_)),
+      gradient_(parts.held ? releasable_zeros(parameters_.master().numel(), at::kFloat)
+                           : at::zeros_like(parameters_.master())),
+      held_(parts.held) {
+  if (config_.compile != CompileMode::kGraph) return;
+  if (!parts.recorder) parts.recorder = graph_recorder(model_.device());
+  graphs_ = std::make_unique<StepGraphs>(std::move(parts.recorder), model_, *optimizer_, gradient_);
+}
+
+Engine::~Engine() = default;
+
+void Engine::initialize(int64_t seed) {
+  reset_optimizer();
+  parameters_.initialize(seed, config_.model.initializer_range, config_.model.initializer);
+}
+
+void Engine::initialize_masters(int64_t seed, const ParameterFilter& takes) {
+  reset_optimizer();
+  parameters_.initialize_masters(seed, config_.model.initializer_range, config_.model.initializer,
+                                 takes);
+}
+
+void Engine::reset_optimizer() {
+  for (const OptimizerBuffer& buffer : optimizer_->buffers()) buffer.values.zero_();
+}
+
+double Engine::forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
+                                bool use_graphs, const ElementsFinished& finished) {
+  return accumulate_batch(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
+                          use_graphs ? graphs_.get() : nullptr, finished);
+}
+
+std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batch,
+                                             int64_t micro_rows, double loss_scale,
+                                             const ElementsFinished& finished) {
+  return parts.accumulate(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
+                          graphs_.get(), finished);
+}
+
+double Engine::grad_norm() const { return gradient_norm(gradient_, layout()); }
+
+double Engine::clip(double grad_norm) const {
+  if (!held_) return clip_gradient(config_.clip, gradient_, grad_norm);
+  double factor = 1;
+  for (const ElementRange& range : *held_)
+    factor = clip_gradient(config_.clip, range.of(gradient_), grad_norm);
+  return factor;
+}
+
+void Engine::update(const UpdateStep& step, bool use_graphs) {
+  if (graphs_ && use_graphs) {
+    graphs_->update(step);
+  } else {
+    optimizer_->update(step, gradient_);
+  }
+  if (device().is_cpu()) spin_control_.adjust();
+}
+
+Llama& Engine::evaluation_model() {
+  const bool same_weights = evaluation_precision_.dtype == precision_.dtype;
+  if (same_weights && evaluation_precision_.fp8 == precision_.fp8) return model_;
+  if (!evaluation_model_) {
+    evaluation_model_.emplace(config_.model, same_weights ? parameters_ : fp32_parameters_,
+                              config_.sequence.max_length, config_.compile);
+  }
+  return *evaluation_model_;
+}
+
+}  // namespace lmtrain

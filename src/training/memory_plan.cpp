@@ -1,0 +1,180 @@
+#include "training/memory_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "device/torch_headers.h"
+#include "model/round_weights.h"
+#include "model/weight_pieces.h"
+#include "ops/operators.h"
+#include "distributed/ownership.h"
+#include "optim/make_optimizer.h"
+#include "distributed/tree_sum.h"
+#include "training/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+// Bytes that the backward of one position needs of a layer (model/llama_source.h): the inputs
+// of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
+// matrices, of which one is that output and one is computed again, unless they are kept in fp8.
+// With QK-norm also Q, K, V before it.
+int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
+                       const at::Device& device) {
+  const int64_t d = model.hidden_size;
+  const int64_t f = model.intermediate_size;
+  const int64_t q = model.num_attention_heads * model.resolved_head_dim();
+  // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp),
+  // beside those that lie with the queries.
+  const bool repeats = device.is_cuda() && precision.dtype == at::kFloat;
+  const int64_t own_kv = model.num_key_value_heads * model.resolved_head_dim();
+  const int64_t kv = repeats && own_kv < q ? q + own_kv : own_kv;
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const int64_t before_norm = model.has_qk_norm() ? q + 2 * own_kv : 0;
+  const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f);
+  return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
+}
+
+// On the device "meta" tensors have shapes and no memory, so the rule itself says what it keeps.
+int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
+                        const ParameterFilter& takes) {
+  int64_t bytes = 0;
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, on_meta, takes);
+  for (const OptimizerBuffer& buffer : optimizer->buffers())
+    bytes += static_cast<int64_t>(buffer.values.nbytes());
+  return bytes;
+}
+
+int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int num_processes) {
+  const std::vector<std::vector<int64_t>> chunks =
+      cut_chunks(on_meta.layout(), config, num_processes);
+  int64_t most = 0;
+  for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
+    const auto takes = [&](const ParameterSpec& spec) {
+      return std::any_of(chunks.begin(), chunks.end(), [&](const std::vector<int64_t>& cuts) {
+        return spec.offset >= cuts[owner] && spec.offset < cuts[owner + 1];
+      });
+    };
+    most = std::max(most, optimizer_bytes(config, on_meta, takes));
+  }
+  return most;
+}
+
+// Elements of weights and gradient that a process keeps where these are divided.
+struct DividedSizes {
+  int64_t share = 0;   // of the owner that has most
+  int64_t pieces = 0;  // of others: the piece that is used and the one that is gathered meanwhile
+  int64_t largest = 0;
+};
+
+DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout& layout,
+                           int num_processes) {
+  DividedSizes sizes;
+  std::vector<int64_t> shares(static_cast<size_t>(num_processes));
+  for (const std::vector<int64_t>& cuts : cut_chunks(layout, config, num_processes))
+    for (size_t i = 0; i < shares.size(); ++i) shares[i] += cuts[i + 1] - cuts[i];
+  sizes.share = *std::max_element(shares.begin(), shares.end());
+  const std::vector<WeightPiece> pieces = weight_pieces(layout);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    sizes.largest = std::max(sizes.largest, pieces[i].size);
+    // An untied head comes after the last layer, and otherwise the embedding does.
+    sizes.pieces =
+        std::max(sizes.pieces, pieces[i].size + pieces[i + 1 < pieces.size() ? i + 1 : 0].size);
+  }
+  return sizes;
+}
+
+// Changes the plan of a run to that of one of `num_processes` that divide the weights.
+void divide_weights(const Config& config, const Precision& precision, int64_t micro_positions,
+                    int num_processes, const ParameterLayout& layout, MemoryPlan& plan) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
+  const bool has_masters = precision.dtype != at::kFloat;
+  plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.pieces);
+  if (has_masters) plan.working_weights = element * (sizes.share + sizes.pieces);
+  // Sums of the piece that is computed, whose parts wait, and the sum that is exchanged meanwhile.
+  int64_t sums = 2;
+  if (config.parallel.sum == ParallelSum::kExact)
+    sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
+  const int64_t received = std::min(sizes.largest, kHostPiece);
+  plan.gradient = 4 * (sizes.share + sums * sizes.largest + received);
+  plan.micro_gradient = element * sizes.largest;
+  // The inputs of the layers are kept of all positions of a step.
+  const int64_t share = (config.batch.tokens + num_processes - 1) / num_processes;
+  const int64_t more = std::max<int64_t>(0, share - micro_positions);
+  plan.activations += more * element * config.model.hidden_size * config.model.num_hidden_layers;
+  if (config.model.tie_word_embeddings && micro_positions > 0) {
+    const int64_t micro_batches = (share + micro_positions - 1) / micro_positions;
+    plan.micro_gradient += micro_batches * element * weight_pieces(layout).front().size;
+  }
+}
+
+// Returns the bytes that a process keeps for a checkpoint beside its own memory, or a little more:
+// it writes these bytes of masters and of the optimizer.
+int64_t snapshot_bytes(const Config& config, int64_t masters, int64_t optimizer) {
+  const int64_t stored = stored_weight_bytes(masters, config.checkpoint.dtype);
+  if (config.checkpoint.async || !device_of(config).is_cpu()) return stored + optimizer;
+  return stored - masters;  // it is written from where it is, but for what is rounded
+}
+
+}  // namespace
+
+int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& precision,
+                             const at::Device& device) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  auto bytes = static_cast<int64_t>(parameters.working().nbytes());
+  if (device.is_cpu() || precision.fp8) return bytes;
+  for (const WorkingSpec& spec : parameters.layout().working()) {
+    if (spec.layer >= 0 && spec.shape.size() == 2) bytes -= element * spec.shape[0] * spec.shape[1];
+  }
+  return bytes;
+}
+
+int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
+                           int64_t micro_positions) {
+  if (precision.fp8) return 0;
+  const ModelConfig& model = config.model;
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const int64_t layers = model.activation_checkpointing ? 1 : model.num_hidden_layers;
+  return micro_positions * layers * element * model.intermediate_size;
+}
+
+MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
+                       int num_processes) {
+  const ModelConfig& model = config.model;
+  Parameters parameters(ParameterLayout(model, *model.vocab_size), precision.dtype, at::kMeta);
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+
+  MemoryPlan plan;
+  plan.weights = static_cast<int64_t>(parameters.master().nbytes());
+  plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
+  if (precision.dtype != at::kFloat)
+    plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
+  plan.gradient = plan.weights;
+  // Sums of parts that wait for their neighbours (training/step_parts.h), of one process alone.
+  if (config.parallel.sum == ParallelSum::kExact)
+    plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
+  int64_t written = plan.weights;  // of the masters, into a checkpoint
+  if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone) {
+    plan.optimizer = largest_share(config.optimizer, parameters, num_processes);
+    written = 4 * divided_sizes(config.optimizer, parameters.layout(), num_processes).share;
+  } else {
+    plan.optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
+  }
+  const int64_t of_layer = saved_by_layer(model, precision, device_of(config));
+  const int64_t input = element * model.hidden_size;
+  // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
+  const int64_t layers = model.activation_checkpointing ? model.num_hidden_layers * input + of_layer
+                                                        : model.num_hidden_layers * of_layer;
+  plan.activations = micro_positions * (layers + 2 * input);  // and what is after the last
+  plan.logits =
+      element * *model.vocab_size *
+      std::min(micro_positions,
+               linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
+  plan.snapshot = snapshot_bytes(config, written, plan.optimizer);
+  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
+    divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);
+  return plan;
+}
+
+}  // namespace lmtrain

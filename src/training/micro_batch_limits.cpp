@@ -1,0 +1,249 @@
+#include "training/micro_batch_limits.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "device/device_memory.h"
+#include "device/torch_headers.h"
+#include "ops/operators.h"
+#include "device/failure.h"
+#include "training/memory_plan.h"
+#include "training/resolve.h"
+#include "training/step.h"
+
+namespace lmtrain {
+namespace {
+
+// Returns the plan of what lies in the memory of the device. On a GPU a checkpoint's copy does not.
+MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes) {
+  MemoryPlan plan = plan_memory(config, precision_of(config), rows * length, num_processes);
+  if (!device_of(config).is_cpu()) plan.snapshot = 0;
+  return plan;
+}
+
+// Returns what a micro-batch takes by the plan, and what the plan does not know.
+double with_allowance(const MemoryPlan& plan, double allowance = kAllowance) {
+  return allowance * static_cast<double>(plan.activations + plan.logits) +
+         static_cast<double>(plan.micro_gradient);
+}
+
+int64_t of_micro_batch(const MemoryPlan& plan) {
+  return plan.activations + plan.logits + plan.micro_gradient;
+}
+
+std::string size_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
+
+// The key whose change gains most where the rows of a micro-batch cannot be fewer.
+std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t length,
+                          int64_t rows) {
+  if (config.checkpoint.async && plan.snapshot > of_micro_batch(plan))
+    return "set checkpoint.async to false";
+  if (of_micro_batch(plan) > plan.device_total() / 2) {
+    if (rows > 1)
+      return str("lower batch.micro_tokens (now ", *config.batch.micro_tokens, ") to ",
+                 std::max<int64_t>(1, rows / 2) * length, " or less");
+    if (plan.activations > plan.logits && !config.model.activation_checkpointing)
+      return "set model.activation_checkpointing to true";
+    return str("lower sequence.max_length (now ", config.sequence.max_length, ")");
+  }
+  return str("lower model.hidden_size (now ", config.model.hidden_size,
+             ") or another of the model's sizes");
+}
+
+// Returns the text of a plan, part by part, and the one key to change.
+std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t length,
+                         int64_t rows) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, int64_t bytes) {
+    if (bytes > 0) parts.push_back(str(what, " ", size_text(bytes)));
+  };
+  add("weights", plan.weights + plan.working_weights);
+  add("gradient", plan.gradient + plan.micro_gradient);
+  add("optimizer state", plan.optimizer);
+  add("copy for checkpoints", plan.snapshot);
+  add("activations", plan.activations);
+  add("logits", plan.logits);
+  return str("the plan for ", counted(rows, "row"), " of length ", length,
+             " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
+}
+
+[[noreturn]] void refuse_one_row(const Config& config, int64_t length, const std::string& reason,
+                                 int num_processes) {
+  throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: ", reason, "; ",
+                                      explain_memory(config, length, 1, num_processes)));
+}
+
+// Why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing when they do.
+std::optional<std::string> shortage_of(const Config& config, Llama& model, int64_t length,
+                                       int64_t rows, int64_t rest, const at::Tensor& grad) {
+  try {
+    accumulate_batch(model, costliest_batch(config.sequence, length, rows + rest), rows * length,
+                     grad);
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    const Failure failure = describe_failure(error);
+    if (failure.kind != ErrorKind::kMemory) throw;
+    return failure.cause;
+  }
+}
+
+}  // namespace
+
+std::string explain_memory(const Config& config, int64_t length, int64_t rows, int num_processes) {
+  return explain_plan(config, plan_of(config, length, rows, num_processes), length, rows);
+}
+
+MicroBatchReduction reduce_micro_rows(const Config& config, MicroBatchLimits& fit, int64_t length,
+                                      const std::string& reason, int num_processes) {
+  const int64_t rows = micro_rows(config, fit, length);
+  if (rows == 1) refuse_one_row(config, length, reason, num_processes);
+  fit.micro_tokens = *config.batch.micro_tokens;
+  fit.rows[length] = rows / 2;
+  return {length, rows, rows / 2, reason};
+}
+
+void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
+                 MicroBatchLimits& fit, const ReportReduction& report, int num_processes) {
+  for (const int64_t length : lengths) {
+    const int64_t before = micro_rows(config, fit, length);
+    int64_t rows = before;
+    const auto needed = [&](double allowance) {
+      const MemoryPlan plan = plan_of(config, length, rows, num_processes);
+      return with_allowance(plan, allowance) + static_cast<double>(plan.snapshot);
+    };
+    const auto room = static_cast<double>(available);
+    while (rows > 1 && needed(kAllowance) > room) rows /= 2;
+    if (rows == 1 && needed(1) > room) {
+      refuse_one_row(config, length,
+                     str(size_text(static_cast<int64_t>(needed(kAllowance))),
+                         " wanted for the largest micro-batch, ", format_bytes(available),
+                         " of memory available"),
+                     num_processes);
+    }
+    if (rows == before) continue;
+    fit.micro_tokens = *config.batch.micro_tokens;
+    fit.rows[length] = rows;
+    report({length, before, rows, str(format_bytes(available), " of memory available")});
+  }
+}
+
+void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
+                  const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                  TrialShapes shapes, int num_processes) {
+  const bool all = shapes == TrialShapes::kAll;
+  // The smallest micro-batch, so that what libraries keep for each thread, autograd's too, is there
+  // before memory is full: handles, workspaces, the code of kernels.
+  if (all) shortage_of(config, model, lengths.front(), 1, 0, grad);
+  for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
+    const auto shortage = [&] {
+      const int64_t rows = micro_rows(config, fit, *length);
+      const int64_t rest = all ? config.batch.tokens / *length % rows : 0;
+      return shortage_of(config, model, *length, rows, rest, grad);
+    };
+    while (const auto reason = shortage()) {
+      reset_peak_memory(model.device());
+      if (!keep_less()) report(reduce_micro_rows(config, fit, *length, *reason, num_processes));
+    }
+    if (!all) break;
+  }
+}
+
+void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
+                const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
+                const Processes& processes) {
+  const at::Device device = model.device();
+  if (const auto available = available_memory(device)) {
+    const uint64_t share = *available / static_cast<uint64_t>(sharers_of_memory(device, processes));
+    if (device.is_cpu()) {
+      fit_to_plan(config, lengths, share, fit, report, processes.count());
+    } else {
+      keep_swiglu_value_if_it_fits(config, lengths, share, fit, processes.count());
+    }
+  }
+  fit_by_trial(config, model, lengths, grad, fit, report,
+               device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll, processes.count());
+}
+
+void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
+                                  uint64_t available, const MicroBatchLimits& fit,
+                                  int num_processes) {
+  double most = 0;
+  int64_t largest = 0;
+  for (const int64_t length : lengths) {
+    const int64_t positions = micro_rows(config, fit, length) * length;
+    const int64_t value = swiglu_value_bytes(config, precision_of(config), positions);
+    largest = std::max(largest, value);
+    most =
+        std::max(most, with_allowance(plan_of(config, length, positions / length, num_processes)) +
+                           static_cast<double>(value));
+  }
+  const bool fits = most <= kUsableOnGpu * static_cast<double>(available);
+  keep_swiglu_value(fits && largest > 0);
+  if (keeps_swiglu_value()) {
+    log_note(str("SwiGLU's value is kept for the backward: ", size_text(largest),
+                 " fit beside the largest micro-batch"));
+  }
+}
+
+bool keep_less() {
+  const bool kept = keeps_swiglu_value();
+  keep_swiglu_value(false);
+  if (kept) {
+    log_note(
+        "memory runs out: SwiGLU's value is not kept from now on, but computed again in the "
+        "backward, to the same bits");
+  }
+  return kept;
+}
+
+Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows) {
+  Batch batch;
+  batch.length = length;
+  batch.rows = rows;
+  const auto num_positions = static_cast<size_t>(rows * length);
+  batch.inputs.assign(num_positions, 0);
+  batch.targets.assign(num_positions, kNoTarget);
+  if (sequence.batching == Batching::kPack) {
+    for (int64_t row = 0; row < rows; ++row)
+      batch.segments.push_back(static_cast<int32_t>(row * length));
+  }
+  return batch;
+}
+
+void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes) {
+  if (!available) return;
+  const int64_t length = config.sequence.max_length;
+  MemoryPlan plan = plan_of(config, length, 1, num_processes);
+  plan.snapshot = 0;  // it comes later, and is judged then
+  const int64_t fixed = plan.device_total() - of_micro_batch(plan);
+  if (static_cast<uint64_t>(fixed) <= *available) return;
+  throw Error(ErrorKind::kMemory,
+              str("out of memory before the first step: weights, gradient and optimizer take ",
+                  size_text(fixed), ", ", format_bytes(*available), " are available; ",
+                  explain_plan(config, plan, length, 1)));
+}
+
+void require_longest_row(const Config& config, std::optional<uint64_t> available,
+                         int num_processes) {
+  if (!available) return;
+  const int64_t length = config.sequence.max_length;
+  const MemoryPlan plan = plan_of(config, length, 1, num_processes);
+  const int64_t needed = plan.device_total() + plan.snapshot;
+  if (static_cast<uint64_t>(needed) <= *available) return;
+  refuse_one_row(config, length,
+                 str("the run takes ", size_text(needed), " with it, ", format_bytes(*available),
+                     " of memory available"),
+                 num_processes);
+}
+
+void prepare_memory(const Config& config, int num_processes) {
+  const at::Device device = device_of(config);
+  require_memory(config, available_memory(device), num_processes);
+  const int64_t length = config.sequence.max_length;
+  const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length), num_processes);
+  expect_memory(device, static_cast<uint64_t>(plan.device_total()));
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,136 @@
+#include "training/resolve.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/processors.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "device/captured_graph.h"
+#include "device/device_memory.h"
+#include "device/torch_headers.h"
+#include "training/memory_plan.h"
+
+namespace lmtrain {
+namespace {
+
+// Positions of a micro-batch on a CPU: few enough for the activations of a layer to stay in the
+// cache. Never a function of free memory.
+constexpr int64_t kCpuMicroTokens = 8192;
+
+// The largest number of positions within `preferred` that rows of every length fill, and that
+// divides the batch.
+int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
+  const int64_t longest_rows = batch_tokens / max_length;
+  int64_t rows = std::clamp<int64_t>(preferred / max_length, 1, longest_rows);
+  while (longest_rows % rows != 0) --rows;
+  return rows * max_length;
+}
+
+}  // namespace
+
+void resolve_runtime(Config& config, const Processes& processes) {
+  if (!config.threads) config.threads = default_threads(processes.processor_sharers());
+  configure_runtime(static_cast<int>(*config.threads));
+  if (config.deterministic) use_deterministic_algorithms();
+  at::Device device = resolve_device(config.device);
+  if (device.is_cuda() && !processes.is_only()) {
+    // Slurm may show each process its own GPU alone, as number 0.
+    const int num_gpus = +at::detail::getCUDAHooks().deviceCount();  // an int8_t
+    device = resolve_device(str("cuda:", processes.local_rank() % num_gpus));
+  }
+  config.device = device.str();
+  const Precision precision = resolve_precision(name_of(config.precision), device);
+  config.precision = value_named<PrecisionSetting>(precision_name(precision)).value();
+  if (config.precision == PrecisionSetting::kFp16 && device.is_cpu()) {
+    log_warning(
+        "precision \"fp16\" on a CPU is slow: the fused operators have no fp16 there; fp32 or bf16 "
+        "is faster");
+  }
+  if (config.compile == CompileMode::kAuto) config.compile = CompileMode::kScript;
+  if (config.compile == CompileMode::kGraph) {
+    const std::string reason = why_no_graphs(device);
+    if (!reason.empty()) {
+      log_warning(str("compile \"graph\" is \"script\" here, which gives the same bits: ", reason));
+      config.compile = CompileMode::kScript;
+    }
+  }
+  if (!config.batch.micro_tokens && device.is_cpu()) {
+    config.batch.micro_tokens =
+        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length, kCpuMicroTokens);
+  }
+}
+
+void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
+  if (!config.model.vocab_size) config.model.vocab_size = tokenizer.vocab_size();
+  if (*config.model.vocab_size < tokenizer.vocab_size()) {
+    throw Error(ErrorKind::kConfig,
+                str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
+                    tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
+  }
+}
+
+int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
+                         int num_processes) {
+  const int64_t length = config.sequence.max_length;
+  const auto at_most = [&](int64_t positions) {
+    return fitted_micro_tokens(config.batch.tokens, length, positions);
+  };
+  if (!available) return at_most(kUsualGpuMicroTokens);
+  const Precision precision = precision_of(config);
+  const auto fits = [&](int64_t positions, bool with_value) {
+    const MemoryPlan plan = plan_memory(config, precision, positions, num_processes);
+    const int64_t value = with_value ? swiglu_value_bytes(config, precision, positions) : 0;
+    const double again = config.compile == CompileMode::kGraph ? 1 : 0;
+    const auto unknown =
+        (kAllowance - 1 + again) * static_cast<double>(plan.activations + plan.logits);
+    return static_cast<double>(plan.device_total() + value) + unknown <=
+           kUsableOnGpu * static_cast<double>(*available);
+  };
+  const auto most = [&](bool with_value) {
+    int64_t positions = at_most(kMostGpuMicroTokens);
+    while (positions > length && !fits(positions, with_value))
+      positions = at_most(positions - length);
+    return positions;
+  };
+  const int64_t with_value = most(true);
+  return with_value >= kFullGpuMicroTokens ? with_value : most(false);
+}
+
+int sharers_of_memory(const at::Device& device, const Processes& processes) {
+  if (device.is_cpu()) return processes.local_count();
+  // With more processes than GPUs, as resolve_runtime divides these.
+  const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
+  return (processes.local_count() + num_gpus - 1) / num_gpus;
+}
+
+void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
+  if (config.batch.micro_tokens) return;
+  const at::Device device = device_of(config);
+  std::optional<uint64_t> available = available_memory(device);
+  if (available) *available /= static_cast<uint64_t>(sharers_of_memory(device, processes));
+  config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
+}
+
+RunLength run_length(const TrainConfig& train) {
+  RunLength length;
+  length.steps = train.steps.value_or(0);
+  length.tokens = train.steps || train.epochs ? 0 : train.tokens.value_or(0);
+  length.epochs = train.epochs.value_or(0);
+  return length;
+}
+
+RunClock run_clock(const Config& config, const BatchOrder& order) {
+  const TrainConfig& train = config.train;
+  const int64_t total = train.steps    ? *train.steps
+                        : train.epochs ? order.num_targets()
+                                       : *train.tokens;
+  return {.total = static_cast<double>(total),
+          .counts_steps = train.steps.has_value(),
+          .tokens_per_step = static_cast<double>(config.batch.tokens),
+          .tokens_per_epoch = static_cast<double>(order.targets_given())};
+}
+
+}  // namespace lmtrain

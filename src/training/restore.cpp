@@ -1,0 +1,118 @@
+#include "training/restore.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "device/torch_headers.h"
+#include "checkpoint/given_model.h"
+#include "checkpoint/share_state.h"
+#include "training/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+bool same_length(const RunLength& a, const RunLength& b) {
+  return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
+}
+
+TrainingState first_state(const Config& config, const PreparedData& data) {
+  TrainingState state;
+  state.seed = config.seed;
+  state.fingerprint = data.fingerprint;
+  state.planned = run_length(config.train);
+  state.total = state.planned;
+  return state;
+}
+
+}  // namespace
+
+std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& processes) {
+  std::optional<int64_t> newest;
+  if (processes.is_first()) newest = newest_valid_checkpoint(run, /*skip_training_state=*/false);
+  const std::string step = processes.broadcast(newest ? str(*newest) : "");
+  return step.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(step));
+}
+
+TrainingState restore_run(const Config& config, const PreparedData& data, const RunFolder& run,
+                          std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
+                          OptimizerShards& shards) {
+  TrainingState state;
+  if (!processes.is_first()) {
+    engine.reset_optimizer();
+  } else if (checkpoint) {
+    state = load_checkpoint(run.checkpoint(*checkpoint), engine.parameters());
+  } else {
+    state = first_state(config, data);
+    if (config.init_from) {
+      engine.reset_optimizer();
+      load_initial_weights(*config.init_from, engine.parameters(), run.identity().init_from);
+    } else if (!shards.divides_weights()) {
+      engine.initialize(config.seed);
+    }
+  }
+  share_state(processes, shards, state, engine.parameters());
+  shards.note_masters_alike();
+  if (shards.divides_weights()) {
+    if (checkpoint || config.init_from) {
+      shards.hand_out_masters(engine.parameters());
+    } else {
+      engine.initialize_masters(config.seed, shards.owned());
+    }
+    shards.spread_masters(engine.parameters());
+  }
+  if (checkpoint) {
+    ReadBuffer read;
+    if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));
+    shards.restore(engine.optimizer(), read);
+  }
+  adapt_state(state, config);
+  return state;
+}
+
+void adapt_state(TrainingState& state, const Config& config) {
+  if (state.micro.micro_tokens != *config.batch.micro_tokens) state.micro = {};
+  const RunLength length = run_length(config.train);
+  if (!same_length(length, state.total)) {
+    RunLength left = length;
+    if (length.steps > 0) left.steps = std::max<int64_t>(1, length.steps - state.step);
+    if (length.tokens > 0) left.tokens = std::max<int64_t>(1, length.tokens - state.tokens);
+    state.replans.push_back({state.batch, left});
+    state.total = length;
+    // From here on these numbers are those of other batches.
+    std::erase_if(state.guard.excluded_batches,
+                  [&](int64_t batch) { return batch >= state.batch; });
+  }
+  if (config.precision != PrecisionSetting::kFp16) {
+    state.loss_scale.reset();
+  } else if (!state.loss_scale) {
+    state.loss_scale.emplace();
+  }
+}
+
+BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard,
+                          const TrainingState& state) {
+  return {.shard = shard,
+          .sources = data.sources,
+          .fingerprint = data.fingerprint,
+          .sequence = config.sequence,
+          .data = config.data,
+          .data_seed = config.data_seed(),
+          .batch_tokens = config.batch.tokens,
+          .run = state.planned,
+          .replans = state.replans};
+}
+
+void keep_after_rollback(TrainingState& restored, const TrainingState& left,
+                         int64_t refused_batch) {
+  const GuardState& before = left.guard;
+  const bool again = before.rollbacks_in_a_row > 0 && before.rollback_step == restored.step;
+  restored.guard.excluded_batches = before.excluded_batches;
+  restored.guard.excluded_batches.push_back(refused_batch);
+  restored.guard.rollback_step = restored.step;
+  restored.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
+  restored.micro = left.micro;
+}
+
+}  // namespace lmtrain

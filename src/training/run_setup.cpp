@@ -1,0 +1,385 @@
+#include "training/run_setup.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/processors.h"
+#include "base/random_id.h"
+#include "base/log.h"
+#include "base/log_rank.h"
+#include "base/text.h"
+#include "checkpoint/branch.h"
+#include "checkpoint/changed_settings.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_config.h"
+#include "checkpoint/state.h"
+#include "training/group.h"
+#include "training/length_picture.h"
+#include "config/parse.h"
+#include "prepare/given_tokenizer.h"
+#include "device/device.h"
+#include "training/copy_checkpoint.h"
+#include "checkpoint/given_model.h"
+#include "runlog/recorder.h"
+#include "runlog/data_files.h"
+#include "training/run_warnings.h"
+#include "distributed/orders.h"
+#include "distributed/process_checks.h"
+#include "checkpoint/share_state.h"
+#include "training/start_checks.h"
+#include "eval/eval_share.h"
+#include "device/failure.h"
+#include "training/micro_batch_limits.h"
+#include "training/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+// Says what is otherwise from here on.
+void announce(const std::vector<SettingChange>& changes) {
+  for (const SettingChange& change : changes) {
+    const std::string was = str(" (was ", change.was.dump(), ")");
+    if (!change.unused.empty()) {
+      log_note(str(change.key, " is ", change.is.dump(), was, ", without effect: ", change.unused));
+    } else if (change.key.starts_with("optimizer.")) {
+      log_note(str(change.key, " is ", change.is.dump(), " from the next update on", was,
+                   "; what the optimizer remembers is kept"));
+    } else {
+      log_note(str(change.key, " is ", change.is.dump(), " from here on", was));
+    }
+  }
+}
+
+// Where the schedule of the rate begins anew in the middle of a run.
+void warn_of_rate(const Config& before, const Config& after, const RestartableRun& training) {
+  const Trainer* trainer = training.trainer();
+  if (trainer == nullptr) return;
+  const TrainingState& state = trainer->state();
+  const std::optional<std::string> rise =
+      rate_rise(before, after, trainer->order(), {state.step, state.tokens});
+  if (rise) log_warning(*rise);
+}
+
+// Where a run was made shorter than what it has done.
+void warn_of_end(const std::vector<SettingChange>& changes, const Config& config,
+                 const RestartableRun& training) {
+  const Trainer* trainer = training.trainer();
+  const bool new_length = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+    return change.key == "train.steps" || change.key == "train.tokens" ||
+           change.key == "train.epochs";
+  });
+  if (trainer == nullptr || !new_length) return;
+  const TrainingState& state = trainer->state();
+  const RunClock clock =
+      run_clock(config, trainer->order())
+          .after(static_cast<double>(state.step), static_cast<double>(state.tokens));
+  if (clock.done() <= clock.total) return;
+  log_warning(str("the run has already trained ", state.step, " steps (",
+                  format_count(static_cast<double>(state.tokens)),
+                  " tokens), more than its new length: it ends now, at its present learning rate, "
+                  "without a decay; to end with a decay, branch from an earlier checkpoint: "
+                  "lmtrain resume RUN --from STEP --run-dir NEW"));
+}
+
+void log_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log_warning(warning);
+}
+
+// The folder holds the run from here on, so the command that has begun it would be refused.
+template <class Work>
+int with_the_run_there(const RunFolder& run, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    const Failure failure = describe_failure(error);
+    std::error_code ignored;
+    const bool can_go_on = std::filesystem::exists(run.config(), ignored);
+    if (failure.kind != ErrorKind::kIo || !can_go_on) throw;
+    const std::string message = str(failure.message, "; then go on with: lmtrain resume ",
+                                    shell_quoted(run.path().string()));
+    if (dynamic_cast<const ProcessLost*>(&error) != nullptr)
+      throw ProcessLost(failure.exit_code, message);
+    throw Error(ErrorKind::kIo, message);
+  }
+}
+
+int train(RestartableRun& training, bool json) {
+  const auto print_status = [&](const std::string& status) {
+    if (json || !output_is_terminal()) std::cout << status << std::endl;
+  };
+  log_note(training.summary());
+  log_warnings(training.warnings());
+  try {
+    const RunOutcome outcome = training.run();
+    print_status(outcome.status);
+    return outcome.exit_code;
+  } catch (...) {
+    if (!training.failed_status().empty()) print_status(training.failed_status());
+    throw;
+  }
+}
+
+void warn_of_threads(const Processes& processes, int64_t threads) {
+  const int sharers = processes.processor_sharers();
+  const int available = available_processors();
+  if (sharers * threads <= available) return;
+  log_warning(str(processes.is_only() ? "" : str(sharers, " processes of "),
+                  counted(threads, "thread"), " share ", counted(available, "processor"),
+                  " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
+                  "and give other bits"));
+}
+
+// torchrun takes every exit code but 0 for a failure.
+void warn_of_restarts(const Config& config) {
+  const char* restarts = std::getenv("TORCHELASTIC_MAX_RESTARTS");
+  if (!config.train.max_time || restarts == nullptr || std::atoi(restarts) <= 0) return;
+  log_warning(
+      str("train.max_time ends the run with exit code ", kExitMaxTime,
+          ", and torchrun starts it again up to ", restarts,
+          " times (--max-restarts), each time for train.max_time; give --max-restarts 0, or "
+          "set no max_time"));
+}
+
+// The others of its machine wait for the process that prepares, so it may use their processors too.
+int threads_to_prepare(const Processes& processes, const Config& config) {
+  const auto threads = static_cast<int>(*config.threads);
+  return processes.is_only() ? threads : std::max(threads, available_processors());
+}
+
+PreparedData prepare_while_watching(Processes& processes, const Config& config) {
+  PreparedData data;
+  processes.while_watching(
+      [&] { data = prepare_data(config, threads_to_prepare(processes, config)); });
+  return data;
+}
+
+// Reached by each of several processes on its machine, before anything is exchanged in training.
+constexpr const char* kPrepared = "prepared";
+
+void set_exchanges(Processes& processes, const ParallelConfig& config) {
+  processes.set_timeout(
+      std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+  processes.use_nccl(config.nccl);
+}
+
+// -1: the folder has no checkpoint.
+int64_t newest_step(const RunFolder& run) {
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  return steps.empty() ? -1 : steps.front();
+}
+
+// Calls work(step) and returns its result. Where that fails since the process that trains `from`
+// has removed the checkpoint of the step, which was not asked for, the newest then is taken.
+template <class Work>
+auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, const Work& work) {
+  for (;;) {
+    const int64_t step = checkpoint_of_branch(from, asked_for);
+    try {
+      return work(step);
+    } catch (const Error&) {
+      if (asked_for || newest_step(from) <= step) throw;
+    }
+  }
+}
+
+int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
+  return read_state(run.checkpoint(step)).seed;
+}
+
+// Prepares the data of a run that goes on. Returns nothing, and says so, where its text cannot be
+// found any more, the run is done, and no setting `is_changed`.
+std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
+                                          bool json) {
+  try {
+    warn_of_changed_files(run, config);
+    return resolve_and_prepare(config);
+  } catch (const Error& error) {
+    const std::string_view problem = error.what();
+    const bool is_text_missing = error.kind() == ErrorKind::kUsage && problem.starts_with("/data/");
+    if (!is_text_missing) throw;
+    const std::string status = done_status(run, newest_step(run));
+    if (status.empty() || is_changed || !joined_processes().is_only()) {
+      throw Error(error.kind(), str(problem,
+                                    "; the run was begun with this text: put it back, or a link at "
+                                    "the old path to where it is now"));
+    }
+    log_note(str("the run in ", run.path().string(),
+                 " is finished; its text is not there any more: ", problem));
+    if (json || !output_is_terminal()) std::cout << status << std::endl;
+    return std::nullopt;
+  }
+}
+
+// A run's config.json holds the path of its folder.
+void require_storable(const std::filesystem::path& run) {
+  const std::string problem = why_config_cannot_hold(run.string());
+  if (problem.empty()) return;
+  throw Error(ErrorKind::kUsage, str("the path of the run, ", run.string(), ", ", problem,
+                                     ", and config.json cannot hold it; rename the folder"));
+}
+
+// Returns a text of all that decides how results are rounded, which must be alike in every process.
+// `config` is resolved.
+std::string what_rounds(const Config& config) {
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
+}
+
+}  // namespace
+
+PreparedData resolve_and_prepare(Config& config) {
+  Processes& processes = joined_processes();
+  check_processes(config.parallel, processes.count());
+  set_exchanges(processes, config.parallel);
+  resolve_runtime(config, processes);
+  check_division(config, processes.count());
+  warn_of_threads(processes, *config.threads);
+  warn_of_restarts(config);
+  resolve_document_ends(config);
+  tell(processes, PrepareOrder{config});
+  PreparedData data = prepare_while_watching(processes, config);
+  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_micro_tokens(config, processes.count(), processes);
+  resolve_eval_tokens(config, data);
+  tell(processes, RunOrder{config});
+  processes.meet(kPrepared);
+  require_alike(processes, data.fingerprint, what_rounds(config));
+  prepare_memory(config, processes.count());
+  return data;
+}
+
+std::optional<PreparedData> prepare_for_machine(const Config& config) {
+  Processes& processes = joined_processes();
+  set_exchanges(processes, config.parallel);
+  if (!processes.prepares()) return std::nullopt;
+  return prepare_while_watching(processes, config);
+}
+
+PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
+  Processes& processes = joined_processes();
+  set_exchanges(processes, config.parallel);
+  resolve_runtime(config, processes);
+  if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
+  processes.meet(kPrepared);
+  PreparedData data;
+  // One process of each machine has prepared, and said what there is to say of the data; the others
+  // find what it has left in the cache.
+  if (prepared) {
+    data = std::move(*prepared);
+  } else {
+    const WarningsMuted muted;
+    data = prepare_while_watching(processes, config);
+  }
+  require_alike(processes, data.fingerprint, what_rounds(config));
+  prepare_memory(config, processes.count());
+  return data;
+}
+
+RestartableRun make_run(Config& config, const RunFolder& run) {
+  warn_of_changed_files(run, config);
+  const PreparedData data = resolve_and_prepare(config);
+  return {config, data, run, /*is_new=*/false, joined_processes()};
+}
+
+RestartableRun make_new_run(Config& config, RunFolder& run) {
+  log_warnings(check_given_model(config));
+  const PreparedData data = resolve_and_prepare(config);
+  require_room_for_checkpoint(config, run);
+  RunIdentity identity{.id = random_id()};
+  if (config.init_from) identity.init_from = weights_digest(*config.init_from);
+  run = RunFolder(run.path(), std::move(identity));
+  RestartableRun training(config, data, run, /*is_new=*/true, joined_processes());
+  if (const std::optional<RunPlan> plan = training.plan()) {
+    const CheckpointRoom room = checkpoint_room(config, *plan, run);
+    if (room.is_short()) {
+      log_warning(str("not all checkpoints of the run will fit: ", describe_room(room),
+                      "; free some space, lower checkpoint.keep, or give another folder with "
+                      "--run-dir"));
+    }
+  }
+  return training;
+}
+
+RunLock lock_run(const RunFolder& run) {
+  RunLock lock = run.lock();
+  log_to_file(run.log());
+  return lock;
+}
+
+int train_run(const RunFolder& run, RestartableRun& training, bool json) {
+  return with_the_run_there(run, [&] { return train(training, json); });
+}
+
+int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {
+  require_storable(folder.path());
+  const RunLock lock = lock_run(folder);
+  auto [before, identity] = read_run_config(folder);
+  const RunFolder run(folder.path(), std::move(identity));
+  Config config = changed_config(run, before, overrides);
+  // A run that was copied or moved is a run of its own, where it is; no setting has changed by
+  // that.
+  config.run_dir = run.path().string();
+  const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
+  refuse_unlike_trials(run, before, config);
+  finish_branch(run);
+  const std::optional<PreparedData> data = prepare_again(config, run, !overrides.empty(), json);
+  if (!data) return 0;
+  RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
+  const std::vector<SettingChange> changes = changed_settings(before, config);
+  announce(changes);
+  training.note_changes(changes_json(changes));
+  warn_of_rate(before, config, training);
+  warn_of_end(changes, config, training);
+  const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
+  if (moved || !changes.empty()) write_run_config(run, config, step);
+  return train_run(run, training, json);
+}
+
+int branch_run(const RunFolder& folder, const Branch& branch,
+               const std::vector<std::string>& overrides, bool json) {
+  require_storable(branch.run_dir);
+  require_new_run(RunFolder(branch.run_dir));
+  const RunConfig origin = read_run_config(folder);
+  const RunFolder from(folder.path(), origin.identity);
+  const int64_t seed = with_branch_step(
+      from, branch.step, [&](int64_t step) { return seed_of_checkpoint(from, step); });
+  Config config = changed_config(from, origin.config, overrides);
+  const std::vector<SettingChange> changes = changed_settings(origin.config, config);
+  announce(changes);
+  config = config_of_branch(config, seed, RunFolder(branch.run_dir));
+  precision_of(config);  // a device or precision that is not there is refused before a folder is
+
+  const RunLock lock = lock_run(RunFolder(branch.run_dir));
+  require_new_run(RunFolder(branch.run_dir));  // begun by another process since
+  return with_the_run_there(RunFolder(branch.run_dir), [&] {
+    const std::string id = random_id();
+    // The config comes first: where the process is killed from here on, `resume` finds in it which
+    // checkpoint to copy.
+    const RunFolder run = with_branch_step(from, branch.step, [&](int64_t step) {
+      RunFolder begun(branch.run_dir, {id, BranchPoint{from.identity().id, from.path(), step},
+                                       from.identity().init_from});
+      write_run_config(begun, config, step);
+      copy_checkpoint(from, step, begun);
+      return begun;
+    });
+    const int64_t step = run.identity().branch_of->step;
+    RestartableRun training = make_run(config, run);
+    write_run_config(run, config, step);  // with what was auto made concrete
+    warn_of_rate(origin.config, config, training);
+    warn_of_end(changes, config, training);
+    nlohmann::ordered_json fields = start_fields(config);
+    fields["changed"] = changes_json(changes);
+    RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
+        .event("start", training.trainer()->state(),
+               str("branch of ", from.checkpoint(step).string()), fields);
+    return train(training, json);
+  });
+}
+
+}  // namespace lmtrain

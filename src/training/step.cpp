@@ -1,0 +1,132 @@
+#include "training/step.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "device/device.h"
+#include "device/torch_headers.h"
+#include "ops/flash_attention.h"
+#include "device/failure.h"
+
+namespace lmtrain {
+namespace {
+
+at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_t rows,
+                   int64_t length, const at::Device& device) {
+  at::Tensor tensor = host_buffer({rows, length}, at::kLong, device);
+  std::copy_n(values.begin() + first_row * length, rows * length, tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+// The segments of some rows, in positions counted from the first of them.
+std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t rows) {
+  const auto at = [&](int64_t row) {
+    return std::lower_bound(batch.segments.begin(), batch.segments.end(), row * batch.length);
+  };
+  std::vector<int32_t> segments(at(first_row), at(first_row + rows));
+  for (int32_t& begin : segments) begin -= static_cast<int32_t>(first_row * batch.length);
+  return segments;
+}
+
+// Calls f with each micro-batch of some rows, and whether it is the first and the last.
+template <class F>
+void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange& own,
+                          int64_t micro_rows, double loss_scale, const F& f) {
+  // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
+  const double scale =
+      1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
+  for (int64_t row = own.first; row < own.end; row += micro_rows) {
+    const int64_t rows = std::min(micro_rows, own.end - row);
+    f(micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
+                  rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
+                  segments_of(batch, row, rows), model.device()),
+      row == own.first, row + rows == own.end);
+  }
+}
+
+double accumulate_once(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                       const ElementsFinished& finished) {
+  if (own.first == own.end) {
+    grad.zero_();
+    if (finished) finished(0, grad.numel());
+  }
+  const auto unscaled = [&](int64_t begin, int64_t size) {
+    if (loss_scale != 1) grad.narrow(0, begin, size).mul_(1 / loss_scale);
+    finished(begin, size);
+  };
+  const int64_t micro_rows = std::max<int64_t>(1, micro_tokens / batch.length);
+  std::vector<at::Tensor> losses;
+  const auto compute = [&](const MicroBatch& micro, bool first, bool last) {
+    losses.push_back(graphs != nullptr ? graphs->loss_and_gradient(micro, first)
+                                       : model.loss_and_gradient(
+                                             micro.to(model.device()), grad, first,
+                                             finished && last ? unscaled : ElementsFinished{}));
+  };
+  for_each_micro_batch(model, batch, own, micro_rows, loss_scale, compute);
+  if (loss_scale != 1 && !finished) grad.mul_(1 / loss_scale);
+  // Read back once, after all micro-batches were queued.
+  double loss = 0;
+  for (const at::Tensor& part : losses) loss += part.item<double>();
+  return loss / loss_scale;
+}
+
+}  // namespace
+
+double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
+                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                        const ElementsFinished& finished) {
+  return accumulate_rows(model, batch, {0, batch.rows}, micro_tokens, grad, loss_scale, graphs,
+                         finished);
+}
+
+double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
+                       const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
+                       const ElementsFinished& finished) {
+  if (finished && graphs != nullptr)
+    throw Error(ErrorKind::kInternal, "a captured graph does not tell what it has finished");
+  const bool by_graphs = graphs != nullptr && graphs->in_use();
+  try {
+    return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, finished);
+  } catch (const std::exception& error) {
+    if (finished) throw;
+    const bool lost_graphs = by_graphs && !graphs->in_use();
+    const bool refused = cudnn_attention_allowed() && is_refused_by_cudnn(error);
+    if (!lost_graphs && !refused) throw;
+    if (refused) {
+      allow_cudnn_attention(false);
+      log_warning(str("cuDNN does not take rows of length ", batch.length,
+                      " of this model: from now on attention is computed by FlashAttention or "
+                      "libtorch's own kernel (",
+                      describe_failure(error).cause, ")"));
+    }
+  }
+  // The first micro-batch puts the gradient, so nothing is left of the attempt.
+  return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});
+}
+
+std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
+                                         const std::vector<RowRange>& parts, int64_t micro_rows,
+                                         const at::Tensor& grad, double loss_scale) {
+  std::vector<std::vector<MicroBatch>> micros(parts.size());
+  try {
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for_each_micro_batch(model, batch, parts[part], micro_rows, loss_scale,
+                           [&](const MicroBatch& micro, bool /*first*/, bool /*last*/) {
+                             micros[part].push_back(micro.to(model.device()));
+                           });
+    }
+  } catch (...) {  // the other processes wait for this one's part in bringing the pieces
+    model.loss_and_gradient_by_pieces({{}}, grad, 1);
+    throw;
+  }
+  std::vector<double> losses;
+  for (const auto& part : model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale)) {
+    double loss = 0;
+    for (const at::Tensor& one : part) loss += one.item<double>();
+    losses.push_back(loss / loss_scale);
+  }
+  return losses;
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,183 @@
+#include "training/verify_resume.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/absolute_path.h"
+#include "base/examine.h"
+#include "base/file.h"
+#include "base/scratch_folder.h"
+#include "base/temporary_folder.h"
+#include "base/hash.h"
+#include "base/stop.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/trial.h"
+#include "formats/manifest.h"
+#include "training/copy_checkpoint.h"
+#include "runlog/compare_runs.h"
+#include "runlog/data_files.h"
+#include "training/restore.h"
+#include "distributed/orders.h"
+#include "training/start_checks.h"
+#include "training/trainer.h"
+#include "training/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The most checkpoints there are at a time: the end of one way, the middle and the end of the
+// other.
+constexpr uint64_t kCheckpointsAtOnce = 3;
+
+// Where both ways begin.
+struct Beginning {
+  std::optional<int64_t> checkpoint;
+  int64_t step = 0;
+  int64_t seed = 0;
+  int64_t steps_left = 0;  // at least; none of them is skipped by the guard
+};
+
+int64_t steps_left(const Config& config, const PreparedData& data, TrainingState state) {
+  if (config.train.steps) return *config.train.steps - state.step;
+  if (config.train.epochs) {
+    adapt_state(state, config);
+    const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
+    return BatchOrder(order_spec(config, data, shard, state)).num_batches() - state.batch;
+  }
+  // A step has batch.tokens targets at most.
+  const int64_t tokens = *config.train.tokens - state.tokens;
+  return (tokens + config.batch.tokens - 1) / config.batch.tokens;
+}
+
+// Copies the checkpoint in which the two ways begin to `copy`, unless they begin at the start.
+Beginning begin(const Config& config, const PreparedData& data, const RunFolder& run,
+                const RunFolder& copy) {
+  const std::optional<int64_t> newest = newest_valid_checkpoint(run, /*skip_training_state=*/false);
+  for (const int64_t step : run.checkpoint_steps()) {
+    if (!newest || step > *newest) continue;
+    try {
+      if (step < *newest) verify_checkpoint(run, step, /*skip_training_state=*/false);
+      const TrainingState state = read_state(run.checkpoint(step));
+      const int64_t left = steps_left(config, data, state);
+      if (left < 2) continue;
+      require_own_checkpoint(run, step);
+      require_same_data(run, run.checkpoint(step), read_manifest(run.checkpoint(step)).fingerprint,
+                        config, data.fingerprint);
+      copy_checkpoint(run, step, copy);
+      return {step, step, state.seed, left};
+    } catch (const Error& error) {
+      const bool removed = !is_there(run.checkpoint(step));  // by the process that trains the run
+      if (!removed && error.kind() != ErrorKind::kCheckpoint) throw;
+      log_warning(str("checkpoint passed over: ", error.what()));
+    }
+  }
+  TrainingState first;
+  first.planned = first.total = run_length(config.train);
+  return {std::nullopt, 0, config.seed, steps_left(config, data, first)};
+}
+
+// Trains the runs that are compared, all with one seed.
+class ComparedTraining {
+ public:
+  ComparedTraining(const Config& config, const PreparedData& data, int64_t seed,
+                   Processes& processes)
+      : config_(config_of_seed(config, seed)), data_(data), seed_(seed), processes_(processes) {}
+
+  // Trains from a checkpoint in the folder up to a step, with a trainer of its own, and returns the
+  // step that was reached. `keep` checkpoints stay.
+  int64_t train(const RunFolder& folder, std::optional<int64_t> checkpoint, int64_t last_step,
+                int64_t keep) const {
+    Config config = config_;
+    config.checkpoint.keep = keep;
+    lmtrain::create_directories(folder.path());
+    tell(processes_,
+         AttemptOrder{seed_, checkpoint, /*is_trial=*/false, /*max_time=*/{}, last_step});
+    Trainer trainer(std::move(config), data_, folder, checkpoint, /*trial=*/{}, processes_);
+    trainer.last_step = last_step;
+    const int code = trainer.run().exit_code;
+    if (code > 128) throw StopRequested{code - 128};
+    return trainer.state().step;
+  }
+
+ private:
+  Config config_;
+  const PreparedData& data_;
+  int64_t seed_;
+  Processes& processes_;
+};
+
+// The same for each check of a run, so that the next one removes what a killed one has left.
+std::string scratch_name(const RunFolder& run) {
+  const fs::path path = absolute_path(run.path());
+  return str(".", run.path().filename().string(), ".verify-",
+             hash128(str(path.string(), "\n", ::getuid())).hex().substr(0, 12));
+}
+
+}  // namespace
+
+Config config_of_check(Config config) {
+  config.train.max_time.reset();
+  config.checkpoint.every = {};
+  config.checkpoint.keep_every.reset();
+  config.checkpoint.keep_best = 0;
+  config.log.samples.reset();
+  config.eval.early_stop.reset();
+  config.checkpoint.on_save_error = SaveErrorPolicy::kStop;
+  config.log.tensorboard = false;
+  if (config.eval.every.unit == TrainingDuration::Unit::kSeconds) config.eval.every = {};
+  return config;
+}
+
+ResumeCheck verify_resume(const Config& config, const PreparedData& data, const RunFolder& run,
+                          int64_t steps, Processes& processes,
+                          const std::function<void(const fs::path&)>& after_interruption) {
+  const auto begun = std::chrono::steady_clock::now();
+  const ScratchFolder scratch({absolute_path(run.path()).parent_path(), temporary_parent()},
+                              scratch_name(run), kCheckpointsAtOnce * checkpoint_bytes(config));
+  const RunFolder straight(scratch.path() / "straight", run.identity());
+  const RunFolder interrupted(scratch.path() / "interrupted", run.identity());
+  for (const RunFolder& folder : {straight, interrupted})
+    lmtrain::create_directories(folder.checkpoints());
+
+  const Beginning beginning = begin(config, data, run, straight);
+  if (beginning.steps_left < 2)
+    throw Error(ErrorKind::kUsage, "the run has fewer than two steps, so none can be interrupted");
+  ResumeCheck check;
+  check.from = beginning.step;
+  check.steps = std::min(steps, beginning.steps_left);
+  check.interrupted_after = check.steps / 2;
+  const ComparedTraining training(config, data, beginning.seed, processes);
+  copy_metrics(straight, interrupted);
+
+  log_note(str("verifying ", check.steps, " steps after step ", check.from, ": straight on"));
+  const int64_t last = training.train(straight, beginning.checkpoint, check.from + check.steps,
+                                      /*keep=*/2);
+  if (beginning.checkpoint) {
+    publish_rename(straight.checkpoint(check.from), interrupted.checkpoint(check.from));
+  }
+  log_note(str("verifying: up to a checkpoint after ", counted(check.interrupted_after, "step")));
+  const int64_t middle = training.train(interrupted, beginning.checkpoint,
+                                        check.from + check.interrupted_after, /*keep=*/1);
+  if (after_interruption) after_interruption(interrupted.checkpoint(middle));
+  verify_checkpoint(interrupted, middle, /*skip_training_state=*/false);
+  log_note("verifying: on from there");
+  const int64_t resumed = training.train(interrupted, middle, check.from + check.steps, /*keep=*/1);
+
+  check.differences = run_differences({straight, last, "straight on"},
+                                      {interrupted, resumed, "with a resume"}, check.from);
+  check.seconds = seconds_since(begun);
+  return check;
+}
+
+}  // namespace lmtrain

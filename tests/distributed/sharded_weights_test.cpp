@@ -1,0 +1,167 @@
+// Weights and gradients divided over processes, which are threads of the test.
+#include "distributed/sharded_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "device/releasable_memory.h"
+#include "device/torch_headers.h"
+#include "distributed/group.h"
+#include "distributed/divided_config.h"
+#include "support/tensors.h"
+#include "training/engine.h"
+#include "training/step.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::copy_own;
+using testing::random_tensor;
+
+Config sharded_config(bool tied) {
+  Config config = testing::divided_config();
+  config.model.tie_word_embeddings = tied;
+  config.model.activation_checkpointing = true;
+  config.parallel.shard = ParallelShard::kParameters;
+  return config;
+}
+
+Batch batch_for_pieces(int64_t rows) {
+  Batch batch;
+  batch.rows = batch.batch_rows = rows;
+  batch.length = testing::kTinyLength;
+  batch.inputs = testing::random_ids(rows * batch.length, 1);
+  batch.targets = testing::random_ids(rows * batch.length, 2);
+  batch.num_targets = rows * batch.length;
+  return batch;
+}
+
+bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor& a,
+                   const at::Tensor& b) {
+  return std::all_of(shards.chunks().begin(), shards.chunks().end(),
+                     [&](const DividedRange& chunk) {
+                       return at::equal(chunk.ranges[rank].of(a), chunk.ranges[rank].of(b));
+                     });
+}
+
+TEST(WeightPieces, CoverTheMatricesOnce) {
+  for (const bool tied : {false, true}) {
+    const ParameterLayout layout = testing::layout_of(sharded_config(tied));
+    const std::vector<WeightPiece> pieces = weight_pieces(layout);
+    EXPECT_EQ(pieces.size(), tied ? 3U : 4U);
+    std::map<int64_t, int64_t> sizes;
+    for (const WeightPiece& piece : pieces) sizes[piece.first] = piece.size;
+    int64_t end = 0;
+    for (const auto& [first, size] : sizes) {
+      EXPECT_EQ(first, end);
+      end += size;
+    }
+    EXPECT_EQ(end, layout.decayed_size());
+  }
+}
+
+// What is released is zero, but for the edges that share a page with others.
+TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
+  const Config config = sharded_config(/*tied=*/false);
+  const ParameterLayout layout = testing::layout_of(config);
+  const at::Tensor all = random_tensor({layout.flat_size()}, 3);
+  as_ranks(2, [&](Processes& processes) {
+    ExchangeLines lines(processes);
+    const OptimizerShards shards(processes, config, lines);
+    ASSERT_TRUE(shards.divides_weights());
+    const at::Tensor flat = releasable_zeros(layout.flat_size(), at::kFloat);
+    const auto rank = static_cast<size_t>(processes.rank());
+    copy_own(shards, rank, all, flat);
+    ShardedWeights weights(processes, shards, layout, flat, {});
+    const std::vector<WeightPiece> pieces = weight_pieces(layout);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const ElementRange range{pieces[i].first, pieces[i].size};
+      weights.start(i);
+      weights.await();
+      EXPECT_TRUE(at::equal(range.of(flat), range.of(all)));
+      weights.release(i);
+      EXPECT_TRUE(own_are_equal(shards, rank, flat, all));
+      constexpr int64_t kPage = 1024;  // elements
+      const int64_t there = at::count_nonzero(range.of(flat)).item<int64_t>();
+      EXPECT_LE(there, shards.divided(range).ranges[rank].size + 4 * kPage);
+    }
+  });
+}
+
+// The gradient of a step, summed in the ranges of its owners, has the bits of a whole sum; and not
+// where the pieces of one process do not come.
+TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
+  for (const bool tied : {false, true}) {
+    Config config = sharded_config(tied);
+    config.sequence.max_length = testing::kTinyLength;
+    config.model.initializer_range = 0.3;
+    config.compile = CompileMode::kEager;
+    const ParameterLayout layout = testing::layout_of(config);
+    const Batch batch = batch_for_pieces(5);
+    const Precision fp32{at::kFloat};
+    Engine whole(config, fp32, at::kCPU, {});
+    whole.initialize(7);
+    const at::Tensor masters = whole.parameters().master().clone();
+    const std::vector<RowRange> halves = {{0, 3}, {3, 5}};
+    at::Tensor expected = at::zeros_like(masters);
+    std::vector<double> losses;
+    for (const RowRange& rows : halves) {
+      const at::Tensor part = at::zeros_like(masters);
+      losses.push_back(accumulate_rows(whole.model(), batch, rows, batch.length, part));
+      expected += part;
+    }
+    for (const bool control : {false, true}) {
+      as_ranks(2, [&](Processes& processes) {
+        ExchangeLines lines(processes);
+        const OptimizerShards shards(processes, config, lines);
+        const auto rank = static_cast<size_t>(processes.rank());
+        Engine engine(config, fp32, at::kCPU, {.held = shards.held_gradient()});
+        if (!control || rank == 0) copy_own(shards, rank, masters, engine.parameters().master());
+        const ElementRange norms = shards.norms();
+        norms.of(engine.parameters().master()).copy_(norms.of(masters));
+        ShardedWeights weights(processes, shards, layout, engine.parameters().working(),
+                               engine.gradient());
+        engine.model().read_by_pieces(weights);
+        for (int again = 0; again < 2; ++again) {
+          const std::vector<double> loss =
+              accumulate_by_pieces(engine.model(), batch, {halves[rank]}, 1, engine.gradient(), 1);
+          EXPECT_EQ(loss[0] == losses[rank], !control);
+          EXPECT_EQ(own_are_equal(shards, rank, engine.gradient(), expected), !control);
+        }
+      });
+    }
+  }
+}
+
+// It takes part to the end, so that the other is not left waiting.
+TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
+  Config config = sharded_config(/*tied=*/false);
+  config.sequence.max_length = testing::kTinyLength;
+  config.compile = CompileMode::kEager;
+  Batch batch = batch_for_pieces(2);
+  Batch too_long = batch;
+  too_long.rows = too_long.batch_rows = 1;
+  too_long.length *= 2;
+  as_ranks(2, [&](Processes& processes) {
+    ExchangeLines lines(processes);
+    const OptimizerShards shards(processes, config, lines);
+    Engine engine(config, {at::kFloat}, at::kCPU, {.held = shards.held_gradient()});
+    ShardedWeights weights(processes, shards, engine.layout(), engine.parameters().working(),
+                           engine.gradient());
+    engine.model().read_by_pieces(weights);
+    const auto step = [&](const Batch& rows) {
+      accumulate_by_pieces(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1);
+    };
+    if (processes.is_first()) {
+      EXPECT_THROW(step(too_long), Error);
+    } else {
+      step(batch);
+    }
+    step(batch);
+  });
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,189 @@
+#include "distributed/stand_in_nccl.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "distributed/nccl_calls.h"
+
+namespace lmtrain::testing {
+
+StandInNccl& stand_in_nccl() {
+  static StandInNccl controls;
+  return controls;
+}
+
+}  // namespace lmtrain::testing
+
+namespace lmtrain::nccl {
+namespace {
+
+using testing::stand_in_nccl;
+
+// One exchange between all ranks, or a message from one rank to another.
+struct Meeting {
+  std::vector<float> sum;
+  std::string bytes;
+  int num_came = 0;
+};
+
+// The processes that were connected with one id.
+struct Room {
+  std::mutex mutex;
+  int num_connected = 0;
+  std::map<std::string, Meeting> meetings;
+};
+
+std::mutex g_mutex;  // guards the rest
+std::map<std::string, std::shared_ptr<Room>> g_rooms;
+int g_num_ids = 0, g_num_gpus = 0, g_num_versions = 0;
+
+Status failed(const char* why) {
+  Status status;
+  status.state = State::kFailed;
+  std::snprintf(status.error, sizeof status.error, "%s", why);
+  return status;
+}
+
+Status state(bool is_done) {
+  Status status;
+  status.state = is_done ? State::kDone : State::kUnderWay;
+  return status;
+}
+
+}  // namespace
+
+struct Communicator {
+  std::shared_ptr<Room> room;
+  int rank = 0, count = 0;
+  int number = 0;                             // of the sum or broadcast
+  std::map<int, int> num_sent, num_received;  // messages, by rank
+  // Takes the result of what is under way, if it is there.
+  bool (*take)(Communicator&) = nullptr;
+  std::string key;
+  void* data = nullptr;
+  size_t size = 0;
+};
+
+namespace {
+
+int version() {
+  const std::lock_guard lock(g_mutex);
+  return 22800 + g_num_versions++ % stand_in_nccl().versions;
+}
+
+Status gpu(int /*device*/, unsigned char* uuid) {
+  if (stand_in_nccl().lacks_gpu.exchange(false)) return failed("no GPU, says the stand-in");
+  const std::lock_guard lock(g_mutex);
+  std::fill(uuid, uuid + kGpuBytes, static_cast<unsigned char>(0));
+  if (!stand_in_nccl().shares_gpu) uuid[0] = static_cast<unsigned char>(++g_num_gpus);
+  return {};
+}
+
+Status make_id(char* id) {
+  const std::lock_guard lock(g_mutex);
+  std::fill(id, id + kIdBytes, '\xff');
+  std::snprintf(id, kIdBytes, "id %d", ++g_num_ids);
+  return {};
+}
+
+Status connect(const char* id, int rank, int count, int /*device*/, Communicator** communicator) {
+  const std::lock_guard lock(g_mutex);
+  std::shared_ptr<Room>& room = g_rooms[std::string(id, kIdBytes)];
+  if (!room) room = std::make_shared<Room>();
+  *communicator = new Communicator;
+  (*communicator)->room = room;
+  (*communicator)->rank = rank;
+  (*communicator)->count = count;
+  ++stand_in_nccl().connected;
+  if (stand_in_nccl().refused_rank == rank) return failed("Duplicate GPU detected");
+  ++room->num_connected;
+  return state(false);
+}
+
+Status begin(Communicator& self, const std::string& key, void* data, size_t size,
+             bool (*take)(Communicator&)) {
+  if (stand_in_nccl().failing_rank == self.rank) return failed("unhandled system error");
+  self.key = key;
+  self.data = data;
+  self.size = size;
+  self.take = take;
+  return state(false);
+}
+
+Status sum(Communicator* self, float* data, size_t count, void* /*stream*/) {
+  ++stand_in_nccl().sums;
+  const std::string key = "sum " + std::to_string(self->number++);
+  if (stand_in_nccl().hanging_rank != self->rank && stand_in_nccl().failing_rank != self->rank) {
+    const std::lock_guard lock(self->room->mutex);
+    Meeting& meeting = self->room->meetings[key];
+    meeting.sum.resize(count);
+    for (size_t i = 0; i < count; ++i) meeting.sum[i] += data[i];
+    ++meeting.num_came;
+  }
+  return begin(*self, key, data, count, [](Communicator& here) {
+    Meeting& meeting = here.room->meetings[here.key];
+    if (meeting.num_came < here.count) return false;
+    std::copy(meeting.sum.begin(), meeting.sum.end(), static_cast<float*>(here.data));
+    return true;
+  });
+}
+
+bool take_bytes_sent(Communicator& here) {
+  Meeting& meeting = here.room->meetings[here.key];
+  if (meeting.num_came == 0 || meeting.bytes.size() != here.size) return false;
+  std::memcpy(here.data, meeting.bytes.data(), here.size);
+  return true;
+}
+
+void send(Communicator& self, const std::string& key, const void* data, size_t bytes) {
+  const std::lock_guard lock(self.room->mutex);
+  Meeting& meeting = self.room->meetings[key];
+  meeting.bytes.assign(static_cast<const char*>(data), bytes);
+  meeting.num_came = 1;
+}
+
+Status broadcast(Communicator* self, void* data, size_t bytes, void* /*stream*/) {
+  ++stand_in_nccl().broadcasts;
+  const std::string key = "broadcast " + std::to_string(self->number++);
+  if (self->rank == 0) send(*self, key, data, bytes);
+  return begin(*self, key, data, bytes, take_bytes_sent);
+}
+
+std::string message(int number, int from, int to) {
+  return "message " + std::to_string(number) + " " + std::to_string(from) + " " +
+         std::to_string(to);
+}
+
+Status swap(Communicator* self, int to, const void* give, size_t give_bytes, int from, void* take,
+            size_t take_bytes, void* /*stream*/) {
+  ++stand_in_nccl().swaps;
+  if (give_bytes > 0) send(*self, message(self->num_sent[to]++, self->rank, to), give, give_bytes);
+  if (take_bytes == 0) return begin(*self, "", take, 0, [](Communicator&) { return true; });
+  return begin(*self, message(self->num_received[from]++, from, self->rank), take, take_bytes,
+               take_bytes_sent);
+}
+
+Status poll(Communicator* self) {
+  const std::lock_guard lock(self->room->mutex);
+  if (self->take == nullptr) return state(self->room->num_connected == self->count);
+  return state(self->take(*self));
+}
+
+void abort(Communicator* self) {
+  ++stand_in_nccl().aborted;
+  delete self;
+}
+
+constexpr Calls kCalls = {kRevision, version,   gpu,  make_id, connect,
+                          sum,       broadcast, swap, poll,    abort};
+
+}  // namespace
+}  // namespace lmtrain::nccl
+
+extern "C" const lmtrain::nccl::Calls* lmtrain_nccl_calls() { return &lmtrain::nccl::kCalls; }

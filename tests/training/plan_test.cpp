@@ -1,0 +1,225 @@
+#include "training/plan.h"
+
+#include <numeric>
+
+#include "batching/test_corpus.h"
+#include "device/torch_headers.h"
+#include "optim/make_optimizer.h"
+#include "training/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+Config planned_config() {
+  Config config;
+  config.model = testing::tiny_model_config();
+  config.device = "cpu";
+  config.precision = PrecisionSetting::kFp32;
+  config.sequence.max_length = 64;
+  config.sequence.min_length = 8;
+  config.batch.tokens = 256;
+  config.batch.micro_tokens = 128;
+  config.train.tokens.reset();
+  config.train.steps = 200;
+  return config;
+}
+
+class PlanTest : public ::testing::Test {
+ protected:
+  BatchOrder order(const Config& config) const {
+    return BatchOrder({.shard = shard_,
+                       .fingerprint = "corpus",
+                       .sequence = config.sequence,
+                       .data = config.data,
+                       .data_seed = 1,
+                       .batch_tokens = config.batch.tokens,
+                       .run = {.steps = 200}});
+  }
+  TokenShard shard_ = make_shard(random_sizes(1, 100, 700));
+};
+
+TEST_F(PlanTest, SharesOfLengthsAreThoseOfTheBatches) {
+  const Config config = planned_config();
+  const BatchOrder batches = order(config);
+  const std::vector<int64_t> lengths = batches.batch_lengths();
+  ASSERT_GT(lengths.size(), 2U);
+  for (const int64_t columns : {1, 7, 200, 1000}) {
+    const auto shares = length_shares(batches, columns);
+    ASSERT_EQ(static_cast<int64_t>(shares.size()), std::min<int64_t>(columns, 200));
+    for (const auto& share : shares)
+      EXPECT_NEAR(std::accumulate(share.begin(), share.end(), 0.0), 1.0, 1e-9);
+  }
+  // A column a batch: what it shows is the batch.
+  const auto each = length_shares(batches, 200);
+  for (int64_t k = 0; k < 200; ++k) {
+    const size_t index = static_cast<size_t>(
+        std::find(lengths.begin(), lengths.end(), batches.batch_length(k)) - lengths.begin());
+    EXPECT_EQ(each[static_cast<size_t>(k)][index], 1.0) << k;
+  }
+}
+
+TEST_F(PlanTest, CountsEventsInEveryUnit) {
+  Config config = planned_config();
+  PreparedData data;
+  data.eval_shard = "held out";
+  struct Case {
+    TrainingDuration every;
+    std::optional<int64_t> checkpoints;
+  };
+  const std::vector<Case> cases = {
+      {{0, TrainingDuration::Unit::kSteps}, 1},        // only at the end
+      {{50, TrainingDuration::Unit::kSteps}, 4},       // 50, 100, 150, the end
+      {{60, TrainingDuration::Unit::kSteps}, 4},       // 60, 120, 180, the end
+      {{5, TrainingDuration::Unit::kPercent}, 20},     //
+      {{0.1, TrainingDuration::Unit::kPercent}, 200},  // oftener than steps come
+      {{2560, TrainingDuration::Unit::kTokens}, 20},   // ten steps of 256
+      {{33.2, TrainingDuration::Unit::kPercent}, 3},   // 66.4, 132.8; 199.2 is the end
+      {{1000, TrainingDuration::Unit::kSteps}, 1},     // later than the run ends
+      {{90, TrainingDuration::Unit::kSeconds}, std::nullopt},
+  };
+  const BatchOrder batches = order(config);
+  for (const Case& test : cases) {
+    config.checkpoint.every = test.every;
+    config.eval.every = test.every;
+    const RunPlan plan = plan_run(config, data, batches, 1);
+    EXPECT_EQ(plan.checkpoints, test.checkpoints) << test.every.value;
+    // And one before the first step.
+    EXPECT_EQ(plan.evaluations.has_value(), test.checkpoints.has_value());
+    if (plan.evaluations) {
+      EXPECT_EQ(*plan.evaluations, *test.checkpoints + 1);
+    }
+  }
+  EXPECT_EQ(plan_run(config, PreparedData{}, batches, 1).evaluations, 0);
+}
+
+TEST_F(PlanTest, CountsCheckpointsThatAreNeverRemoved) {
+  Config config = planned_config();
+  config.checkpoint.every = {60, TrainingDuration::Unit::kSteps};
+  const BatchOrder batches = order(config);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, 0);
+  config.checkpoint.keep_every = {{50, TrainingDuration::Unit::kSteps}};
+  const RunPlan plan = plan_run(config, {}, batches, 1);
+  EXPECT_EQ(plan.checkpoints, 7);  // 50, 60, 100, 120, 150, 180, the end
+  EXPECT_EQ(plan.kept_checkpoints, 3);
+  config.lr_schedule.type = LrScheduleType::kWsd;  // the decay begins at 160
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, 4);
+  config.checkpoint.keep_every = {{90, TrainingDuration::Unit::kSeconds}};
+  EXPECT_EQ(plan_run(config, {}, batches, 1).kept_checkpoints, std::nullopt);
+  EXPECT_EQ(plan_run(config, {}, batches, 1).checkpoints, std::nullopt);
+}
+
+TEST_F(PlanTest, CountsCheckpointsThatEvaluationsMayAdd) {
+  Config config = planned_config();
+  config.checkpoint.every = {60, TrainingDuration::Unit::kSteps};
+  config.eval.every = {40, TrainingDuration::Unit::kSteps};
+  const BatchOrder batches = order(config);
+  PreparedData data;
+  data.eval_shard = "held_out.bin";
+  config.checkpoint.keep_best = 0;
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 0);
+  config.checkpoint.keep_best = 2;
+  EXPECT_EQ(plan_run(config, data, batches, 1).checkpoints, 4);       // 60, 120, 180, the end
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, 4);  // 0, 40, 80, 160
+  EXPECT_EQ(plan_run(config, {}, batches, 1).best_checkpoints, 0) << "no held-out text";
+  config.eval.every = {90, TrainingDuration::Unit::kSeconds};
+  EXPECT_EQ(plan_run(config, data, batches, 1).best_checkpoints, std::nullopt);
+}
+
+TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
+  Config config = planned_config();
+  const MemoryPlan fp32 = plan_memory(config, {at::kFloat}, 128);
+  const ParameterLayout layout(config.model, 50);
+  const int64_t flat = layout.flat_size();
+  const int64_t moments = 8 * layout.num_parameters();  // AdamW's two
+  EXPECT_EQ(fp32.weights, 4 * flat);
+  EXPECT_EQ(fp32.working_weights, 0);
+  EXPECT_EQ(fp32.gradient, 4 * flat);
+  EXPECT_EQ(fp32.optimizer, moments);
+  EXPECT_EQ(fp32.micro_gradient, 4 * flat);
+  EXPECT_EQ(fp32.logits, 4 * 128 * 50);
+  // Two layers of 16 + 16 (norm, matrix), 32 (q, k, v), 16 (o), 16 + 16, 48; the last norm.
+  EXPECT_EQ(fp32.activations, 4 * 128 * (2 * (32 + 32 + 16 + 32 + 48) + 32));
+  EXPECT_EQ(fp32.snapshot, 4 * flat + moments);
+  const MemoryPlan bf16 = plan_memory(config, {at::kBFloat16}, 128);
+  EXPECT_EQ(bf16.weights, 4 * flat);
+  EXPECT_EQ(bf16.working_weights, 2 * flat);
+  EXPECT_EQ(bf16.gradient, 4 * flat);
+  Config exact = config;
+  exact.parallel = {.sum = ParallelSum::kExact, .parts = 8};
+  EXPECT_EQ(plan_memory(exact, {at::kFloat}, 128).gradient, 4 * 4 * flat);
+  EXPECT_EQ(bf16.optimizer, moments);
+  EXPECT_EQ(2 * bf16.activations, fp32.activations);
+  EXPECT_EQ(bf16.micro_gradient, 2 * flat);
+  // On a GPU those of the matrices of both layers are added up at once, but for fp8's.
+  const Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size),
+                              at::kBFloat16, at::kMeta);
+  const at::Device gpu(at::kCUDA, 0);
+  const int64_t matrices = 2 * 16 * (32 + 16 + 48 + 24);
+  EXPECT_EQ(micro_gradient_bytes(parameters, {at::kBFloat16}, gpu), 2 * (flat - matrices));
+  EXPECT_EQ(micro_gradient_bytes(parameters, {at::kBFloat16, /*fp8=*/true}, gpu), 2 * flat);
+  // In fp8 one byte for each number that a matrix is multiplied by, also where attention keeps it,
+  // or where bf16 computes it again.
+  const MemoryPlan fp8 = plan_memory(config, {at::kBFloat16, /*fp8=*/true}, 128);
+  EXPECT_EQ(fp8.working_weights, bf16.working_weights);
+  EXPECT_EQ(fp8.activations, bf16.activations - 128 * 2 * (16 + 16 - 16 - 24));
+  // The input of both layers (16), and all of one.
+  config.model.activation_checkpointing = true;
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).activations, 4 * 128 * (2 * 16 + 160 + 32));
+  config.checkpoint.async = false;
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).snapshot, 0);
+}
+
+// The largest share counts, and is what a process writes of a checkpoint.
+TEST_F(PlanTest, SeveralProcessesDivideTheOptimizer) {
+  Config config = planned_config();
+  config.parallel.shard = ParallelShard::kNone;
+  const MemoryPlan whole = plan_memory(config, {at::kFloat}, 128);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128, 4).optimizer, whole.optimizer);
+  config.parallel.shard = ParallelShard::kOptimizer;
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, whole.optimizer);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).snapshot, whole.snapshot);
+  int64_t last = whole.optimizer, last_snapshot = whole.snapshot;
+  for (const int count : {2, 3, 4}) {
+    const MemoryPlan divided = plan_memory(config, {at::kFloat}, 128, count);
+    EXPECT_GE(count * divided.optimizer, whole.optimizer) << count;
+    EXPECT_LT(divided.optimizer, last) << count;
+    EXPECT_EQ(divided.weights, whole.weights);
+    EXPECT_GE(count * divided.snapshot, whole.snapshot);
+    EXPECT_LT(divided.snapshot, last_snapshot);
+    last = divided.optimizer;
+    last_snapshot = divided.snapshot;
+  }
+}
+
+// Rules are asked on a device without memory; they must say there what they keep where there is
+// some.
+TEST_F(PlanTest, OptimizersKeepWhatIsPlanned) {
+  Config config = planned_config();
+  config.optimizer.betas = {0.9, 0.99, 0.999};
+  const auto kept = [&] {
+    Parameters parameters(ParameterLayout(config.model, 50), at::kFloat, at::kCPU);
+    const auto optimizer = make_optimizer(config.optimizer, parameters);
+    int64_t bytes = 0;
+    for (const OptimizerBuffer& buffer : optimizer->buffers())
+      bytes += static_cast<int64_t>(buffer.values.nbytes());
+    return bytes;
+  };
+  for (const auto& [type, name] : enum_names(OptimizerType{})) {
+    config.optimizer.type = type;
+    EXPECT_GT(kept(), 0) << name;
+    EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, kept()) << name;
+  }
+  // NorMuon has a number more for each output neuron.
+  config.optimizer.type = OptimizerType::kMuon;
+  const int64_t muon = kept();
+  config.optimizer.normuon = true;
+  int64_t rows = 0;
+  const ParameterLayout layout(config.model, 50);
+  for (const ParameterSpec& spec : layout.parameters())
+    if (spec.name.ends_with("_proj.weight")) rows += spec.shape[0];
+  EXPECT_EQ(kept(), muon + 4 * rows);
+  EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).optimizer, kept());
+}
+
+}  // namespace
+}  // namespace lmtrain

@@ -1,0 +1,176 @@
+#include "training/step.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <atomic>
+
+#include "ops/flash_attention.h"
+#include "support/tensors.h"
+#include "training/tiny_model.h"
+
+namespace lmtrain {
+namespace {
+
+using testing::largest_difference;
+using testing::random_ids;
+using testing::TinyModel;
+
+// Ragged rows: row r predicts `targets[r]` positions, the rest is padding.
+Batch ragged_batch(const std::vector<int64_t>& targets) {
+  Batch batch;
+  batch.rows = static_cast<int64_t>(targets.size());
+  batch.length = testing::kTinyLength;
+  batch.inputs = random_ids(batch.rows * batch.length, 1);
+  batch.targets = random_ids(batch.rows * batch.length, 2);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const int64_t count = targets[static_cast<size_t>(row)];
+    for (int64_t i = count; i < batch.length; ++i) {
+      batch.inputs[static_cast<size_t>(row * batch.length + i)] = 0;
+      batch.targets[static_cast<size_t>(row * batch.length + i)] = kNoTarget;
+    }
+    batch.num_targets += count;
+  }
+  return batch;
+}
+
+struct Step {
+  Step(TinyModel& model, const Batch& batch, int64_t micro_tokens) : grad(model.new_gradient()) {
+    // What an earlier step left must not count. The gaps between tensors stay 0 throughout.
+    for (const ParameterSpec& spec : model.parameters.layout().parameters()) {
+      grad.narrow(0, spec.offset, spec.numel()).fill_(1e9);
+    }
+    loss = accumulate_batch(model.llama, batch, micro_tokens, grad);
+  }
+  at::Tensor grad;
+  double loss = 0;
+};
+
+TEST(Step, MicroBatchesChangeNothing) {
+  TinyModel model;
+  const std::vector<std::vector<int64_t>> shapes = {
+      {16, 16, 16, 16, 16, 16, 16, 16},
+      {16, 1, 7, 16, 3, 2, 12, 5},
+      {16, 9, 0, 4, 0, 0, 1, 0},  // masked rows among the others
+      {0, 0, 0, 0, 11, 2, 0, 0},  // a first micro-batch without any target
+      {5},
+      {3, 16, 8},  // no power of two
+  };
+  for (const auto& shape : shapes) {
+    const Batch batch = ragged_batch(shape);
+    const Step whole(model, batch, batch.rows * batch.length);
+    EXPECT_GT(whole.loss, 0);
+    for (const int64_t rows : {1, 2, 3, 4}) {
+      const Step parts(model, batch, rows * batch.length);
+      EXPECT_NEAR(parts.loss, whole.loss, 1e-6 * whole.loss) << rows;
+      EXPECT_LT(largest_difference(parts.grad, whole.grad), 1e-6) << rows;
+    }
+  }
+}
+
+TEST(Step, LossIsTheMeanOverTheTargetsOfTheWholeBatch) {
+  TinyModel model;
+  const Batch batch = ragged_batch({16, 2, 9});
+  double nats = 0;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    Batch one;
+    one.rows = 1;
+    one.length = batch.length;
+    const auto begin = static_cast<std::ptrdiff_t>(row * batch.length);
+    const auto end = begin + static_cast<std::ptrdiff_t>(batch.length);
+    one.inputs.assign(batch.inputs.begin() + begin, batch.inputs.begin() + end);
+    one.targets.assign(batch.targets.begin() + begin, batch.targets.begin() + end);
+    one.num_targets = 1;  // a sum
+    nats += Step(model, one, batch.length).loss;
+  }
+  EXPECT_NEAR(Step(model, batch, 32).loss, nats / 27.0, 1e-6 * nats);
+}
+
+TEST(Step, MaskedRowsAddNothing) {
+  TinyModel model;
+  const Step with(model, ragged_batch({16, 7, 0, 0}), 64);
+  const Step without(model, ragged_batch({16, 7}), 64);
+  EXPECT_NEAR(with.loss, without.loss, 1e-6);
+  EXPECT_LT(largest_difference(with.grad, without.grad), 1e-6);
+  const Step nothing(model, ragged_batch({0, 0}), 16);
+  EXPECT_EQ(nothing.loss, 0);
+  EXPECT_EQ(largest_difference(nothing.grad, model.new_gradient()), 0);
+}
+
+// Rows of several documents, cut anywhere between rows.
+TEST(Step, SegmentsStayWithTheirRows) {
+  TinyModel model;
+  Batch batch = ragged_batch({16, 16, 12, 16, 7});
+  const Step without(model, batch, batch.rows * batch.length);
+  batch.segments = {0, 3, 4, 16, 32, 40, 45, 48, 64, 70};
+  const Step whole(model, batch, batch.rows * batch.length);
+  EXPECT_GT(std::abs(whole.loss - without.loss), 1e-3);
+  for (const int64_t rows : {1, 2, 3, 4}) {
+    const Step parts(model, batch, rows * batch.length);
+    EXPECT_NEAR(parts.loss, whole.loss, 1e-6 * whole.loss) << rows;
+    EXPECT_LT(largest_difference(parts.grad, whole.grad), 1e-6) << rows;
+  }
+}
+
+// libtorch's CPU allocator, but that it fails in the words of cuDNN while that may compute
+// attention: at the allocation of this number, in the forward or in the backward.
+class CudnnRefuses : public c10::Allocator {
+ public:
+  explicit CudnnRefuses(int at) : at_(at), usual_(c10::GetCPUAllocator()) {
+    c10::SetCPUAllocator(this, /*priority=*/1);
+  }
+  ~CudnnRefuses() override {
+    c10::SetCPUAllocator(usual_, /*priority=*/1);
+    allow_cudnn_attention(true);
+  }
+  CudnnRefuses(const CudnnRefuses&) = delete;
+  CudnnRefuses& operator=(const CudnnRefuses&) = delete;
+
+  c10::DataPtr allocate(size_t size) override {
+    TORCH_CHECK(!cudnn_attention_allowed() || ++count_ != at_,
+                "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the "
+                "graph.");
+    return usual_->allocate(size);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return usual_->raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t size) const override {
+    default_copy_data(to, from, size);
+  }
+  int count() const { return count_; }
+
+ private:
+  const int at_;
+  std::atomic<int> count_ = 0;
+  c10::Allocator* usual_;
+};
+
+TEST(Step, WhereCudnnRefusesAShapeItsAttentionIsTurnedOffAndTheStepIsMadeAgain) {
+  TinyModel model;
+  const Batch batch = ragged_batch({16, 5, 16, 9});
+  const Step expected(model, batch, 32);
+  int allocations = 0;
+  {
+    const CudnnRefuses never(-1);
+    const Step step(model, batch, 32);
+    allocations = never.count();
+  }
+  // In the first micro-batch and in the second, which adds to what the first has put.
+  for (const int at : {allocations / 4, 3 * allocations / 4}) {
+    const CudnnRefuses refuses(at);
+    ::testing::internal::CaptureStderr();
+    const Step step(model, batch, 32);
+    const Step next(model, batch, 32);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_FALSE(cudnn_attention_allowed());
+    for (const Step* made : {&step, &next}) {
+      EXPECT_EQ(made->loss, expected.loss);
+      EXPECT_TRUE(testing::same_bits(made->grad, expected.grad));
+    }
+    const size_t said = log.find("cuDNN does not take rows of length 16");
+    EXPECT_NE(said, std::string::npos) << log;
+    EXPECT_EQ(log.find("cuDNN does not take", said + 1), std::string::npos) << "twice: " << log;
+    EXPECT_NE(log.find("No execution plans support the graph"), std::string::npos) << log;
+  }
+}
+
+}  // namespace
+}  // namespace lmtrain
