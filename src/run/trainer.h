@@ -179,7 +179,7 @@ class Trainer {
   Agreement agreement_;
   std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
-  std::optional<SampleWriter> samples_;  // none where there are none to write
+  std::optional<SampleWriter> samples_;  // in rank 0, when log.samples is set
   std::optional<TaskProbe> tasks_;
   std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
   CheckpointWriters writers_;
