@@ -24,7 +24,7 @@ struct MicroBatchReduction {
 };
 // Returns the rows of a micro-batch of this length, at least 1. If `fit` has this length, its rows
 // are returned. Otherwise they are the lower of batch.micro_tokens and batch.tokens, divided by the
-// length. fit.micro_tokens is not read.
+// length. `config` is resolved. fit.micro_tokens is not read.
 int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length);
 
 }  // namespace lmtrain

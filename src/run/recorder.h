@@ -41,8 +41,7 @@ namespace lmtrain {
 // Holds the figures of an update that was applied.
 struct AppliedStep {
   double loss = 0, grad_norm = 0, lr = 0;
-  int64_t length = 0;                       // tokens in a row
-  int64_t targets = 0;                      // in the batch, over all processes
+  int64_t length = 0, targets = 0;          // tokens in a row; targets in the whole batch
   double seconds = 0;                       // waiting for data included
   std::optional<StepBalance> balance = {};  // set with several processes
 };

@@ -7,10 +7,10 @@
 // of the whole run. The best trial of an attempt becomes the run: its checkpoint is copied into the
 // run folder and trained to the end. The bits are the same as when that seed trains alone.
 //
-// With on_divergence there are at most max_attempts. An attempt fails when no trial converges (its
-// last held-out loss is below its first), or when the guard ends the run (exit code 4). After a
-// kill at any point, the next process reads trials/*/trial.json and the run's checkpoints, finishes
-// the interrupted work, and goes on.
+// With on_divergence there are at most max_attempts. A trial converges when its last held-out loss
+// is below the loss of step 0. An attempt fails when no trial converges, or when the guard ends the
+// run (exit code 4). After a kill at any point, the next process reads trials/*/trial.json and the
+// run's checkpoints, finishes the interrupted work, and goes on.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Encodes a word, which may be any bytes, by byte-level BPE. The model "BPE" of Hugging Face's
-// `tokenizers` gives the same ids. An encoder is immutable, so threads may share it. Each thread
-// needs its own Scratch; WordCache and the longest word bound the memory of a Scratch.
+// Encodes a word by byte-level BPE. The model "BPE" of Hugging Face's `tokenizers` gives the same
+// ids. An encoder is immutable, so threads may share it. Each thread needs its own Scratch;
+// WordCache and the longest word bound the memory of a Scratch.
 #pragma once
 
 #include <array>
@@ -44,8 +44,9 @@ class ByteBpe {
     BpeMerge merge_;
     std::vector<int32_t> ids_;
   };
-  // Appends the ids of a word to `ids`. The word must not be empty. Throws Error(kData) for a word
-  // of about 4 GiB or more.
+  // Appends the ids of a word, which may be any bytes, to `ids`. The word must not be empty. If the
+  // model has no unk_id, at least one byte of the word must have a token. Throws Error(kData) for a
+  // word of about 4 GiB or more.
   void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
   // Returns the join of two neighbours, for BpeMerge.

@@ -29,8 +29,8 @@ struct TokenizerJson {
 inline constexpr int32_t kMostTokenId = (1 << 22) - 1;
 
 // Reads the bytes of a tokenizer.json. Ignores "truncation" and "padding", as transformers does.
-// Throws Error(kData), with `origin` and a JSON pointer, for a file that is damaged, contradicts
-// itself, or has a part that is not supported.
+// Throws Error(kData) for a file that is damaged, contradicts itself, or has a part that is not
+// supported. The message has `origin` and a JSON pointer.
 TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& origin);
 
 }  // namespace lmtrain

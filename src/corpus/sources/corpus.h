@@ -38,8 +38,8 @@ struct Corpus {
   uint64_t total_bytes() const;  // size of the files on disk
   // Calls `visit` with the text of every document in order, from `from` on. Earlier files are not
   // opened. The format of each file must be decided. Returns how many blank lines and nulls were
-  // read. In the file of `from` it also counts the ones before `from`, unless the reader of a table
-  // skips their row groups or batches. Throws the errors of the readers (readers.h) and of `visit`,
+  // read. In the file of `from` it also counts them before `from`, except in row groups and batches
+  // that the reader of a table skips. Throws the errors of the readers (readers.h) and of `visit`,
   // and:
   //   StopRequested   on a signal (progress_bar.h)
   //   Error(kData)    a file has changed since it was listed

@@ -17,9 +17,12 @@ inline constexpr std::string_view kByteBpeBos = "<|begin_of_text|>";
 inline constexpr std::string_view kByteBpeEos = "<|end_of_text|>";
 inline constexpr int32_t kNumByteBpeSpecials = 2;
 
-// Returns the pre-tokenizer of Llama 3. A word is a contraction in either case, a run of letters
-// with at most one other character before it, up to three digits, a run of other characters with a
-// space before and line ends behind it, or white space.
+// Returns the pre-tokenizer of Llama 3. A word is one of:
+//   a contraction, in upper or lower case
+//   a run of letters, with at most one other character before it
+//   one to three digits
+//   a run of other characters, with at most one space before it and any line ends after it
+//   white space
 PreTokenizer byte_bpe_pre_tokenizer();
 
 // Returns two files: tokenizer.json, with the bytes that the library `tokenizers` saves, and

@@ -79,8 +79,8 @@ class Tokenizer {
   // Returns the text of a tokenizer_config.json with which AutoTokenizer of transformers 4 and 5
   // gives the same ids, except for text that spells special tokens under a unigram model. A
   // tokenizer.json needs it only if files() has none. `model_max_length` is in tokens. `add_bos`
-  // matters only for a .model file, since a tokenizer.json has a post-processor. For a .model file
-  // add_eos_token is always false, so that prompts do not end in EOS.
+  // matters only for a .model file; the post-processor of a tokenizer.json decides itself. For a
+  // .model file add_eos_token is always false, so that prompts do not end in EOS.
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const {
     return model_->hf_tokenizer_config(add_bos, model_max_length);
   }

@@ -10,8 +10,8 @@
 //
 // kPolarExpress (Amsel et al., 2505.16932, Algorithm 1): each iteration has its own a, b, c, the
 // best ones for the interval of singular values that the iteration before leaves. They converge.
-// For safety in bf16, every polynomial but the last takes x / 1.01 in place of x, and |U| is 1.01
-// times the Frobenius norm, plus 1e-7.
+// For safety in bf16, every polynomial but the last takes x / 1.01 in place of x. |U| is 1.01 times
+// the Frobenius norm, plus 1e-7.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -22,8 +22,8 @@ struct StepBalance {
   // data is included.
   int slowest_rank = 0;
   double slowest_seconds = 0;
-  // This is the fraction of the step, from 0 to 1, that a process waited for other processes or for
-  // the gradient sum. It is the mean over all processes.
+  // This is the fraction of the step, from 0 to 1, spent waiting for other processes or for the
+  // gradient sum. It is the mean over all processes.
   double communication_share = 0;
 };
 
