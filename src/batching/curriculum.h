@@ -1,12 +1,12 @@
-// These functions order batches of different lengths. A length is given by its index, in ascending
-// order of lengths; how long it is does not matter here.
+// These functions order batches of different lengths. A length is given by its index in ascending
+// order; its value does not matter here.
 //
 //   mix_lengths   all lengths in proportion throughout (constant, natural)
-//   grow_lengths  cycles, each of which begins with short lengths and ends with long ones
+//   grow_lengths  cycles; each cycle begins with short lengths and ends with long ones
 //                 (grow_linear, grow_p2: Pouransari et al. 2405.13226, as OLMo-core does it)
 //
-// With a key the order is shuffled; without one it is regular. The functions are pure, and a poll
-// may end them by an exception.
+// With a key the order is shuffled, without one it is regular. The functions are pure. A `poll` is
+// called now and then, and may end them by an exception.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ namespace lmtrain {
 
 enum class Growth { kLinear, kP2 };
 
-// Divides `total` into whole parts in proportion to `weights`, by largest remainder; ties go to the
-// first. The parts add up to `total`. No number may be negative, and one weight must be above 0.
+// Divides `total` into integers in proportion to `weights`, by largest remainder; ties go to the
+// first. They add up to `total`. No argument may be negative, and one weight must be above 0.
 std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_t>& weights);
 
-// A cycle has one sub-cycle for each length. Returns weights[length][sub-cycle]: the batches of a
-// length in a cycle are divided among the sub-cycles in proportion to these weights.
+// A cycle has one sub-cycle for each length. Returns weights[length][sub-cycle]. In a cycle, the
+// batches of a length are divided among the sub-cycles in proportion to its weights.
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
 // Length i has counts[i] batches in all. Returns for each length the number of its batches in cycle
@@ -33,8 +33,8 @@ std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_le
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 
-// These return the index of the length of every batch, in the order of the batches. Length i has
-// counts[i] batches. At most 256 lengths are allowed.
+// Both return the length index of every batch, in batch order. Length i has counts[i] batches. At
+// most 256 lengths are allowed.
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
                                  const Poll& poll = throw_if_stopped);
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
@@ -56,7 +56,7 @@ class LengthSequence {
  private:
   std::vector<uint8_t> order_;
   size_t num_lengths_;
-  std::vector<int64_t> counts_;  // [block][length], before each block of kBlock
+  std::vector<int64_t> counts_;  // [block][length]: batches before each block of kBlock batches
 };
 
 }  // namespace lmtrain

@@ -1,10 +1,10 @@
-// The tensor files of a checkpoint, model.safetensors and optimizer.safetensors
-// (docs/formats/checkpoint.md), as several processes write them together.
+// Lets several processes write the tensor files of a checkpoint together: model.safetensors and
+// optimizer.safetensors (docs/formats/checkpoint.md).
 //
-// Names, shapes and dtypes of all tensors are known to every process, so each knows where in the
-// files its tensors lie. One process makes the files, with their size; each writes and syncs its
-// tensors; and the CRCs of what they wrote are joined. The files have the bytes that one process
-// writes.
+// Every process knows the names, shapes and dtypes of all tensors, and so their offsets in the
+// files. One process creates the files in their full size. Each process writes and syncs its
+// tensors. The CRCs of all pieces are then joined. The files have the same bytes as when one
+// process writes them.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,23 @@ using WrittenPieces = std::map<std::string, std::vector<FilePiece>>;
 
 class DividedFiles {
  public:
-  // `buffers` are those of an optimizer of all tensors: of each, name and shape are read.
+  // `buffers` are the buffers of an optimizer that updates all tensors. Only their names and shapes
+  // are read.
   DividedFiles(const ParameterLayout& layout, const std::vector<OptimizerBuffer>& buffers,
                CheckpointDType dtype);
 
-  // Returns the size of both files, in bytes.
+  // Returns the sum of the sizes of both files, in bytes.
   uint64_t bytes() const;
-  // Makes the files in a folder, with their size. Throws Error(kIo).
+  // Creates the files in a folder, in their full size. Throws Error(kIo).
   void create(const std::filesystem::path& folder) const;
-  // Writes the tensors of a snapshot into the files of a folder, which must be there, and syncs
-  // them. `with_headers`: the headers too; one process writes them. Throws Error(kIo), and
-  // Error(kInternal) for a tensor that the files do not have.
+  // Writes the tensors of a snapshot into the existing files of a folder, and syncs the files.
+  // With `with_headers` it also writes the headers, which one process must do. Throws:
+  //   Error(kIo)        the files are missing or cannot be written
+  //   Error(kInternal)  the files have no place for a tensor
   WrittenPieces write(const std::filesystem::path& folder, const CheckpointSnapshot& snapshot,
                       bool with_headers) const;
-  // Returns size and CRC-32C of each file, from what all processes have written. Throws
-  // Error(kInternal) where that leaves a gap, or a byte was written twice.
+  // Returns size and CRC-32C of each file, from the pieces of all processes. Throws
+  // Error(kInternal) when the pieces leave a gap or overlap.
   std::map<std::string, ManifestEntry> join(const std::vector<WrittenPieces>& parts) const;
 
  private:

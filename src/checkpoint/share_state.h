@@ -1,7 +1,7 @@
-// Makes the processes of a run begin alike: they get the state and weights of rank 0, which alone
-// reads checkpoints, and the rows of a micro-batch that fit in all of them. The data and the
-// processor of each are compared, since each has its own. Every process calls each of these
-// functions at the same point.
+// Makes the processes of a run begin alike. Only rank 0 reads checkpoints, and the others get its
+// state and weights. All get the micro-batch limits that fit every process. The data and the
+// processors of all processes are compared. Every process calls each of these functions at the same
+// point.
 #pragma once
 
 #include <string>
@@ -14,18 +14,19 @@
 
 namespace lmtrain {
 
-// Copies the state and weights of rank 0 to all other processes; where weights are divided, the
-// state alone.
+// Copies the state and weights of rank 0 to all other processes. If weights are divided, copies
+// only the state.
 void share_state(Processes& processes, const OptimizerShards& shards, TrainingState& state,
                  Parameters& parameters);
 
 // Gives every process the same limits: for each length the fewest rows that any process takes.
 void share_limits(Processes& processes, MicroBatchLimits& limits);
 
-// Throws Error(kData) when a process has found other data than rank 0 under the same paths, by the
-// `fingerprint` of the data; Error(kUsage) when it is another version of lmtrain, or its
-// `instructions` differ, a text that describes processor, threads and instructions, since the
-// weights would drift apart. The message says which rank, and what it has.
+// Compares every process with rank 0. `fingerprint` identifies the data. `instructions` is a text
+// that describes processor, threads and instruction set; weights drift apart where it differs. The
+// message names the rank that differs, and what it has. Throws:
+//   Error(kData)   the data differ
+//   Error(kUsage)  the version of lmtrain or `instructions` differ
 void require_alike(Processes& processes, const std::string& fingerprint,
                    const std::string& instructions);
 

@@ -1,13 +1,12 @@
-// Saves checkpoints with all processes of a run that write (distributed/checkpoint_writers.h).
+// Saves a checkpoint whose tensors several processes write (run/shared/checkpoint_writers.h).
 //
-// Rank 0 makes the unfinished folder, which no other attempt has, and the files in it; each process
-// writes and syncs its tensors; rank 0 writes the rest, joins the checksums, writes the manifest
-// and publishes, when all have written. While they write they tell each other by notes
-// (Processes::leave_note) and not by exchanges, so none of them waits for another one's training.
+// Rank 0 creates an unfinished folder, with a name of its own for each attempt, and the files in
+// it. Each writer writes and syncs its tensors. When all have written, rank 0 joins the checksums,
+// writes the other files and the manifest, and publishes the checkpoint. Writers talk by notes
+// (Processes::leave_note) and not by exchanges, so no save waits for another process's training.
 //
-// Where one of them cannot write, rank 0 fails with the error of that one. Each process makes the
-// same saves, in the same order. Where rank 0 writes a checkpoint alone,
-// none of this applies: write() is write_checkpoint, and the others need not call it.
+// If a writer fails, rank 0 throws the writer's error. Every writer makes the same saves in the
+// same order. If rank 0 is the only writer, write() is write_checkpoint, and only rank 0 calls it.
 #pragma once
 
 #include <optional>
@@ -23,20 +22,20 @@ namespace lmtrain {
 
 class SharedSave {
  public:
-  // All but `config` must outlive this. `run` is the folder of rank 0.
+  // All arguments but `config` must outlive this object. `run` is the folder of rank 0.
   SharedSave(Processes& processes, const OptimizerShards& shards, const CheckpointWriters& writers,
              const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
              const CheckpointConfig& config);
 
-  // Returns a name for the next attempt to save, the same in all processes; nothing where rank 0
-  // does not want one. It is an exchange where the optimizer is divided.
+  // Returns a name for the next attempt to save, or nothing when the caller does not want to save.
+  // With a divided optimizer it is an exchange: every process calls it and gets rank 0's answer.
   std::optional<std::string> new_attempt(bool is_wanted) const;
-  // Writes the tensors of the snapshot, and in rank 0 publishes the checkpoint when the others have
-  // written theirs. Any thread may call it. In rank 0 it throws the errors of write_checkpoint, and
-  // those of the other processes, with their name; then nothing is published. In another process
-  // it throws ProcessLost alone.
+  // Writes the tensors of the snapshot. Rank 0 then waits for the other writers and publishes the
+  // checkpoint. Any thread may call it. After an error nothing is published. Throws:
+  //   in rank 0   the errors of write_checkpoint; another writer's error, with the writer's name
+  //   in another  ProcessLost only
   void write(const std::string& attempt, const CheckpointSnapshot& snapshot) const;
-  // Rank 0 calls this in place of write(): the others then write nothing.
+  // Rank 0 calls this in place of write(). The other writers then write nothing.
   void call_off(const std::string& attempt) const;
 
  private:
@@ -55,7 +54,7 @@ class SharedSave {
   const CheckpointTexts& texts_;
   const ParameterLayout& layout_;
   CheckpointConfig config_;
-  std::optional<DividedFiles> files_;  // none where rank 0 writes alone
+  std::optional<DividedFiles> files_;  // empty when rank 0 writes alone
 };
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// Checks option values, with messages that say what is allowed; those of CLI11 print the limits of
-// double.
+// Checks option values, with messages that say which values are allowed. CLI11's own messages print
+// the limits of double instead.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,8 @@
 
 namespace lmtrain {
 
-// Makes a validator that refuses text for which `holds` is false; its message says to give `what`.
+// Returns a validator that refuses text for which `holds` is false. Its message says to give
+// `what`.
 inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
   return CLI::Validator(
       [what, holds](std::string& text) {
@@ -28,7 +29,7 @@ inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::
       "");
 }
 
-// Returns the whole of `text` as a number; NaN when it is none.
+// Returns `text` as a number; NaN unless the whole text is a number.
 inline double number_of(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -55,7 +56,7 @@ inline CLI::Validator number_from_zero() {
     return std::isfinite(number_of(text)) && number_of(text) >= 0;
   });
 }
-// Allows the penalties by which fp32 logits can be multiplied and divided.
+// Allows penalties from 0.001 to 1000, by which fp32 logits can be multiplied and divided.
 inline CLI::Validator penalty() {
   return allowed("a number from 0.001 to 1000", [](const std::string& text) {
     return number_of(text) >= 1e-3 && number_of(text) <= 1e3;
@@ -66,18 +67,18 @@ inline CLI::Validator fraction() {
     return number_of(text) >= 0 && number_of(text) <= 1;
   });
 }
-// Returns a number of bytes, which may have a unit; nothing where the text is none.
+// Returns the number of bytes that `text` gives, with or without a unit; nothing for other text.
 inline std::optional<int64_t> bytes_of(const std::string& text) {
   if (is_integer(text)) return std::stoll(text);
   return parse_bytes(text);
 }
-// Allows what bytes_of() takes, above 0.
+// Allows text for which bytes_of() is above 0.
 inline CLI::Validator bytes_above_zero() {
   return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
                  [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
 }
-// Allows the precisions of evaluation and sampling; in fp8 a result would depend on what else is in
-// its batch.
+// Allows the precisions of evaluation and sampling. fp8 is not allowed: the result of a row would
+// depend on the other rows of its batch.
 inline CLI::Validator precision_of_weights() {
   return CLI::Validator(
       [](std::string& text) {
@@ -92,7 +93,7 @@ inline CLI::Validator precision_of_weights() {
       },
       "");
 }
-// Allows the formats of text; `eval` makes token ids itself, with the tokenizer of the model.
+// Allows the formats of text, not token ids: `eval` encodes text with the tokenizer of the model.
 inline CLI::Validator format_of_text() {
   return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
                  [](const std::string& text) {

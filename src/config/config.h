@@ -1,6 +1,7 @@
 // Config holds every setting of a run, as plain data. The table of settings (config/settings.h)
-// states the meaning and range of each once; the parser, `config schema`, `config explain` and
-// docs/config.md come from it. The structs here have the defaults, and the names of the JSON file.
+// states the meaning and range of each setting once. The parser, `config schema`, `config explain`
+// and docs/config.md are made from this table. The structs here have the defaults and the names of
+// the JSON file.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ struct TokenizerConfig {
   std::optional<std::string> model;
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
-  // None, auto: what a given tokenizer's own files say, and both for one that is trained. A run's
-  // config has the values (prepare/given_tokenizer.h).
+  // None means auto. A given tokenizer's own files then decide; a trained tokenizer adds both. The
+  // config of a run has the values (corpus/given_tokenizer.h).
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   bool operator==(const TokenizerConfig&) const = default;
@@ -53,8 +54,8 @@ struct DataSourceConfig {
 
 struct DataConfig {
   std::vector<DataSourceConfig> train;
-  // Sources of evaluation text; all of them have a set or none has. None: hold out eval_fraction of
-  // train.
+  // Sources of evaluation text; either all of them have a set or none has. Without sources,
+  // eval_fraction of `train` is held out.
   std::optional<std::vector<DataSourceConfig>> eval;
   double eval_fraction = 0.01;  // share of each source; 0: none
   DataFormat format = DataFormat::kAuto;
@@ -98,10 +99,10 @@ struct RopeScalingConfig {
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are as in transformers' LlamaConfig and Qwen3Config, which lack two of them.
-// With activation_checkpointing activations are not kept but computed again in the backward, which
-// saves memory; `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a norm of
-// each query and key head (QK-norm).
+// Names and meanings are as in transformers' LlamaConfig and Qwen3Config, but for two settings that
+// these lack. activation_checkpointing saves memory: the backward pass computes activations again.
+// `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a norm of each query and
+// key head (QK-norm).
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
   int64_t hidden_size = 256;
@@ -132,15 +133,15 @@ struct BatchConfig {
 
 struct OptimizerGroupConfig {
   std::string pattern;       // glob over HF tensor names; the first group that matches wins
-  std::optional<double> lr;  // peak learning rate; none: that of the optimizer
-  std::optional<double> weight_decay;  // none: that of the optimizer
+  std::optional<double> lr;  // peak learning rate; none: optimizer.lr
+  std::optional<double> weight_decay;  // none: the default (optim/parameter_groups.h)
   bool operator==(const OptimizerGroupConfig&) const = default;
 };
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::kAdamW;
   double lr = 1e-3;                         // at the peak of the schedule
-  std::vector<double> betas = {0.9, 0.95};  // as many as optimizer_defaults() has
+  std::vector<double> betas = {0.9, 0.95};  // optimizer_defaults() gives their number
   double eps = 1e-8;
   double weight_decay = 0.1;
   bool cautious_decay = false;  // decay where the step goes towards zero, and nowhere else

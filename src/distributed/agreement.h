@@ -1,8 +1,8 @@
-// Exchanges the facts that the processes of a run have to know alike, so that each decides the
-// same: losses, a signal to stop, how much time has passed. They are exchanged once a step, after
-// the last micro-batch, and after an evaluation. The first process's clock is the clock of all.
+// Exchanges losses, stop signals and elapsed time, so that all processes of a run decide the same.
+// They are exchanged once a step, after the last micro-batch, and after an evaluation. All
+// processes use the clock of rank 0.
 //
-// One process exchanges nothing: its signal() and seconds() are those of the moment of the call.
+// A run of one process exchanges nothing; signal() and seconds() then read the present values.
 // Several processes must make the same calls of exchange() and refresh(), in the same order.
 #pragma once
 
@@ -18,54 +18,54 @@ namespace lmtrain {
 // A StepBalance says how evenly the work of a step was divided, and how long the processes waited
 // for each other.
 struct StepBalance {
-  // These are the process that took longest for its rows of the step, data included, and its
-  // seconds.
+  // These two name the process that computed its rows most slowly, and its seconds. Waiting for
+  // data is included.
   int slowest_rank = 0;
   double slowest_seconds = 0;
-  // This is the part of the step, between 0 and 1, in which a process waited for the others or for
-  // the sum of the gradients: the mean over all processes.
+  // This is the fraction of the step, from 0 to 1, spent waiting for other processes or for the
+  // gradient sum. It is the mean over all processes.
   double communication_share = 0;
 };
 
-// Something that a process tells the others in a step, besides its values. Of the news of several
-// processes the last in this list is what all are told.
+// News is what a process tells the others in a step, besides its values. When several processes
+// have news, all are told the one that is last in this list.
 enum class News {
   kNone,
-  kLimits,      // it has lowered its micro-batches, and all exchange theirs
-  kSpoiledSum,  // it did so when the sum had begun: all do that too, and compute the step again
-  kUnreadRows,  // it could not read its rows, and the run ends
+  kLimits,      // a process lowered its micro-batch limits; all exchange their limits
+  kSpoiledSum,  // memory ran out after the gradient sum began; all compute the step again
+  kUnreadRows,  // a process could not read its rows; the run ends
 };
 
 class Agreement {
  public:
-  // `started` is when this process began with the run.
+  // `started` is the time at which this process began the run.
   Agreement(Processes& processes, std::chrono::steady_clock::time_point started);
 
-  // Begins a step; the run has trained `elapsed` seconds before it.
+  // Begins a step. The run had trained `elapsed` seconds before it.
   void begin_step(double elapsed);
-  // Returns the values of all processes, rank after rank; each process gives equally many. `news`
-  // is what this process tells the others.
+  // Returns the values of all processes in order of rank. Each process gives the same number of
+  // values. `news` is what this process tells the others.
   std::vector<double> exchange(const std::vector<double>& values, News news = News::kNone);
   // Returns what the processes were told in the last exchange.
   News news() const { return news_; }
-  // Notes that the gradient is summed. The time since begin_step(), less the mean time that the
-  // processes computed, counts as waiting.
+  // Notes that the gradient is summed. Waiting is the time since begin_step(), less the mean time
+  // in which the processes computed.
   void end_communication();
-  // Does `work`, an exchange after end_communication(), and adds its time to the waiting.
+  // Calls `work`, an exchange after end_communication(), and counts its time as waiting.
   void communicate(const std::function<void()>& work);
-  // Ends a step and returns the seconds that the run has trained with it. With several processes
-  // the time from the exchange on counts towards the next step.
+  // Ends a step. Returns the seconds that the run has trained, this step included. With several
+  // processes the time after exchange() counts towards the next step.
   double end_step();
-  // Returns the balance of the step that has ended; nothing where there is one process. It holds
-  // until the next exchange() or refresh(). Its communication_share is measured by this process's
-  // clock, so it differs between the processes.
+  // Returns the balance of the step that has ended; nothing with one process. The next exchange()
+  // or refresh() resets it. Each process measures communication_share by its own clock, so this
+  // value differs between processes.
   std::optional<StepBalance> balance() const { return balance_; }
-  // Brings signal() and seconds() up to date outside a step.
+  // Updates signal() and seconds() outside a step.
   void refresh();
 
-  // Returns the number of the signal that has asked some process to stop, or 0.
+  // Returns the number of a signal that asks some process to stop, or 0.
   int signal() const;
-  // Returns the seconds since the run began in this process; with several, in the first.
+  // Returns the seconds since rank 0 began the run.
   double seconds() const;
 
  private:
@@ -74,12 +74,12 @@ class Agreement {
   Processes& processes_;
   std::chrono::steady_clock::time_point started_, step_begin_, exchange_begin_;
   double elapsed_before_ = 0, carried_ = 0;
-  // The last exchange has set these.
+  // The last exchange sets these.
   int signal_ = 0;
   double seconds_ = 0, elapsed_ = 0;
   News news_ = News::kNone;
-  // Since the step began: the mean of the processes until the exchange, and until the gradients
-  // were summed.
+  // Both count from the beginning of the step. The first is the mean over processes, to the
+  // exchange. The second is this process's, to the end of the gradient sum.
   double mean_seconds_ = 0, communicated_seconds_ = 0;
   std::optional<StepBalance> balance_;
 };

@@ -1,6 +1,7 @@
-// Says which processes write the tensors of a checkpoint. Where the optimizer is divided, each
-// owner writes its own, if it sees the folder of rank 0 and the file system keeps the writes of
-// several processes apart; rank 0 writes those of all others.
+// Says which processes write the tensors of a checkpoint. Rank 0 always writes its own tensors.
+// With a divided optimizer another rank writes its own tensors if two things hold: it sees the
+// folder of rank 0, and the file system keeps the writes of several processes apart. Rank 0 writes
+// the tensors of the ranks that do not write.
 #pragma once
 
 #include <filesystem>
@@ -15,22 +16,23 @@ class CheckpointWriters {
  public:
   // Rank 0 writes everything.
   CheckpointWriters() = default;
-  // `writes` says of each rank whether it writes its own tensors. Rank 0 does.
+  // `writes` says, by rank, whether a process writes its own tensors. Rank 0 always does.
   explicit CheckpointWriters(std::vector<bool> writes) : writes_(std::move(writes)) {}
-  // Tries it: rank 0 makes the folder `trial`, all processes write one small file in it together,
-  // and rank 0 removes the folder. The `trial` of other ranks is not read. Every process calls it
-  // at the same point, and gets the same. Where rank 0 cannot write there, it writes everything.
+  // Finds the writers by a trial. Rank 0 makes the folder `trial`, all processes write one small
+  // file in it together, and rank 0 removes the folder. Only rank 0 reads `trial`. Every process
+  // calls it at the same point and gets the same result. When rank 0 cannot write there, or the
+  // writes are not kept apart, rank 0 writes everything.
   static CheckpointWriters find(Processes& processes, const std::filesystem::path& trial);
 
   // Returns the rank that writes the tensors of the rank `owner`.
   int writer_of(int owner) const { return writes(owner) ? owner : 0; }
-  // Returns whether this rank writes any.
+  // Returns whether this rank writes tensors.
   bool writes(int rank) const;
-  // Returns the ranks after 0 that write.
+  // Returns the ranks that write, without rank 0.
   std::vector<int> others() const;
 
  private:
-  std::vector<bool> writes_;  // by rank; a rank that is none of it does not write
+  std::vector<bool> writes_;  // by rank; beyond its end a rank does not write
 };
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
-// Sends the orders that rank 0 of a run gives the others, one after another and as JSON: which
-// data they prepare, which run it is, which attempts it makes (trials of random restart, the run
-// itself), and that it is over.
+// Sends the orders of rank 0 to the other processes of a run, one after another, as JSON. An order
+// is to prepare data, to join a run, to make an attempt (a trial of random restart, or the run
+// itself), or to end.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,28 @@ namespace lmtrain {
 struct PrepareOrder {
   Config config;
 };
-// Tells to join the run with this config, resolved by rank 0. Threads are the same everywhere, the
-// device of each process follows from its local rank.
+// Tells to join the run with this config, which rank 0 has resolved. All processes use the same
+// number of threads. The device of a process follows from its local rank.
 struct RunOrder {
   Config config;
 };
-// Tells to make a Trainer (training/trainer.h) and run it: with this seed, from the checkpoint of this
-// step, if any, as a trial of restart.tokens if `is_trial`, with `max_time` seconds left of
-// train.max_time, and up to `last_step` (Trainer::last_step).
+// Tells to construct a Trainer (run/trainer.h) and run it.
 struct AttemptOrder {
   int64_t seed = 0;
-  std::optional<int64_t> checkpoint;
-  bool is_trial = false;
-  std::optional<double> max_time;
-  std::optional<int64_t> last_step = {};
+  std::optional<int64_t> checkpoint;      // the step to go on from; nothing: the beginning
+  bool is_trial = false;                  // a trial of random restart, of restart.tokens
+  std::optional<double> max_time;         // seconds left of train.max_time
+  std::optional<int64_t> last_step = {};  // Trainer::last_step
 };
-// Tells to end, with the exit code of all.
+// Tells to end. All processes use this exit code.
 struct EndOrder {
   int exit_code = 0;
 };
 using Order = std::variant<PrepareOrder, RunOrder, AttemptOrder, EndOrder>;
 
-// Rank 0 tells an order to all others; one process alone tells nobody.
+// Sends an order from rank 0 to all other processes. Does nothing with one process.
 void tell(Processes& processes, const Order& order);
-// The others wait for the next order and return it. Throws ProcessLost.
+// Waits for the next order and returns it; only ranks after 0 call it. Throws ProcessLost.
 Order listen(Processes& processes);
 
 }  // namespace lmtrain

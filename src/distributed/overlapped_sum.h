@@ -1,11 +1,11 @@
-// Sums the gradient of a step over the processes, also while the backward goes on. The flat
-// gradient is divided into chunks, in the order in which the backward finishes them
-// (backward_chunks() of model/weight_pieces.h). The sum of a chunk begins as soon as all of its
-// elements are finished here, and those of the chunks ahead of it. Every process does the same, so
-// the sums of a chunk meet without a word more.
+// Sums the gradient of a step over the processes, also while the backward pass goes on. The flat
+// gradient is divided into chunks, in the order in which the backward pass finishes them
+// (backward_chunks() of model/weight_pieces.h). A process begins the sum of a chunk once it has
+// finished that chunk and all earlier chunks. All processes use this order, so they need not tell
+// each other which chunk comes next.
 //
-// Every process must make the same calls of begin() and wait(), and finish all elements between the
-// two, whatever they hold, one call at a time.
+// Every process must make the same calls of begin() and wait(). Between the two it must finish all
+// elements, also after a failure. Only one thread may call an object at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,34 +22,35 @@ namespace lmtrain {
 
 class OverlappedSum {
  public:
-  // `chunks` cover the layout. After its sum each process has its part of a chunk, and with
-  // `gathers` all of it. `lines` must live as long as this object.
+  // `chunks` cover the layout. After the sum of a chunk each process has the sums of its own range
+  // of the chunk; with `gathers`, of the whole chunk. `lines` must live as long as this object.
   OverlappedSum(ExchangeLines& lines, const ParameterLayout& layout,
                 std::vector<DividedRange> chunks, bool gathers);
 
-  // Begins the sum of a step's gradient, of which nothing is finished.
+  // Begins a step: all elements of its flat gradient are unfinished.
   void begin(const at::Tensor& gradient);
-  // Says that these elements are finished, and will not be written before wait(). Each is named
-  // once in a step; a gap may be named or not.
+  // Marks `size` elements from `first` as finished: nobody writes them before wait(). An element of
+  // a tensor is finished once a step; the gaps between tensors need not be.
   void finish(int64_t first, int64_t size);
-  // Says so of all elements that are not finished, after a failure: their values do not matter.
+  // Marks all elements as finished, whatever their values. It serves processes that have failed or
+  // have no rows, and gradients that are summed after the backward pass.
   void finish_all();
   // Returns whether elements were finished since begin().
   bool has_finished_any() const { return has_finished_any_; }
-  // Waits for the sums of all chunks. Throws what has failed in another thread.
+  // Waits for the sums of all chunks. Rethrows the error of a thread in which a sum failed.
   void wait();
 
  private:
-  // Has the chunks summed that are finished and have none before them that is not.
+  // Begins the sums of finished chunks, up to the first chunk that is unfinished.
   void sum_finished();
 
   ExchangeLines& lines_;
   std::shared_ptr<const std::vector<DividedRange>> chunks_;  // shared with the sums under way
-  std::vector<int64_t> numels_;                              // of each chunk, without the gaps
+  std::vector<int64_t> numels_;                              // elements of each chunk, without gaps
   bool gathers_;
   at::Tensor gradient_;
-  std::vector<int64_t> unfinished_;  // elements of each chunk
-  size_t next_ = 0;                  // the chunk to be summed; the sums of all before it are begun
+  std::vector<int64_t> unfinished_;  // by chunk: elements that are not finished
+  size_t next_ = 0;                  // the first chunk whose sum has not begun
   bool has_finished_any_ = false;
 };
 

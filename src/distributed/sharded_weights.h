@@ -1,12 +1,12 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
-// Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of its own ranges
-// (OptimizerShards::chunks) and of the norms. The others' pieces (model/weight_pieces.h) are
-// gathered from their owners ahead of their use and released after it; the gradient of a piece is
-// summed in the ranges of its owners as soon as it is final, and released elsewhere. A thread
-// exchanges while the next piece is computed, over connections of its own (Processes::aside).
+// Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of the norms and of
+// the ranges that it owns (OptimizerShards::chunks). A piece of weights (model/weight_pieces.h) is
+// gathered from its owners before its use and released after it. Its gradient, once final, is
+// summed into each owner's range and released elsewhere. One thread exchanges while the next piece
+// is computed, over its own connections (Processes::aside).
 //
-// Flat buffers have the size of all weights, and the memory of what is there alone
-// (device/releasable_memory.h), so offsets and views are those of an undivided run.
+// Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
+// Only the weights that are there take memory (device/releasable_memory.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,8 @@ namespace lmtrain {
 
 class ShardedWeights : public WeightPieces {
  public:
-  // `weights` and `gradient` are flat and releasable; no gradient is taken where it is undefined.
-  // Every process makes it at the same point.
+  // `weights` and `gradient` are flat and releasable. Without a gradient to take, `gradient` is
+  // undefined. Every process constructs this object at the same point.
   ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
                  at::Tensor weights, at::Tensor gradient);
 
@@ -36,7 +36,8 @@ class ShardedWeights : public WeightPieces {
   void finish_gradient() override;
 
  private:
-  // Work may outlive this object where an exchange hangs, so it has all that it uses.
+  // Returns work for `line_`: the sum of a piece's gradient. It owns the tensors that it uses,
+  // since it outlives this object when an exchange hangs.
   std::function<void()> sum_of(const DividedRange& piece) const;
 
   Processes& processes_;

@@ -1,4 +1,4 @@
-// Does work in threads of its own: exchanges with the other processes, beside the computation.
+// Runs exchanges with other processes in threads of their own, beside the computation.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace lmtrain {
 
-// Does one thing after another in a thread.
+// Calls functions in one thread, in the order in which they were added.
 class WorkLine {
  public:
-  // Throws Error(kMemory) where no thread can be had.
+  // Throws Error(kMemory) when the thread cannot be started.
   WorkLine();
-  // Does not wait longer than a second for work that is under way, which may then outlive this:
-  // work must have all that it uses.
+  // Waits at most one second for a function that is running. The function may then outlive this
+  // object, so it must own or share everything that it uses.
   ~WorkLine();
   WorkLine(const WorkLine&) = delete;
   WorkLine& operator=(const WorkLine&) = delete;
 
   // Adds work and returns its number: 1, 2, 3, ...
   uint64_t add(std::function<void()> work);
-  // Waits for the work of this number and all before it. Throws what has failed in the thread,
-  // which does nothing more then.
+  // Waits until the work of this number, and all earlier work, is done. When any work fails, the
+  // thread does no more, and wait() rethrows the error.
   void wait(uint64_t number);
 
  private:
@@ -35,23 +35,23 @@ class WorkLine {
   std::thread thread_;
 };
 
-// Makes the exchanges of the chunks of a tensor at the same time: chunk i in thread i modulo their
-// number, over connections that this thread has alone (Processes::aside). So a chunk that is on its
-// way over a slow link holds up none of the next ones. All processes add the same chunks in the
-// same order.
+// Exchanges several chunks of a tensor at the same time. With n threads, thread i mod n exchanges
+// chunk i, over connections that only it uses (Processes::aside). So a chunk on a slow link does
+// not hold up the chunks of other threads. All processes must add the same chunks in the same
+// order.
 class ExchangeLines {
  public:
-  // Each exchange gets a thread.
+  // Starts one thread for each of `exchanges`.
   explicit ExchangeLines(const std::vector<RangeExchange*>& exchanges);
-  // There is no thread: add() makes the exchange itself.
+  // Starts no thread: add() itself exchanges, before it returns.
   explicit ExchangeLines(RangeExchange& exchange) : alone_(&exchange) {}
 
   // Returns whether exchanges go on while the caller computes.
   bool are_beside() const { return !lines_.empty(); }
-  // Adds the exchange of a chunk. `exchange` has all that it uses, since it may outlive this where
-  // a connection hangs.
+  // Adds the exchange of a chunk. `exchange` must own or share everything that it uses, since it
+  // outlives this object when a connection hangs.
   void add(size_t chunk, std::function<void(RangeExchange&)> exchange);
-  // Waits for all that were added. Throws what has failed in a thread.
+  // Waits for all exchanges that were added. Rethrows the error of one that failed in a thread.
   void wait();
 
  private:
@@ -62,12 +62,13 @@ class ExchangeLines {
   };
 
   RangeExchange* alone_ = nullptr;
-  std::vector<Line> lines_;  // none where alone_ is there
+  std::vector<Line> lines_;  // empty when alone_ is set
 };
 
-// Returns the lines of a run. They have no threads with one process, on a GPU, where exchanges
-// follow its stream, and where weights are divided, which has a thread of its own
-// (distributed/sharded_weights.h). Every process makes the call at the same point.
+// Returns the lines of a run. Every process makes the call at the same point. There are no threads:
+//   with one process
+//   on a GPU, where exchanges follow the GPU's stream
+//   with divided weights, which have a thread of their own (run/shared/sharded_weights.h)
 ExchangeLines exchange_lines(Processes& processes, const Config& config);
 
 }  // namespace lmtrain

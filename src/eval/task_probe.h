@@ -1,5 +1,5 @@
 // A TaskProbe asks the model of a run the questions of `eval.tasks` at each evaluation, as
-// `lmtrain eval --tasks` does of a checkpoint. Nothing of the run depends on the answers.
+// `lmtrain eval --tasks` asks the model of a checkpoint. Nothing in the run depends on the answers.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace lmtrain {
 
 class TaskProbe {
  public:
-  // Reads the tasks of eval.tasks, which is set, and makes their prompts. `config` is resolved.
-  // Throws Error(kUsage) for a path that does not exist, and Error(kData) that names file and line
-  // for all that is wrong in a file (eval/task.h, eval/prompts.h).
+  // Reads the tasks of eval.tasks, which must be set, and makes their prompts. `config` is
+  // resolved. Throws (tasks/task.h, tasks/prompts.h):
+  //   Error(kUsage)  a path does not exist
+  //   Error(kData)   a file has an error; the message names file and line
   TaskProbe(const Config& config, const Tokenizer& tokenizer);
 
-  // Returns a result for each task, none where the model's output is not finite, and shows its
-  // progress on a terminal. A batch has at most `batch_tokens` positions; one row at least. Returns
-  // nothing when `keep_going`, which is called before each batch, returns false.
+  // Returns a result for each task, and shows progress on a terminal. The list is empty when the
+  // model's output is not finite. A batch has one row, or more up to `batch_tokens` positions.
+  // `keep_going` is called before each batch; once it returns false, ask() returns nothing.
   std::optional<std::vector<TaskResult>> ask(Llama& model, int64_t batch_tokens,
                                              const std::function<bool()>& keep_going) const;
 

@@ -1,4 +1,4 @@
-// Decides what becomes of a step whose gradient is known: its update is applied, its batch is
+// Decides what to do with a step once its gradient is known. The update is applied, the batch is
 // skipped, the run goes back to its last checkpoint, or the run ends. The trainer carries it out.
 #pragma once
 
@@ -17,18 +17,19 @@ enum class StepAction { kApply, kSkip, kRollback, kStop };
 struct StepDecision {
   StepAction action = StepAction::kApply;
   Anomaly anomaly = Anomaly::kNone;
-  // The gradient overflowed under the loss scale of fp16, which has to be lowered: the batch is
-  // skipped, and that is no anomaly.
+  // The gradient overflowed under the loss scale of fp16. The batch is skipped and the loss scale
+  // must be lowered, but this is no anomaly.
   bool overflow = false;
-  // A skipped batch counts towards guard.max_skips, except while the loss scale can still be
-  // lowered.
+  // Whether a skipped batch counts towards guard.max_skips. It does not after an overflow, unless
+  // the loss scale is already the lowest.
   bool counts_as_skip = true;
-  // For people; "loss_scale" where the gradient overflowed (docs/formats/run_folder.md).
+  // A text for people, or "loss_scale" after an overflow (docs/formats/run_folder.md).
   std::string reason{};
 };
 
-// `loss_scale` is that of fp16, null in any other precision. Loss and gradient norm are already
-// divided by it. `length` is that of the batch's rows. The function is pure.
+// Decides for one step; a pure function. `loss_scale` is the loss scale of fp16, and null in other
+// precisions. `loss` and `grad_norm` are already divided by it. `length` is the row length of the
+// batch, in tokens.
 StepDecision decide_step(const GuardConfig& config, const GuardState& state,
                          const LossScale* loss_scale, int64_t length, double loss,
                          double grad_norm);

@@ -1,6 +1,7 @@
-// Tells which learning rate and weight decay a tensor has: those of the first of `optimizer.groups`
-// whose glob matches the tensor's HF name, else the defaults. By default every tensor of two or
-// more dimensions has weight decay, embeddings included, and a tensor of one has none.
+// Chooses the learning rate and weight decay of a tensor. The first group of `optimizer.groups`
+// whose glob matches the tensor's HF name sets them. A value that it does not set, or any value
+// without a group, is the default. By default every tensor of two or more dimensions has weight
+// decay, embeddings included, and a one-dimensional tensor has none.
 #pragma once
 
 #include "config/config.h"
@@ -17,12 +18,12 @@ struct ParameterGroup {
 // Returns the learning rate and weight decay of a tensor.
 ParameterGroup group_of(const OptimizerConfig& config, const ParameterSpec& spec);
 
-// Returns whether it is a matrix inside a layer: q, k, v, o, gate, up, down; not the embeddings or
-// the head.
+// Returns whether the tensor is a matrix inside a layer (q, k, v, o, gate, up, down). Embeddings
+// and the head are not.
 bool is_hidden_matrix(const ParameterSpec& spec);
 
-// Throws Error(kConfig) naming the pattern of a group that matches no tensor: a typing error, most
-// likely.
+// Throws Error(kConfig) if the pattern of a group matches no tensor, which is most likely a typing
+// error. The message names the pattern.
 void check_groups(const OptimizerConfig& config, const ParameterLayout& layout);
 
 }  // namespace lmtrain

@@ -1,9 +1,9 @@
-// Keeps the numbers of an update that its kernels read from memory of the device: learning rate,
-// bias corrections, clipping factor. There is one struct of them (kernels/cpu/kernels.h) for each
-// range of an element-wise rule.
+// Keeps the constants of an update in device memory, where its kernels read them: learning rate,
+// bias corrections, clipping factor. Each range of an element-wise rule has one struct of constants
+// (kernels/cpu/kernels.h).
 //
-// They lie at the same address for the whole run, so that what is launched is the same in every
-// update, and a captured graph of it takes the new numbers.
+// The constants stay at the same address for the whole run. So every update launches the same
+// kernels with the same arguments, and a captured graph reads the new constants.
 #pragma once
 
 #include <cstring>
@@ -21,12 +21,12 @@ class UpdateConstants {
   UpdateConstants(size_t num_ranges, const at::Device& device)
       : on_device_(host_buffer({bytes_of(num_ranges)}, at::kByte, at::kCPU).to(device)) {}
 
-  // Sets the numbers of every range: those of `common`, with step.grad_scale, the range's learning
-  // rate and weight decay, and how it decays put in. Queues the copy; everything that is launched
-  // later reads the new ones.
+  // Sets the constants of every range. Each range gets a copy of `common` with step.grad_scale, its
+  // own learning rate and weight decay, and the kind of decay. Queues the copy to the device;
+  // kernels launched later read the new constants.
   void set(Constants common, const std::vector<FlatRange>& ranges,
            const Hyperparameters& hyperparameters, const UpdateStep& step) {
-    if (ranges.empty()) return;  // all tensors of the rule are those of other processes
+    if (ranges.empty()) return;  // other processes own all tensors of the rule
     common.grad_scale = static_cast<float>(step.grad_scale);
     common.cautious_decay = hyperparameters.decays_cautiously();
     std::vector<Constants> of_ranges;
@@ -41,7 +41,7 @@ class UpdateConstants {
     on_device_.copy_(host, /*non_blocking=*/true);
   }
 
-  // Returns the numbers of a range, which are in memory of the device.
+  // Returns the constants of a range, a pointer to device memory.
   const Constants* of(size_t range) const {
     return static_cast<const Constants*>(on_device_.data_ptr()) + range;
   }

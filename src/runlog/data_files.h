@@ -1,6 +1,6 @@
-// A run keeps a list of the files that its data are made from, with the size and the time of change
-// of each (data_files.json, docs/formats/run_folder.md). With it a resume names the files that have
-// changed. The list decides nothing: whether the data have changed is told by their fingerprint.
+// Keeps a list of the files that a run's data are made from, with size and modification time
+// (data_files.json, docs/formats/run_folder.md). A resume uses the list to name files that have
+// changed. The fingerprint of the data, not this list, decides whether the run can go on.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@
 
 namespace lmtrain {
 
-// Replaces the list of `run` by one of the files of data.train and data.eval, and of the given
-// tokenizer, as they are now. Where they are gone, or the list cannot be written, the old one
-// stays, and a warning says so. Throws Error(kIo) when the folder of the run is gone.
+// Replaces the list of `run` by the present files of data.train, data.eval and the given tokenizer.
+// When files are missing, or the list cannot be written, the old list stays, and a warning says so.
+// Throws Error(kIo) when the run folder is gone.
 void record_data_files(const RunFolder& run, const Config& config);
 
-// Logs a warning that names files which are not as they are in the list, if there are any: the
-// preparation will read the text again, which may take long, before it is known whether the run can
-// go on. Throws what list_source_files() throws (text/sources.h).
+// Logs a warning that names files which differ from the list, if there are any. Their text is then
+// read again, which may take long, before it is known whether the run can go on. Without a list
+// there is no warning. Throws the errors of list_source_files() (corpus/sources/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
-// Throws Error(kData), naming files that have changed, when `recorded`, the fingerprint of the data
-// that the checkpoint or trial `trained` was trained on, is another one than `fingerprint`, that of
-// the data prepared from the files of `config`.
+// Throws Error(kData) when two fingerprints of data differ, and names the files that have changed.
+// `recorded` is the fingerprint with which the checkpoint or trial in the folder `trained` was
+// trained. `fingerprint` belongs to the data now prepared from the files of `config`.
 void require_same_data(const RunFolder& run, const std::filesystem::path& trained,
                        const std::string& recorded, const Config& config,
                        const std::string& fingerprint);

@@ -1,7 +1,7 @@
-// Writes the files that a run leaves for people and programs to read: metrics.jsonl, events.jsonl,
-// status.json, tensorboard/. docs/formats/run_folder.md has their fields. Each call appends its
-// line at once; numbers that are not finite become null. Throws Error(kIo). A patient RunLog keeps
-// lines that the disk refuses, and throws only where the run folder is gone, and in sync().
+// Writes the files that a run leaves for people and programs: metrics.jsonl, events.jsonl,
+// status.json and tensorboard/. docs/formats/run_folder.md lists their fields. Each call appends a
+// line at once. Numbers that are not finite become null. Throws Error(kIo). A patient RunLog keeps
+// the lines that the disk refuses; it throws only in sync(), or when the run folder is gone.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,8 +21,8 @@
 
 namespace lmtrain {
 
-// Holds the figures of an applied update, all as metrics.jsonl has them: `tokens` since the run
-// began, `tokens_per_second` of this step, `mfu` as a fraction, `elapsed` in seconds.
+// Holds the figures of an applied update, as metrics.jsonl has them. `tokens` counts from the start
+// of the run, `tokens_per_second` is for this step, `mfu` a fraction, and `elapsed` in seconds.
 struct UpdateMetrics {
   int64_t step = 0, tokens = 0;
   double loss = 0, grad_norm = 0, lr = 0;
@@ -30,20 +30,20 @@ struct UpdateMetrics {
   double tokens_per_second = 0;
   std::optional<double> mfu;
   double elapsed = 0;
-  std::optional<StepBalance> balance = {};  // of several processes
+  std::optional<StepBalance> balance = {};  // set with several processes
 };
 
-// Returns the model FLOPs utilization of `num_devices` that make `flops_per_second` together; none
-// where the peak of one of them is not known.
+// Returns the model FLOPs utilization of `num_devices` devices that reach `flops_per_second`
+// together. Returns nothing when the peak of one device is not known.
 std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,
                                               std::optional<double> peak_of_one);
 
 class RunLog {
  public:
-  // Goes on with the files that are there, and begins a TensorBoard file if `tensorboard`. Lines
-  // that cannot be written are kept if `patient` (line_file.h), and TensorBoard's file is given up.
-  // mend_metrics() (metrics_check.h) comes first: it cuts metrics.jsonl back to `state`.
-  // `kept_events` are those of a RunLog before (kept_events()).
+  // Appends to existing files, and begins a TensorBoard file if `tensorboard`. If `patient`, lines
+  // that cannot be written are kept (line_file.h), and a TensorBoard file is given up. First
+  // mend_metrics() (metrics_check.h) must cut metrics.jsonl back to `state`. `kept_events` is the
+  // result of kept_events() of the RunLog before this one.
   RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
          std::string kept_events = {});
 

@@ -1,14 +1,14 @@
-// Says everything that is said about a run: to people by progress line, notes, warnings and the
-// summary at the end, to programs by metrics.jsonl, events.jsonl, status.json and TensorBoard. It
-// also estimates how long the rest will take. It is given the state and figures, and decides
-// nothing.
+// Reports everything about a run. People get the progress line, notes, warnings and the summary at
+// the end. Programs get metrics.jsonl, events.jsonl, status.json and TensorBoard. The recorder also
+// estimates the time left. It is given the state and figures, and decides nothing.
 //
-// begin() must be called before everything that writes to the logs, except where a function says
-// otherwise. Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be
-// written. With checkpoint.on_save_error "continue" metrics and events are kept until the disk
-// takes them (runlog/line_file.h), and a status "running" that the disk refuses is written
-// later; yet sync(), which begin() and ended() call too, throws, and every call that writes throws
-// when the run folder is gone. docs/formats/run_folder.md lists the events.
+// begin() must come before all calls that write to the logs, unless a function says otherwise. Only
+// the trainer's thread may call it. Throws Error(kIo) when a file cannot be written.
+//
+// With checkpoint.on_save_error "continue", lines that the disk refuses are kept and written later
+// (run/records/line_file.h), and so is a status "running". Even then sync() throws, which begin()
+// and ended() call too, and every write throws when the run folder is gone.
+// docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>
@@ -38,23 +38,22 @@
 
 namespace lmtrain {
 
-// Holds the figures of an update that was applied. `length` is that of the rows, `targets` counts
-// those of the whole batch.
+// Holds the figures of an update that was applied.
 struct AppliedStep {
   double loss = 0, grad_norm = 0, lr = 0;
-  int64_t length = 0, targets = 0;
+  int64_t length = 0, targets = 0;          // tokens in a row; targets in the whole batch
   double seconds = 0;                       // waiting for data included
-  std::optional<StepBalance> balance = {};  // of several processes
+  std::optional<StepBalance> balance = {};  // set with several processes
 };
 
-// Tells what follows a step, from which the time left is estimated.
+// Tells what follows a step. The time left is estimated from it.
 struct RunAhead {
   const BatchOrder& order;
   const DueRules& rules;
   RunClock before, now;  // the clock before and after the step
 };
 
-// Returns the fields of the events `start` and `resume` that say by what a run computes.
+// Returns the fields of the events `start` and `resume` that name program, device and precision.
 nlohmann::ordered_json start_fields(const Config& config);
 
 class Recorder {
@@ -64,26 +63,27 @@ class Recorder {
   // The next three serve a run that was finished before, and need no begin().
   //
   // Returns the line of status.json if it says that the run is done at this step, with its
-  // checkpoint in this folder. Returns an empty text when it says anything else (a run that was
-  // copied or moved names the folder it came from), is missing, damaged or no file.
+  // checkpoint in this folder. Otherwise returns an empty text, also when status.json is missing,
+  // damaged or no file. In a copied or moved run it names the folder of the original.
   virtual std::string done_status(const TrainingState& state) const = 0;
-  // Logs a note that the run has come to its end before, with the commands that may come next.
+  // Logs a note that the run was finished before, and the commands that may come next.
   virtual void note_finished(const TrainingState& state, Stop why) const = 0;
-  // Cuts metrics.jsonl back to `state`, and writes an event `resume` where settings were changed.
-  // Returns `status`, the result of done_status(); where that is empty, writes status.json anew,
-  // and an event `end` unless the run has only been copied, and returns the line of status.json.
+  // Cuts metrics.jsonl back to `state`, and writes an event `resume` if settings were changed.
+  // `status` is the result of done_status(), and is returned unless it is empty. If it is empty,
+  // writes status.json and returns its line; also writes an event `end`, unless the run was only
+  // copied.
   virtual std::string finished_before(const TrainingState& state, Stop why,
                                       const std::string& status,
                                       const nlohmann::ordered_json& changed_settings) const = 0;
 
-  // Calls put_metrics_aside() of metrics_check.h, and warns with the text that it returns, if any.
-  // Returns that text. Needs no begin().
+  // Calls put_metrics_aside() of metrics_check.h, warns with its text, if any, and returns the
+  // text. Needs no begin().
   virtual std::string put_metrics_aside() const = 0;
-  // Opens the logs where `state` stands: metrics.jsonl is cut back to it, and mended. Called again
-  // whenever the run goes back to a checkpoint.
+  // Opens the logs: metrics.jsonl is cut back to `state`, and mended. Call it again whenever the
+  // run goes back to a checkpoint.
   virtual void begin(const TrainingState& state) = 0;
-  // Writes the event `start`, or `resume`, and status.json. `reason` is what put_metrics_aside()
-  // has returned.
+  // Writes the event `resume` if `resumed`, else `start`, and status.json. `reason` is the result
+  // of put_metrics_aside().
   virtual void started(const TrainingState& state, bool resumed, const std::string& reason,
                        const nlohmann::ordered_json& changed_settings) = 0;
 
@@ -93,28 +93,28 @@ class Recorder {
   // Adds the seconds that a step waited for data; they are part of its time.
   virtual void add_wait(double seconds) = 0;
   // Writes the metrics of an update and shows the progress line, which stays on the screen if
-  // `keep_line`. `state` is that after the step.
+  // `keep_line`. `state` is the state after the step.
   virtual void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
                       bool keep_line) = 0;
-  // Writes the metrics of an evaluation, a note and status.json. `state` is that after it, `tasks`
-  // are the results of eval.tasks.
+  // Writes the metrics of an evaluation, a note and status.json. `state` is the state after the
+  // evaluation. `tasks` are the results of eval.tasks.
   virtual void evaluated(const TrainingState& state, const Evaluation& evaluation,
                          const std::vector<TaskResult>& tasks) = 0;
   // Writes an event and a note of each sample.
   virtual void sampled(const TrainingState& state, const std::vector<SampledText>& samples) = 0;
-  // Counts the lap as time of a save: the loop has given a checkpoint to be written, or has waited
-  // for it.
+  // Counts the lap as time of a save: the training loop handed over a checkpoint, or waited until
+  // it was written.
   virtual void add_save() = 0;
 
-  // The next four write an event; all but spike() also warn.
+  // The next four write an event. All but spike() also warn.
   virtual void reduced_micro_batch(const TrainingState& state,
                                    const MicroBatchReduction& lowered) = 0;
   virtual void spike(const TrainingState& state, const Incident& incident,
                      const std::string& reason) = 0;
   virtual void skipped(const TrainingState& state, const Incident& incident,
                        const std::string& reason) = 0;
-  // The run went back from step `from_step` to `state`, to the checkpoint in the folder
-  // `checkpoint`; none: it begins again.
+  // The run went back from step `from_step` to `state`. `checkpoint` is the folder of the
+  // checkpoint that it went back to; nothing: the run begins again.
   virtual void rolled_back(const TrainingState& state, const Incident& incident,
                            const std::string& reason, int64_t from_step,
                            const std::optional<std::filesystem::path>& checkpoint) = 0;
@@ -136,17 +136,17 @@ class Recorder {
   // Calls running() where that was last called more than ten seconds ago.
   virtual void refresh_status(const TrainingState& state) = 0;
 
-  // Logs the summary for people; the commands that may come next are in it where the run has ended.
-  // `saved_step` is that of the newest checkpoint.
+  // Logs the summary for people. If the run has ended, it names the commands that may come next.
+  // `saved_step` is the step of the newest checkpoint.
   virtual void summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                          Stop why) const = 0;
-  // Writes the event `end` and the last status.json, whose line is returned. Logs how to go on with
-  // a run that is not done, unless `is_part`: a trial of random restart, or another part of a run,
-  // which says that itself.
+  // Writes the event `end` and the last status.json, and returns the line of status.json. Logs how
+  // to go on with a run that is not done, unless it `is_part`. The caller of a part, such as a
+  // trial of random restart, logs this itself.
   virtual std::string ended(const TrainingState& state, const RunEnd& end, bool is_part) = 0;
-  // Does the same for a run that ends with an error: its state is "diverged" for kNumeric, else
-  // "failed". Where started() was not called, settings that were changed have an event `resume`
-  // before. Never throws Error, since the disk may be what failed. Returns an empty text where
+  // Does the same for a run that ends with an error. Its state is "diverged" for kNumeric, else
+  // "failed". If started() was not called and settings were changed, it first writes an event
+  // `resume`. Never throws Error, since the disk may have failed. Returns an empty text when
   // status.json could not be written.
   virtual std::string failed(const TrainingState& state, const Failure& failure,
                              const nlohmann::ordered_json& changed_settings) = 0;
@@ -155,9 +155,9 @@ class Recorder {
 // A RunRecorder writes into the folder of the run and to the log.
 class RunRecorder final : public Recorder {
  public:
-  // `config` is resolved. `eval_targets` are the targets of an evaluation; none: there is no
-  // held-out text. `started` is when this process began with the run, and `num_processes` train it
-  // together, each on a device of its own. Writes nothing yet.
+  // `config` is resolved. `eval_targets` is the number of targets of an evaluation; nothing without
+  // held-out text. `started` is the time at which this process began the run. `num_processes` train
+  // it together, each on its own device. Writes nothing yet.
   RunRecorder(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
               std::chrono::steady_clock::time_point started, int num_processes);
 
@@ -207,10 +207,10 @@ class RunRecorder final : public Recorder {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
-  // The evaluations in metrics.jsonl, and the checkpoints that belong to them; `saved_step` is that
-  // of the newest checkpoint.
+  // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
+  // is the step of the newest checkpoint.
   EndReport evaluations(std::optional<int64_t> saved_step) const;
-  // The commands that may come next with the run, which has come to its end.
+  // Returns the commands that may come next after a run has come to its end.
   std::string next_after(Stop why, const EndReport& report) const;
   // Whether the run goes on where its files cannot be written.
   bool outlives_full_disk() const;

@@ -1,7 +1,7 @@
-// Says where a run hangs. A thread looks now and then at what the process is doing
-// (base/activities.h) and reports what takes far longer than any of its kind has taken: ten times
-// as long, and `log.stall` of the config at least. It ends nothing, since what hangs may go on;
-// then that is reported too.
+// Says where a run hangs. A thread looks now and then at the activities of the process
+// (base/activities.h). It reports an activity that has taken ten times as long as any of its kind
+// before, and at least `log.stall` of the config. It ends nothing, since the activity may go on; it
+// then reports this too.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace lmtrain {
 
-// An activity that hangs, or has hung and is over.
+// An activity that hangs, or that has hung and is over.
 struct Stall {
   RunningActivity activity;
   bool over = false;
@@ -30,14 +30,14 @@ struct Stall {
   std::string text() const;
 };
 
-// Decides what is reported; it has no thread and no clock.
+// Decides which activities to report. It has no thread and no clock.
 class StallFinder {
  public:
   static constexpr double kTimesTheLongest = 10;
 
   explicit StallFinder(double least_seconds) : least_seconds_(least_seconds) {}
-  // Returns what hangs, each once, and what was returned before and is over. `running` is what
-  // the process is doing now.
+  // Returns the activities of `running` that hang, each only once, and returned ones that are now
+  // over. `running` are the present activities of the process.
   std::vector<Stall> look(const std::vector<RunningActivity>& running);
 
  private:
@@ -45,18 +45,18 @@ class StallFinder {
   std::map<uint64_t, RunningActivity> reported_;
 };
 
-// Warns of what a StallFinder finds, and writes events.
+// Logs what a StallFinder finds, and writes events.
 class StallWatch {
  public:
-  // Events go to the file `events`; none: they are not written. `least_seconds` 0: nothing is
-  // watched. Where no thread can be had, a warning says so.
+  // Events go to the file `events`, if there is one. With `least_seconds` 0 it watches nothing. If
+  // no thread can be started, it only logs a warning.
   StallWatch(std::optional<std::filesystem::path> events, double least_seconds);
-  // Reports what hung and is over, if that was not reported yet.
+  // Reports activities that hung and are over, unless that was reported before.
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // Says where the run stands, for the events.
+  // Sets the step and batch that the events name.
   void run_is_at(int64_t step, int64_t batch);
 
  private:

@@ -1,11 +1,11 @@
-// Measures how long the parts of a run took, and estimates from that how long the rest will take.
-// Nothing in a run depends on it. All times are in seconds.
+// Measures how long the parts of a run took, and estimates how long the rest will take. Nothing in
+// a run depends on it. All times are in seconds.
 //
-// A batch is expected to take the mean of those of its length, the latest kMemory of them having
-// most of the weight. The first batch of a length, and the first evaluation and save, also set
-// things up, so they count only until there is a second one. The time of a length that did not come
-// yet is that of the nearest one that did, in proportion to the FLOPs of a batch. Before the first
-// evaluation its time follows from its FLOPs in the same way.
+// A batch is expected to take the mean time of earlier batches of its length; the latest kMemory
+// batches have most of the weight. The first batch of a length also sets things up, so it counts
+// only until there is a second batch. The first evaluation and the first save do the same. If no
+// batch of a length was timed, the nearest length stands in, scaled by the FLOPs of a batch. Before
+// the first evaluation its time is estimated from the time and FLOPs of the longest batches.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace lmtrain {
 
-// Keeps the mean of times, with more weight on the latest.
+// Keeps the mean and the sum of times. The latest times have more weight in the mean.
 class MeanTime {
  public:
   void add(double seconds);
   bool known() const { return count_ > 0; }
-  double seconds() const { return mean_; }
+  double seconds() const { return mean_; }  // 0 before the first time
   double sum() const { return sum_; }
 
  private:
@@ -32,30 +32,30 @@ class MeanTime {
 
 class TimeLeft {
  public:
-  // `step_flops` gives the FLOPs of a step whose rows have this length, `evaluation_flops` are
-  // those of an evaluation; only their ratios count.
+  // `step_flops` returns the FLOPs of a step whose rows have a given length. `evaluation_flops` is
+  // the FLOPs of one evaluation. Only the ratios of FLOPs matter.
   TimeLeft(std::function<double(int64_t length)> step_flops, double evaluation_flops);
 
   void add_batch(int64_t length, double seconds);
   void add_evaluation(double seconds) { evaluation_.add(seconds); }
-  void add_save(double seconds) { save_.add(seconds); }  // for which the loop was held up
-  // Sets how long the last checkpoint was written beside the loop.
+  void add_save(double seconds) { save_.add(seconds); }  // while the training loop waited
+  // Sets how long the last checkpoint was written beside the training loop.
   void set_writing(double seconds) { writing_ = seconds; }
 
-  // These two are zero while nothing is known.
+  // Both are zero before the first time is known.
   double batch_seconds(int64_t length) const;
   double evaluation_seconds() const;
 
-  // Tells what is still to come: seconds of training, and the numbers of evaluations and saves.
+  // Tells what is still to come.
   struct Ahead {
-    double training = 0;  // seconds of its batches
-    double evaluations = 0;
-    double saves = 0;  // the last one is waited for until it is written
+    double training = 0;     // seconds of its batches
+    double evaluations = 0;  // their number
+    double saves = 0;        // their number; the run waits until the last one is written
   };
-  // Returns the seconds that this will take, the writing of the last checkpoint included.
+  // Returns the seconds that `ahead` will take, the writing of the last checkpoint included.
   double seconds(const Ahead& ahead) const;
 
-  // These three return the seconds spent until now.
+  // These three return the seconds spent so far.
   double training_seconds() const;
   double evaluating_seconds() const { return evaluation_.sum(); }
   double saving_seconds() const { return save_.sum(); }

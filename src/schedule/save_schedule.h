@@ -14,19 +14,19 @@ namespace lmtrain {
 class SaveSchedule {
  public:
   SaveSchedule() = default;  // never
-  // `lr` is the learning rate's schedule in the same run. Reads checkpoint.every and keep_every,
-  // and lr_schedule.type, of `config`.
+  // `lr` is the learning rate's schedule in the same run. Of `config` it reads checkpoint.every,
+  // checkpoint.keep_every and lr_schedule.type.
   SaveSchedule(const Config& config, const LrSchedule& lr);
 
   // Returns whether a checkpoint is due after the step that leads from `before` to `after`: by
   // checkpoint.every, or because kept() is true.
   bool due(const RunClock& before, const RunClock& after) const;
-  // Returns about how many checkpoints are due between the two clocks: as many as the more frequent
-  // of `every` and `keep_every` gives, and one for the decay of wsd.
+  // Estimates the number of checkpoints that are due between the two clocks. It is the larger of
+  // the numbers by `every` and by `keep_every`, plus one if the decay of wsd begins between them.
   double estimate(const RunClock& before, const RunClock& after) const;
-  // Returns whether the checkpoint after this step is never removed: keep_every is due, or the step
-  // is the one that reaches the beginning of a wsd schedule's decay. From that checkpoint, the end
-  // of the plateau, a longer run or another decay can begin.
+  // Returns whether the checkpoint after this step is never removed. It is kept if keep_every is
+  // due, or if the step reaches the beginning of a wsd schedule's decay. From that checkpoint, the
+  // end of the plateau, a longer run or another decay can begin.
   bool kept(const RunClock& before, const RunClock& after) const;
 
  private:

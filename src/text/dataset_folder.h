@@ -1,8 +1,8 @@
-// Hugging Face's `datasets` and its hub write folders in which some files are documents and others
-// only describe the data set. A Dataset saved with save_to_disk consists of the Arrow files that
-// its state.json lists. Where there are several splits (a DatasetDict, or files named by split) one
-// is taken. The hub's cards (README.md) are no documents. Of the hub's cache one snapshot is taken.
-// Unfinished downloads, locks and what tools keep for themselves are left out in any folder.
+// Chooses the documents in a folder that Hugging Face's `datasets` or its hub has written. Other
+// files there only describe the data set. A Dataset saved with save_to_disk consists of the Arrow
+// files that its state.json lists. If there are several splits (a DatasetDict, or files named by
+// split), one is taken. The hub's cards (README.md) are no documents. From the hub's cache one
+// snapshot is taken. In any folder, unfinished downloads, locks and tools' own files are left out.
 #pragma once
 
 #include <filesystem>
@@ -14,14 +14,16 @@
 
 namespace lmtrain {
 
-// Returns those files of `found` that are documents of the split for `role`, in the order of
-// `found`; none where all of them only describe the data set. `found` holds the files below the
-// folder `root`; where `pattern` is not empty it holds those that match it, and `root` is the part
-// of the pattern before its first wildcard. `format` is data.format: folders of save_to_disk are
-// only looked for with "auto" and "arrow", and cards stay with "text", "lines" and "tokens".
-// `prefix` begins the messages. Logs which files it leaves out. Throws Error(kUsage) when no split
-// fits the role, Error(kConfig) for a data set that cannot be read from its files, Error(kData) for
-// one that is damaged, and Error(kIo).
+// Returns the files of `found` that are documents of the split for `role`, in the same order. The
+// list is empty if all files only describe the data set. Logs which files it leaves out.
+//
+// Without a `pattern`, `found` holds the files below the folder `root`. With one it holds the files
+// that match, and `root` is the pattern's part before its first wildcard. `format` is data.format:
+// only "auto" and "arrow" look for folders of save_to_disk. "text", "lines" and "tokens" keep cards
+// outside of the hub's snapshots. `prefix` begins the messages. Throws Error(kIo), and:
+//   Error(kUsage)   no split fits the role, or no snapshot can be chosen
+//   Error(kConfig)  the data set cannot be read from its files
+//   Error(kData)    the data set is damaged
 std::vector<std::filesystem::path> documents_of(const std::filesystem::path& root,
                                                 std::vector<std::filesystem::path> found,
                                                 const std::string& pattern, DataFormat format,

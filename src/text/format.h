@@ -1,7 +1,7 @@
-// Decides how each file of a corpus is read, which `data.format: "auto"` leaves to the program: by
-// the extension where it is that of a supported format, else by what the file holds (content.h).
-// Files that hold no text documents (archives, images, JSON documents, CSV tables) are refused, all
-// in one message; docs/data.md states the rules.
+// Decides the format in which each file of a corpus is read. With `data.format: "auto"` the
+// extension of a supported format decides. Files without one are judged by their content
+// (content.h). Files that hold no text documents (archives, images, JSON documents, CSV tables) are
+// refused. docs/data.md states the rules.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,19 @@
 namespace lmtrain {
 
 // Returns the format of a file: "text" (the file is one document), "lines", "jsonl", "parquet" or
-// "arrow". It is `format`, or for kAuto the one of the extension, with that of a compression
-// (byte_stream.h) taken off: .jsonl and .ndjson, .parquet, .arrow and .feather. Returns an empty
-// string where the name does not tell. Throws Error(kConfig) for a format that holds no text, a
-// compression that is not read, or a table that is compressed as a whole.
+// "arrow". Unless `format` is kAuto, it decides. For kAuto the extension decides (.jsonl and
+// .ndjson, .parquet, .arrow and .feather), after a compression's extension (byte_stream.h) is
+// removed; for other extensions the result is empty. Throws Error(kConfig) for a format that holds
+// no text, a compression that is not read, or a table that is compressed as a whole.
 std::string format_by_name(const std::filesystem::path& path, DataFormat format);
 
 // Sets `format` of each file. `pointer` is the JSON pointer of the list in the config, or empty for
-// paths typed on the command line. Logs which files it takes as text though they look like data.
-// Throws Error(kConfig) that names the files that cannot be read, and what to do; Error(kIo) and
-// Error(kData) as byte_stream.h says; and StopRequested on a signal.
+// paths typed on the command line. Logs which files are read as text though they look like data.
+// One entry of the list gives one error, which names its bad files and what to do. Throws the
+// errors of byte_stream.h, and:
+//   Error(kConfig)  files cannot be read as text
+//   Error(kData)    the same, and one of them is only a pointer to its content (content.h)
+//   StopRequested   on a signal
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer);
 

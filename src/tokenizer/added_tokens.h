@@ -1,6 +1,6 @@
-// Finds in text the tokens that were added to a vocabulary, as Hugging Face's `tokenizers` does
-// (AddedVocabulary): the leftmost and then the longest one, before anything else is made of the
-// text.
+// Finds tokens in text that were added to a vocabulary, as Hugging Face's `tokenizers` does
+// (AddedVocabulary). The leftmost token wins, and of several there the longest. It runs before the
+// text is processed in any other way.
 #pragma once
 
 #include <array>
@@ -18,27 +18,27 @@ namespace lmtrain {
 struct AddedToken {
   std::string content;
   int32_t id = 0;
-  bool single_word = false;  // not inside a word
+  bool single_word = false;  // not found inside a word
   bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // and after it
+  bool rstrip = false;       // takes the white space after it
   bool normalized = true;    // is looked for in normalised text, in normal form
-  bool special = false;      // is no text: left out of decoded text
+  bool special = false;      // is left out of decoded text
 };
 
 class AddedTokens {
  public:
-  // find() looks for all of `tokens`, whatever their `normalized` and `special`, which the caller
-  // heeds. Among equal contents the first counts; an empty one is never found.
+  // find() looks for all of `tokens`; it ignores `normalized` and `special`, which are left to the
+  // caller. Of tokens with equal contents the first counts. An empty token is never found.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  // A Part is an added token with the white space that it takes, or the text between two of them.
-  // It overlaps the part before where its token begins with white space that the former has taken.
+  // A Part is an added token with the white space that it takes, or text between two tokens. Two
+  // parts overlap if the second token begins with white space that the first token has taken.
   struct Part {
     const AddedToken* token;  // null: text; else valid as long as the AddedTokens
     size_t begin;             // in bytes
     size_t end;
   };
-  // Replaces the content of `parts` by those of `text`, which is valid UTF-8 and not empty.
+  // Sets `parts` to the parts of `text`, which must be valid UTF-8 and not empty.
   void find(std::string_view text, std::vector<Part>& parts) const;
   bool empty() const { return tokens_.empty(); }
 
@@ -52,7 +52,7 @@ class AddedTokens {
   // A trie: node << 8 | byte -> node; node 0 is the root.
   FlatMap nodes_;
   std::vector<const AddedToken*> token_of_node_;
-  std::optional<SplitRegex> word_;  // a character of a word; there where a token asks for it
+  std::optional<SplitRegex> word_;  // a character of a word; set if a token has single_word
 };
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
-// Joins the symbols of one word by byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909): the
-// pair of the lowest rank first and, of equal ones, the leftmost. Time is linear but for a
-// logarithm in the length of the word. One thread at a time may use a BpeMerge.
+// Joins the symbols of one word by byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909). The
+// pair of the lowest rank is joined first, and of equal ranks the leftmost pair. A word of n
+// symbols takes time O(n log n). Only one thread at a time may use a BpeMerge.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace lmtrain {
 
-// The join of two neighbours; its rank is kNone where they have none.
+// The join of two neighbours. The rank is kNone if they cannot be joined.
 struct BpeJoin {
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t rank = kNone;  // lower is earlier
@@ -21,7 +21,7 @@ struct BpeJoin {
 class BpeMerge {
  public:
   static constexpr uint32_t kEnd = UINT32_MAX;  // no such node
-  // A run of characters that has become one symbol; a list links neighbours, since they are joined.
+  // A run of characters that is one symbol. The nodes of a word form a linked list.
   struct Node {
     int32_t symbol;
     bool is_fixed;   // never joined
@@ -32,13 +32,13 @@ class BpeMerge {
   };
 
   void clear() { nodes_.clear(); }
-  // Adds a symbol behind the others; `begin` is its first byte in the word.
+  // Appends a symbol, which begins at byte `begin` of the word.
   void add(int32_t symbol, bool is_fixed, uint32_t begin) {
     const auto index = static_cast<uint32_t>(nodes_.size());
     nodes_.push_back({symbol, is_fixed, begin, index - 1, index + 1, {}});
   }
-  // Joins all that can be joined. Requires a symbol, and fewer than kEnd of them. `table` has
-  // `BpeJoin join(int32_t left, int32_t right) const`.
+  // Joins pairs until no pair can be joined. Requires at least one symbol, and fewer than kEnd.
+  // `table` has `BpeJoin join(int32_t left, int32_t right) const`.
   template <class Table>
   void merge(const Table& table) {
     nodes_.back().next = kEnd;  // before the first, index - 1 is kEnd
@@ -49,7 +49,7 @@ class BpeMerge {
       join_many(table);
     }
   }
-  // The first node is node(0); Node::next leads to the next one, and is kEnd in the last.
+  // The first node is node(0). Node::next is the index of the next node, and kEnd in the last one.
   const Node& node(uint32_t index) const { return nodes_[index]; }
 
  private:
@@ -88,7 +88,7 @@ class BpeMerge {
     }
   }
 
-  // The same with a queue of candidates; one that no longer is what it was is passed over.
+  // Does the same with a queue of candidates. A candidate whose node has changed is skipped.
   template <class Table>
   void join_many(const Table& table) {
     const std::greater<> later;

@@ -1,10 +1,10 @@
-// A BPE vocabulary made ready for encoding: it has symbols instead of strings, and says which two
-// neighbours join to which symbol, with which rank. Text is in sentencepiece's normal form, but
-// with spaces written as spaces. A table is immutable, so threads may share it.
+// A BPE vocabulary made ready for encoding. Strings have become symbols, and a table gives symbol
+// and rank of the join of two neighbours. Text is in sentencepiece's normal form, but spaces are
+// written as spaces. A table is immutable, so threads may share it.
 //
-// A join always gives a piece. So wherever no piece has the two characters beside a boundary next
-// to each other, nothing is ever joined across that boundary, and the text may be cut there: the
-// parts, encoded one by one, give the ids of the whole. joins() is false at such boundaries.
+// Every join gives a piece. Suppose that no piece has the characters a and b next to each other.
+// Then nothing is ever joined across a boundary between a and b, and the text may be cut there. The
+// parts, encoded one by one, give the ids of the whole text. joins(a, b) is false there.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@
 
 namespace lmtrain {
 
-// Returns why a BpeTable of this model would not give sentencepiece's ids; nothing when it does.
+// Returns why a BpeTable of this model would not give sentencepiece's ids; nothing if it would.
 std::optional<std::string> why_not_exact(const SentencePieceModel& model);
 
 class BpeTable {
  public:
-  using Symbol = int32_t;  // number, from 0, of a string that may be joined
+  using Symbol = int32_t;  // number, from 0, of a piece or a character of a piece
   // The symbol of a character that is in no piece.
   static constexpr Symbol kUnknown = -1;
 
@@ -46,12 +46,12 @@ class BpeTable {
     return found == FlatMap::kNone ? kUnknown : static_cast<Symbol>(found);
   }
 
-  // User-defined symbols are taken out of the text before anything is joined. Returns the size in
-  // bytes of the longest one with which `text`, which is not empty, begins, and stores its symbol;
-  // returns 0 and leaves `symbol` alone where there is none.
+  // Looks for a user-defined symbol at the beginning of `text`, which must not be empty. Such
+  // symbols are taken out of the text before anything is joined. Stores the longest one in `symbol`
+  // and returns its size in bytes. Without one it returns 0 and does not set `symbol`.
   size_t user_defined(std::string_view text, Symbol& symbol) const;
 
-  // Returns the join of two neighbours; its rank is BpeJoin::kNone where they have none.
+  // Returns the join of two neighbours. If they cannot be joined, its rank is BpeJoin::kNone.
   BpeJoin join(Symbol left, Symbol right) const {
     if (left < 0 || right < 0) return {};
     const uint64_t found =
@@ -60,10 +60,10 @@ class BpeTable {
     return {static_cast<uint32_t>(found >> 32), static_cast<Symbol>(found & UINT32_MAX)};
   }
 
-  // Returns the id of the piece with the symbol's text, or -1 where it is no piece.
+  // Returns the id of the piece with the symbol's text, or -1 if no piece has this text.
   int32_t id(Symbol symbol) const { return ids_[static_cast<size_t>(symbol)]; }
   int32_t unk_id() const { return unk_id_; }
-  // If true, a character that is no piece becomes one piece per byte, else <unk>.
+  // If true, a character that is no piece becomes one piece a byte; if false, <unk>.
   bool has_bytes() const { return has_bytes_; }
   int32_t byte_id(unsigned char byte) const { return byte_ids_[byte]; }
 

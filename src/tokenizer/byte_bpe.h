@@ -1,6 +1,6 @@
-// Byte-level BPE: the ids of a word, which may be any bytes. They are those of the model "BPE" of
-// Hugging Face's `tokenizers`. An encoder is immutable, so threads may share it; each thread brings
-// a scratch of its own, whose memory is bounded by WordCache and the longest word.
+// Encodes a word by byte-level BPE. The model "BPE" of Hugging Face's `tokenizers` gives the same
+// ids. An encoder is immutable, so threads may share it. Each thread needs its own Scratch;
+// WordCache and the longest word bound the memory of a Scratch.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ struct ByteBpeModel {
     int32_t right;
     int32_t joined;
   };
-  // By id: the bytes that the token stands for; nothing for one that is never found in a word.
+  // By id: the bytes that the token stands for; nothing for a token that no word contains.
   std::vector<std::optional<std::string>> tokens;
-  std::vector<Merge> merges;      // the earliest first; of equal pairs, the last counts
-  bool ignores_merges = false;    // a word that is a token is that token
-  std::optional<int32_t> unk_id;  // stands for a byte that is no token; none: it is left out
-  bool fuses_unk = false;         // neighbouring ones are one
+  std::vector<Merge> merges;      // the earliest first; of equal pairs the last counts
+  bool ignores_merges = false;    // a word that is a token is encoded as this token
+  std::optional<int32_t> unk_id;  // stands for a byte without a token; nothing: it is left out
+  bool fuses_unk = false;         // neighbouring unknown bytes are one unk_id
 };
 
 class ByteBpe {
@@ -44,11 +44,12 @@ class ByteBpe {
     BpeMerge merge_;
     std::vector<int32_t> ids_;
   };
-  // Appends the ids of a word that is not empty to `ids`. Throws Error(kData) for a word of 4 GiB
-  // or more.
+  // Appends the ids of a word, which may be any bytes, to `ids`. The word must not be empty. If the
+  // model has no unk_id, at least one byte of the word must have a token. Throws Error(kData) for a
+  // word of about 4 GiB or more.
   void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
-  // For BpeMerge.
+  // Returns the join of two neighbours, for BpeMerge.
   BpeJoin join(int32_t left, int32_t right) const {
     const uint64_t found =
         pairs_.find(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));

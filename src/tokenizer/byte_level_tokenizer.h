@@ -1,6 +1,6 @@
-// Text to ids and back by a tokenizer.json of byte-level BPE. The ids are those of
-// `Tokenizer.encode(text, add_special_tokens=False)` of Hugging Face's `tokenizers`. Encoding is
-// const and thread-safe.
+// Converts text to ids and back by a tokenizer.json of byte-level BPE. The ids are the same as
+// Hugging Face's `tokenizers` gives (`Tokenizer.encode(text, add_special_tokens=False)`). Encoding
+// is const and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ class ByteLevelTokenizer {
   explicit ByteLevelTokenizer(TokenizerJson description);
   ~ByteLevelTokenizer();
 
-  // Ids without a token are counted: it is the largest id and one more.
+  // Returns the largest id plus one; ids without a token are counted.
   int64_t vocab_size() const;
   // Returns the id of a token as the file spells it, or -1.
   int32_t id_of(std::string_view token) const;
   // Returns the token of an id of the vocabulary, as the file spells it.
   const std::string& piece(int32_t id) const;
-  // The special tokens that the post-processor puts before and behind a text.
+  // Both return special tokens that the post-processor puts before and after a text.
   const std::vector<int32_t>& first_ids() const;
   const std::vector<int32_t>& last_ids() const;
 
-  // Returns the ids of `text`, which may be any bytes: a malformed byte is read as U+FFFD. Throws
+  // Returns the ids of `text`, which may be any bytes; a malformed byte is read as U+FFFD. Throws
   // Error(kData) for a text that the regular expression of the pre-tokenizer cannot cut.
   std::vector<int32_t> encode(std::string_view text) const;
-  // Returns the text of ids of the vocabulary, without special tokens. Bytes that are no UTF-8
-  // become U+FFFD, one for each maximal part of a character.
+  // Returns the text of `ids`, which must be in the vocabulary, without special tokens. Malformed
+  // bytes become U+FFFD, one for each maximal part of a character.
   std::string decode(const std::vector<int32_t>& ids) const;
-  // Returns, by id, how many bytes of text each token stands for: none for a special one.
+  // Returns, by id, how many bytes of text each token stands for; 0 for a special token.
   std::vector<uint32_t> piece_bytes() const;
 
  private:

@@ -1,6 +1,6 @@
-// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds byte-level BPE, as those of
-// GPT-2, Llama 3, Qwen, SmolLM and OLMo do. What would change ids and is not supported is refused,
-// never passed over.
+// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds byte-level BPE. GPT-2, Llama 3,
+// Qwen, SmolLM and OLMo have such files. A part that would change ids and is not supported is
+// refused, never ignored.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct TokenizerJson {
   std::vector<AddedToken> added;
   bool normalizes = false;  // to NFC
   std::vector<PreTokenizerStep> steps;
-  // The special tokens that the post-processor puts before and behind a text.
+  // Special tokens that the post-processor puts before and after a text.
   std::vector<int32_t> first_ids;
   std::vector<int32_t> last_ids;
 };
 
-// An id that a file may use at most.
+// The largest id that a file may use.
 inline constexpr int32_t kMostTokenId = (1 << 22) - 1;
 
-// Throws Error(kData) with `origin` and a JSON pointer for a file that is damaged, contradicts
-// itself, or has a part that is not supported. "truncation" and "padding" are ignored, as
-// transformers does.
+// Reads the bytes of a tokenizer.json. Ignores "truncation" and "padding", as transformers does.
+// Throws Error(kData) for a file that is damaged, contradicts itself, or has a part that is not
+// supported. The message has `origin` and a JSON pointer.
 TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& origin);
 
 }  // namespace lmtrain

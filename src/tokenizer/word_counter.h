@@ -1,8 +1,8 @@
-// Counts words, the input of the BPE trainers, and splits text into those of sentencepiece's BPE: a
-// word is a run of spaces with the run of characters of one script after it; punctuation, digits,
-// newlines, tabs and symbols are a script of their own ("common"). A word of more than 256 bytes is
-// cut. No piece of a vocabulary reaches beyond a word, as in sentencepiece (split_by_whitespace,
-// split_by_unicode_script).
+// Counts words, the input of the BPE trainers, and splits text into words as sentencepiece's BPE
+// does. A word is a run of spaces and the run of characters of one script after it. Punctuation,
+// digits, newlines, tabs and symbols are one script, "common". A word is cut at the first character
+// end from 256 bytes on. No piece of a vocabulary reaches beyond a word, as in sentencepiece
+// (split_by_whitespace, split_by_unicode_script).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 
 class WordCounter {
  public:
-  // Adds the words of `text`, which may be any bytes. Characters that no piece can hold (NUL,
-  // U+2581, malformed bytes) end a word and belong to none.
+  // Adds the words of `text`, which may be any bytes. NUL, U+2581 and malformed bytes, which no
+  // piece can hold, end a word and belong to no word.
   void add(std::string_view text);
-  // Counts a word that another rule has cut.
+  // Counts one word, however it was cut out of its text.
   void add_word(std::string_view word);
-  // Returns the words in byte order, so that nothing depends on the order of the texts.
+  // Returns words and counts in byte order, so that the order of the texts does not matter.
   WordCounts sorted() const;
 
  private:
@@ -35,8 +35,8 @@ class WordCounter {
   std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> counts_;
 };
 
-// Coarse scripts: blocks of the Unicode standard that words are made of. Combining marks and
-// joiners take the script of what they follow.
+// A Script is a group of Unicode blocks. kInherited are combining marks and joiners, which take the
+// script of the character before them.
 enum class Script : uint8_t {
   kSpace,
   kCommon,
@@ -48,7 +48,8 @@ enum class Script : uint8_t {
   kHangul,
   kOther
 };
-// A script; two blocks of kOther differ in `block`, their first code point.
+// The script of a character. In kOther `block` is the first code point of the character's block,
+// so that each block is a script of its own.
 struct ScriptOf {
   Script script = Script::kCommon;
   uint32_t block = 0;

@@ -1,10 +1,10 @@
-// Lets one run go on from a checkpoint of another: `resume --from`, and the best of random
-// restart's trials.
+// Copies a checkpoint from one run to another, which goes on from it. It serves `resume --from` and
+// the best trial of random restart.
 //
-// The checkpoint is copied file by file, checked against its manifest on the way, and published by
-// rename. Just before it is published, metrics.jsonl is copied whole, over that of the run; the run
-// cuts it back to the checkpoint when it begins. Only state.json is changed: it names the run that
-// it is copied to. Nothing of the old run is changed.
+// The checkpoint is copied file by file, checked against its manifest, and published by rename.
+// Only its state.json changes: it names the new run. Before the checkpoint is published, the whole
+// metrics.jsonl of the old run replaces the one of the new run; the new run cuts it back to the
+// checkpoint when it begins. The old run is not changed.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace lmtrain {
 
-// Copies metrics.jsonl whole, atomically over that of `to`. Does nothing where `from` has none.
-// Throws Error(kIo).
+// Replaces the metrics.jsonl of `to` atomically by the metrics.jsonl of `from`. Does nothing when
+// `from` has none. Throws Error(kIo).
 void copy_metrics(const RunFolder& from, const RunFolder& to);
 
-// Copies the checkpoint of this step from `from` to `to`, in the place of one that is there. The
-// lock of `to` must be held. Throws Error(kCheckpoint) when a file is damaged; Error(kIo) when one
-// is missing, when there is no room, or when the system refuses.
+// Copies the checkpoint of this step from `from` to `to`, where it replaces an existing one. The
+// lock of `to` must be held. Throws:
+//   Error(kCheckpoint)  a file is damaged
+//   Error(kIo)          a file is missing, there is no room, or the system refuses
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
-// Serves a branch that has no checkpoint, because the process that began it was killed or its
-// checkpoints were removed: copies the checkpoint that it begins at into it. Where the branch had
-// trained before, its metrics.jsonl is put aside first, with a warning (put_metrics_aside()
-// of runlog/metrics_check.h). Does nothing where `run` is no branch or has a checkpoint. The
-// lock of `run` must be held. Throws Error(kCheckpoint), with the command that begins the branch
-// anew, when the run that it branches off does not have a valid checkpoint of that step any more;
-// Error(kIo).
+// Copies into the branch `run` the checkpoint that it begins at, if the branch has no checkpoint.
+// That is so when the process that began it was killed, or its checkpoints were removed. If the
+// branch has trained before, its metrics.jsonl is first put aside, with a warning
+// (put_metrics_aside() of run/records/metrics_check.h). Does nothing when `run` is no branch or has
+// a checkpoint. The lock of `run` must be held. Throws Error(kIo), and:
+//   Error(kCheckpoint)  the old run has no valid checkpoint of that step any more; the message has
+//                       the command that begins the branch anew
 void finish_branch(const RunFolder& run);
 
 }  // namespace lmtrain

@@ -1,11 +1,9 @@
-// Trains a run from its first batch, or from a checkpoint, to its end: the loop, and what happens
-// around it.
+// Trains a run from its first batch, or from a checkpoint, to its end.
 //
-// The trainer owns everything a run needs, keeps the order in which things happen, and saves. What
-// is due after a step is decided by schedule/due.h, what becomes of a step by optim/anomaly_policy.h,
-// and runlog/recorder.h says it. Everything that decides a bit of the result is in the config, the
-// prepared data and the checkpoint; nothing depends on time except when something is saved or
-// printed.
+// The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
+// what is due after a step, run/anomaly_policy.h what to do with a bad step, and run/recorder.h
+// reports both. Config, prepared data and checkpoint determine every bit of the result. Time only
+// decides when something is saved or printed.
 #pragma once
 
 #include <chrono>
@@ -44,20 +42,19 @@ namespace lmtrain {
 
 struct RunOutcome {
   int exit_code = 0;
-  std::string status;  // the final status.json, one line; empty in every process but the first
+  std::string status;  // in rank 0 the line of the final status.json; in other processes empty
 };
 
 class Trainer {
  public:
-  // `config` is resolved (training/resolve.h). `checkpoint` is the step to go on from, its files
+  // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from; its files were
   // verified. Reads weights, opens the data and plans the batches; writes nothing yet. With `trial`
-  // it trains only the beginning of the run, this long, saves that, and then evaluates it. Throws
-  // StopRequested on a signal, or when max_time is over, before the batches are planned.
+  // it trains only the beginning of the run, of this length, saves it, and then evaluates it.
+  // Throws StopRequested if a signal comes, or max_time ends, before the batches are planned.
   //
-  // Several processes make the same Trainer at the same time, and call run() together. The first
-  // alone reads checkpoints, and writes, but for tensors of checkpoints (checkpoint/shared_save.h):
-  // to the others the folder is a name. Each decides the same as the others, from what was
-  // exchanged.
+  // Several processes construct the same Trainer at the same time, and call run() together. Only
+  // rank 0 reads checkpoints and writes files, except for the tensors of checkpoints
+  // (run/shared/shared_save.h). All processes decide the same, from values that they exchange.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
           std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
@@ -71,77 +68,79 @@ class Trainer {
   std::vector<std::string> warnings() const {
     return run_warnings(config_, *order_, eval_targets());
   }
-  // Trains until the end, a signal or max_time; the folder's lock must be held. Errors are written
-  // to status.json and thrown on.
+  // Trains until the end, a signal or max_time. The folder's lock must be held. Errors are written
+  // to status.json and rethrown.
   RunOutcome run();
-  // Returns the status.json that a failed run() has written; empty when it could not.
+  // Returns the status.json that a failed run() wrote; empty when it could not write.
   const std::string& failed_status() const { return failed_status_; }
   const TrainingState& state() const { return state_; }
   const BatchOrder& order() const { return *order_; }
 
-  // The event `resume` names these settings that this process has changed: changes_json of
-  // checkpoint/changed_settings.h.
+  // The settings that this process has changed (changes_json of checkpoint/changed_settings.h). The
+  // event `resume` names them.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
-  // No step follows this one: the run saves there, and ends as at train.max_time. It serves a run
-  // that is a part of another (training/verify_resume.h), so nothing says how to go on with it.
+  // The run saves after this step and ends, as at train.max_time. It serves a run that is part of
+  // another (run/verify_resume.h), so no message says how to go on with it.
   std::optional<int64_t> last_step;
 
-  // Tests of the guard set this. It is called with a batch, its loss and its gradient between
-  // backward and clipping, and may change the two.
+  // Tests of the guard set this function. It is called between backward and clipping, and may
+  // change the loss and the gradient.
   std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;
 
  private:
-  // Trains from where the state stands until no step follows; returns why, with all saved.
+  // Trains from the present state until no step follows, and saves. Returns why it ended.
   Stop train();
-  // Returns the outcome of a run that has come to its end, `why`, and has its last evaluation;
-  // nothing when there is something left to do.
+  // Returns the outcome of a run that has ended, because of `why`, and has its last evaluation.
+  // Returns nothing when there is work left to do.
   std::optional<RunOutcome> already_done(Stop why);
-  // Makes the models read their weights by pieces, which the processes have divided.
+  // Makes the models read divided weights piece by piece.
   void bring_weights_by_pieces();
-  // Sets state, weights, optimizer and order of data as of checkpoint_ (training/restore.h).
+  // Sets state, weights, optimizer and order of data from checkpoint_ (run/restore.h).
   void restore();
-  // Makes logs and loader begin where the state stands.
+  // Makes logs and loader begin at the present state.
   void begin_from_state();
-  // Makes a step and returns the figures of the update; nothing when the step was refused.
+  // Trains on a batch and returns the figures of the update; nothing when the step was refused.
   std::optional<AppliedStep> train_batch();
-  // Returns the loss of the whole batch whose share is given; its gradient is in the engine.
+  // Computes this process's share of a batch. Returns the loss of the whole batch, and leaves its
+  // gradient in the engine.
   double forward_and_backward(const Batch& batch);
-  // Returns the rows of the next batch that this process computes. Does not return where they
-  // cannot be read or are damaged.
+  // Returns this process's rows of the next batch. If they cannot be read or are damaged, it calls
+  // save_and_end().
   Batch next_batch();
-  // Ends the run in every process, after some process could not read the rows of a step or of an
-  // evaluation, or, with one process, after any error of an evaluation. All save the state after
-  // the last step together, which is sound. Then a process throws its own `error`; one that has
-  // none (null) throws ProcessLost, which names the error of another one.
+  // Ends the run in every process, after some process could not read the rows of a step or an
+  // evaluation. With one process it also serves any error of an evaluation. All processes first
+  // save the state after the last step, which is sound. A process with an `error` then throws it.
+  // A process without one (null) throws ProcessLost, which names another's error.
   [[noreturn]] void save_and_end(const std::exception_ptr& error);
-  // Computes forward and backward of the share, in smaller micro-batches where memory does not hold
-  // them after all, and returns its losses (StepSum::compute).
+  // Computes forward and backward of the share, and returns its losses (StepSum::compute). When
+  // memory runs out, it tries again with smaller micro-batches.
   std::vector<double> compute_share(const Batch& batch);
   // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
   // Carries out the decision about a step that must not be applied.
   void refuse_step(Incident incident, const StepDecision& decision);
   void roll_back(const Incident& incident, const std::string& reason);
-  // Evaluates where this step has not been evaluated, and saves where checkpoint.keep_best wants
-  // the new lowest loss. Gathers the masters in every case: what follows reads all weights.
+  // Evaluates this step, unless that was done before. Saves a new lowest loss if
+  // checkpoint.keep_best asks for it. Always gathers the masters, since later code reads all
+  // weights.
   void evaluate_now();
-  // Returns the held-out loss, of the masters; nothing when a signal has come to any process. Does
-  // not return where some process cannot read its rows.
+  // Returns the held-out loss of the masters; nothing when a process got a signal. If a process
+  // cannot read its rows, it calls save_and_end().
   std::optional<Evaluation> evaluate_held_out();
-  // Returns the samples of log.samples, which the first process alone writes.
+  // Returns the samples of log.samples in rank 0, and none in other processes.
   std::vector<SampledText> write_samples();
-  // Returns the results of eval.tasks, which every process computes alike, so that none waits for
-  // another; none without tasks. Returns nothing when a signal has come to any process.
+  // Returns the results of eval.tasks; an empty list without tasks; nothing when a process got a
+  // signal. Every process computes all results, so that no process waits for another.
   std::optional<std::vector<TaskResult>> ask_tasks();
-  // Returns the name of the first weight with a value that is not finite, the same in every
-  // process; empty: all are finite. All processes call it together.
+  // Returns the name of the first weight with a value that is not finite; empty if all are finite.
+  // All processes call it together and get the same name.
   std::string first_bad_weight() const;
-  // Makes ready to save: finds out which processes write.
+  // Finds out which processes write checkpoints, and makes them ready to save.
   void prepare_saves();
   void save_checkpoint();
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
-  // Ends the first planning of this process.
+  // Throws StopRequested during the first planning on a signal, and in rank 0 after max_time.
   void poll_planning() const;
   RunClock clock() const {  // as of the state
     return run_clock(config_, *order_)
@@ -151,7 +150,7 @@ class Trainer {
   // Returns the things that are due now, after the step that began at `before`.
   Due due_since(const RunClock& before) const;
   Stop stop() const { return due_since(clock()).stop; }
-  // Returns the targets of an evaluation; none: there is no held-out text.
+  // Returns the number of targets of an evaluation; nothing without held-out text.
   std::optional<int64_t> eval_targets() const;
 
   Config config_;
@@ -162,7 +161,7 @@ class Trainer {
 
   TokenShard train_shard_;
   std::optional<TokenShard> eval_shard_;
-  EvalSets eval_sets_;  // of eval_shard_
+  EvalSets eval_sets_;  // the sets of eval_shard_
   std::unique_ptr<BatchOrder> order_;
   ExchangeLines lines_;
   OptimizerShards shards_;
@@ -172,14 +171,14 @@ class Trainer {
 
   std::chrono::steady_clock::time_point started_;
   Processes& processes_;
-  // The weights that forward and backward read, and those that evaluations read; null where weights
-  // are not divided.
+  // Divided weights: the ones for training, and the ones for evaluations if these have a model of
+  // their own. Otherwise null.
   std::unique_ptr<ShardedWeights> weights_, evaluation_weights_;
   StepSum step_sum_;
   Agreement agreement_;
   std::unique_ptr<Recorder> recorder_;
   CheckpointTexts texts_;
-  std::optional<SampleWriter> samples_;  // none where there are none to write
+  std::optional<SampleWriter> samples_;  // in rank 0, when log.samples is set
   std::optional<TaskProbe> tasks_;
   std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
   CheckpointWriters writers_;
