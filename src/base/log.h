@@ -14,7 +14,7 @@ struct LinePart;  // base/progress_line.h
 // These print a text of one or more lines, and end the last line. Control characters are escaped as
 // by shown() of text.h, except newlines. The caller passes a name that may hold a newline to
 // shown() first. Lines wider than the terminal are broken before a word (wrapped_lines() of
-// base/terminal/progress_line.h).
+// base/progress_line.h).
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends

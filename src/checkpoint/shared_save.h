@@ -1,4 +1,4 @@
-// Saves a checkpoint whose tensors several processes write (run/shared/checkpoint_writers.h).
+// Saves a checkpoint whose tensors several processes write (distributed/checkpoint_writers.h).
 //
 // Rank 0 creates an unfinished folder, with a name of its own for each attempt, and the files in
 // it. Each writer writes and syncs its tensors. When all have written, rank 0 joins the checksums,

@@ -39,7 +39,7 @@ struct TokenizerConfig {
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
   // None means auto. A given tokenizer's own files then decide; a trained tokenizer adds both. The
-  // config of a run has the values (corpus/given_tokenizer.h).
+  // config of a run has the values (prepare/given_tokenizer.h).
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   bool operator==(const TokenizerConfig&) const = default;

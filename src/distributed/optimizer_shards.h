@@ -1,10 +1,10 @@
 // Divides the optimizer over the processes of a run (`parallel.shard` "optimizer"; ZeRO stage 1,
 // Rajbhandari et al. 2020, 1910.02054). A process owns whole tensors, some in every chunk of the
-// flat layout (optim/ownership.h). It updates only these, and keeps optimizer state for only these.
+// flat layout (distributed/ownership.h). It updates only these, and keeps optimizer state for only these.
 // The update needs the gradient of its tensors; afterwards the working weights are gathered.
 //
 // With `parallel.shard` "parameters" each process also keeps only the weights and the gradient of
-// its own tensors (run/shared/sharded_weights.h). All processes keep the norms.
+// its own tensors (distributed/sharded_weights.h). All processes keep the norms.
 //
 // With "none", and with one process, nothing is divided: each process updates all tensors. Every
 // process must make the same calls in the same order.

@@ -22,7 +22,7 @@ struct PrepareOrder {
 struct RunOrder {
   Config config;
 };
-// Tells to construct a Trainer (run/trainer.h) and run it.
+// Tells to construct a Trainer (training/trainer.h) and run it.
 struct AttemptOrder {
   int64_t seed = 0;
   std::optional<int64_t> checkpoint;      // the step to go on from; nothing: the beginning

@@ -68,7 +68,7 @@ class ExchangeLines {
 // Returns the lines of a run. Every process makes the call at the same point. There are no threads:
 //   with one process
 //   on a GPU, where exchanges follow the GPU's stream
-//   with divided weights, which have a thread of their own (run/shared/sharded_weights.h)
+//   with divided weights, which have a thread of their own (distributed/sharded_weights.h)
 ExchangeLines exchange_lines(Processes& processes, const Config& config);
 
 }  // namespace lmtrain

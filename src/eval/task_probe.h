@@ -18,7 +18,7 @@ namespace lmtrain {
 class TaskProbe {
  public:
   // Reads the tasks of eval.tasks, which must be set, and makes their prompts. `config` is
-  // resolved. Throws (tasks/task.h, tasks/prompts.h):
+  // resolved. Throws (eval/task.h, eval/prompts.h):
   //   Error(kUsage)  a path does not exist
   //   Error(kData)   a file has an error; the message names file and line
   TaskProbe(const Config& config, const Tokenizer& tokenizer);

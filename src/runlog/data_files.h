@@ -18,7 +18,7 @@ void record_data_files(const RunFolder& run, const Config& config);
 
 // Logs a warning that names files which differ from the list, if there are any. Their text is then
 // read again, which may take long, before it is known whether the run can go on. Without a list
-// there is no warning. Throws the errors of list_source_files() (corpus/sources/sources.h).
+// there is no warning. Throws the errors of list_source_files() (text/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
 // Throws Error(kData) when two fingerprints of data differ, and names the files that have changed.

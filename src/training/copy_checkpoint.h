@@ -26,7 +26,7 @@ void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 // Copies into the branch `run` the checkpoint that it begins at, if the branch has no checkpoint.
 // That is so when the process that began it was killed, or its checkpoints were removed. If the
 // branch has trained before, its metrics.jsonl is first put aside, with a warning
-// (put_metrics_aside() of run/records/metrics_check.h). Does nothing when `run` is no branch or has
+// (put_metrics_aside() of runlog/metrics_check.h). Does nothing when `run` is no branch or has
 // a checkpoint. The lock of `run` must be held. Throws Error(kIo), and:
 //   Error(kCheckpoint)  the old run has no valid checkpoint of that step any more; the message has
 //                       the command that begins the branch anew

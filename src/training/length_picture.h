@@ -10,7 +10,7 @@
 namespace lmtrain {
 
 // Returns the picture as lines of text. `shares` is [column][index into lengths], and each column
-// adds up to 1 (length_shares of train/plan.h). `lengths` ascend. It uses Unicode's block
+// adds up to 1 (length_shares of training/plan.h). `lengths` ascend. It uses Unicode's block
 // characters if `blocks`, else ASCII.
 std::string length_picture(const std::vector<std::vector<double>>& shares,
                            const std::vector<int64_t>& lengths, bool blocks);

@@ -31,7 +31,7 @@ class RestartableRun {
   // neither read nor changed before run(), and need not be locked until then. Throws the errors of
   // Trainer, and Error(kConfig) when trials must be compared and there is no held-out text. Of
   // several processes only rank 0 constructs it; it tells the others each attempt
-  // (run/shared/orders.h).
+  // (distributed/orders.h).
   RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new = false,
                  Processes& processes = only_process());
 

@@ -13,15 +13,15 @@
 namespace lmtrain {
 
 // Resolves `config` in place for this machine, prepares the data, and builds the run from its
-// folder, which must be locked. Warns of data files that have changed (run/records/data_files.h).
+// folder, which must be locked. Warns of data files that have changed (runlog/data_files.h).
 // Of several processes only rank 0 calls it. The others get the config from rank 0 and call
 // prepare_as_told(). Throws the errors of:
-//   resolve_runtime and resolve_vocab_size (train/resolve.h)
-//   prepare_data (corpus/prepare.h) and RestartableRun
+//   resolve_runtime and resolve_vocab_size (training/resolve.h)
+//   prepare_data (prepare/prepare.h) and RestartableRun
 //   with several processes, check_processes, require_alike (run/shared) and the exchanges
 RestartableRun make_run(Config& config, const RunFolder& run);
 // Does the same for a new run, and gives `run` its identity. It does not read the folder, which
-// need not be locked. First checks the weights of init_from (run/given_model.h). Throws Error(kIo)
+// need not be locked. First checks the weights of init_from (checkpoint/given_model.h). Throws Error(kIo)
 // if there is no room for one checkpoint. Warns if there is no room for all checkpoints.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 

@@ -40,8 +40,8 @@ void make_room_for_checkpoint(const Config& config, const RunFolder& run,
                               const TrainingState& state);
 
 // Returns the messages of all errors for a run of `num_processes`; empty if it can begin. Beside
-// the checks above it makes the checks of run/shared/process_checks.h, require_memory and, on a
-// CPU, require_longest_row (train/micro_batch_limits.h).
+// the checks above it makes the checks of distributed/process_checks.h, require_memory and, on a
+// CPU, require_longest_row (training/micro_batch_limits.h).
 std::vector<std::string> start_obstacles(const Config& config, const PreparedData& data,
                                          const RunFolder& run, int num_processes);
 

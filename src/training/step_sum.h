@@ -2,7 +2,7 @@
 // of the rows. Losses and gradients are then summed over all processes; `parallel.sum` says how.
 //
 // Nothing is sent before the last micro-batch. With gradients in host memory the gradient sum
-// begins in the backward pass of that micro-batch (run/shared/overlapped_sum.h). On GPUs, and with
+// begins in the backward pass of that micro-batch (distributed/overlapped_sum.h). On GPUs, and with
 // `compile: graph`, it begins after it. With divided weights a step is one pass over the pieces of
 // the weights, which also sums the gradient (Llama::loss_and_gradient_by_pieces).
 #pragma once
@@ -24,7 +24,7 @@ namespace lmtrain {
 
 class StepSum {
  public:
-  // check_processes() (run/shared/process_checks.h) must allow `processes`. All references but
+  // check_processes() (distributed/process_checks.h) must allow `processes`. All references but
   // `config` must outlive this object. Every process constructs its StepSum at the same point.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
           const OptimizerShards& shards, ExchangeLines& lines);

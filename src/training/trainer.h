@@ -1,7 +1,7 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, run/anomaly_policy.h what to do with a bad step, and run/recorder.h
+// what is due after a step, optim/anomaly_policy.h what to do with a bad step, and runlog/recorder.h
 // reports both. Config, prepared data and checkpoint determine every bit of the result. Time only
 // decides when something is saved or printed.
 #pragma once
@@ -47,14 +47,14 @@ struct RunOutcome {
 
 class Trainer {
  public:
-  // `config` is resolved (train/resolve.h). `checkpoint` is the step to go on from; its files were
+  // `config` is resolved (training/resolve.h). `checkpoint` is the step to go on from; its files were
   // verified. Reads weights, opens the data and plans the batches; writes nothing yet. With `trial`
   // it trains only the beginning of the run, of this length, saves it, and then evaluates it.
   // Throws StopRequested if a signal comes, or max_time ends, before the batches are planned.
   //
   // Several processes construct the same Trainer at the same time, and call run() together. Only
   // rank 0 reads checkpoints and writes files, except for the tensors of checkpoints
-  // (run/shared/shared_save.h). All processes decide the same, from values that they exchange.
+  // (checkpoint/shared_save.h). All processes decide the same, from values that they exchange.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
           std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
@@ -81,7 +81,7 @@ class Trainer {
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
 
   // The run saves after this step and ends, as at train.max_time. It serves a run that is part of
-  // another (run/verify_resume.h), so no message says how to go on with it.
+  // another (training/verify_resume.h), so no message says how to go on with it.
   std::optional<int64_t> last_step;
 
   // Tests of the guard set this function. It is called between backward and clipping, and may
@@ -96,7 +96,7 @@ class Trainer {
   std::optional<RunOutcome> already_done(Stop why);
   // Makes the models read divided weights piece by piece.
   void bring_weights_by_pieces();
-  // Sets state, weights, optimizer and order of data from checkpoint_ (run/restore.h).
+  // Sets state, weights, optimizer and order of data from checkpoint_ (training/restore.h).
   void restore();
   // Makes logs and loader begin at the present state.
   void begin_from_state();
