@@ -57,7 +57,10 @@ std::vector<SettingChange> overlooked_settings(const Config& run, const Config& 
     // "cuda" became the GPU that it stood for.
     const bool is_resolved = change.key == "device" && change.is == "cuda" &&
                              change.was.get<std::string>().starts_with("cuda:");
-    return is_past || is_resolved || !change.unused.empty() ||
+    // These became tokens and a shape.
+    const bool is_chosen = change.key == "train.time" || change.key == "model.size" ||
+                           (change.key == "train.tokens" && given.train.time);
+    return is_past || is_resolved || is_chosen || !change.unused.empty() ||
            change.is == setting_value(*table.find(change.key));
   });
   return overlooked;

@@ -8,6 +8,7 @@
 #include "cli/pager.h"
 #include "config/describe.h"
 #include "config/parse.h"
+#include "config/recipe.h"
 
 namespace lmtrain {
 namespace {
@@ -30,7 +31,9 @@ int explain(const ConfigArguments& options) {
 }
 
 int show(const ConfigArguments& options) {
-  const Config config = load_new_config(options.config, options.overrides);
+  Config config = load_new_config(options.config, options.overrides);
+  choose_settings(config, {.vocab_size = config.model.vocab_size.value_or(
+                               config.tokenizer.train.vocab_size)});
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
   } else {

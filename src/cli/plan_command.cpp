@@ -18,6 +18,7 @@
 #include "eval/eval_share.h"
 #include "eval/evaluate.h"
 #include "training/plan.h"
+#include "training/choices.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
@@ -250,6 +251,7 @@ int show_plan(const PlanArguments& options) {
   resolve_document_ends(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_choices(config, data, options.processes);
   resolve_micro_tokens(config, options.processes);
   resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);

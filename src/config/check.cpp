@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/text.h"
+#include "config/recipe.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -146,7 +147,10 @@ void check_optimizer(const Config& config, Rules& rules) {
                     name_of(c.type), " does not do; allowed: false"));
   rules.require(
       !c.base_width, {"optimizer.base_width", "optimizer.type"},
-      takes_base_width(c.type)
+      takes_recipe(config)
+          ? "optimizer.base_width is the width that optimizer.lr was found at, and optimizer.lr is "
+            "not given; give it, or leave base_width out: the recipe follows the width"
+      : takes_base_width(c.type)
           ? "optimizer.base_width is written out as groups when a run begins, and the run "
             "keeps these; change optimizer.groups"
           : str("optimizer.base_width is given, and how the rate of optimizer.type ",
@@ -161,9 +165,10 @@ void check_optimizer(const Config& config, Rules& rules) {
           "% are together more than the run"));
 }
 
-void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& rules) {
+void check_run_length(const TrainConfig& c, bool is_written, const SettingReader& reader,
+                      Rules& rules) {
   std::vector<std::string> given;
-  for (const char* key : {"train.steps", "train.tokens", "train.epochs"}) {
+  for (const char* key : {"train.steps", "train.tokens", "train.epochs", "train.time"}) {
     if (reader.origins().given(key)) given.emplace_back(key);
   }
   std::vector<std::string> settings;
@@ -172,9 +177,12 @@ void check_run_length(const TrainConfig& c, const SettingReader& reader, Rules& 
     settings.push_back(key + " (" + reader.origins().origin(key) + ")");
   }
   rules.require(given.size() <= 1, given.empty() ? std::vector<std::string>{"train"} : given,
-                join(settings, " and ") + " are both given; allowed: one of steps, tokens, epochs");
+                join(settings, " and ") + " are both given; allowed: one of steps, tokens, epochs, time");
   rules.require(!given.empty() || c.tokens.has_value(), {"train"},
-                "none of train.steps, train.tokens, train.epochs has a value; give one");
+                "none of train.steps, train.tokens, train.epochs, train.time has a value; give one");
+  rules.require(!c.time || is_written, {"train.time"},
+                "train.time is measured when a run begins, and this run has begun; give "
+                "train.tokens");
 }
 
 void check_data(const Config& config, Rules& rules, const SettingReader& reader) {
@@ -217,6 +225,22 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                 str("model.vocab_size ", config.model.vocab_size.value_or(0),
                     " is below tokenizer.train.vocab_size ", train.vocab_size,
                     "; lower that, or give tokenizer.model"));
+}
+
+void check_model_size(const Config& config, Rules& rules) {
+  const std::optional<std::string>& size = config.model.size;
+  if (!size) return;
+  const std::string key = "model.size";
+  const std::optional<int64_t> parameters = parse_tokens(*size);
+  rules.require(*size == "auto" || (parameters && *parameters > 0), {key},
+                str("model.size \"", printable(*size),
+                    "\" is no number of parameters; allowed: \"auto\", or a number as \"3M\", "
+                    "\"124M\""));
+  rules.require(!config.init_from, {key, "init_from"},
+                "model.size is given, and init_from has a model of its own size; leave it out");
+  rules.require(*size != "auto" || config.train.time || config.train.tokens, {key, "train"},
+                "model.size \"auto\" follows the length of the run; give train.time or "
+                "train.tokens");
 }
 
 // Whether so many processes fit is known where they are (distributed/process_checks.h).
@@ -263,10 +287,11 @@ void check_config(const Config& config, SettingReader& reader) {
   check_data(config, rules, reader);
   check_sequence(config.sequence, rules);
   check_model(config.model, "model.", reader);
+  check_model_size(config, rules);
   check_batch(config, rules);
   check_fp8(config, rules);
   check_optimizer(config, rules);
-  check_run_length(config.train, reader, rules);
+  check_run_length(config.train, config.origins.is_written, reader, rules);
   check_parallel(config.parallel, rules);
 }
 

@@ -105,6 +105,7 @@ struct RopeScalingConfig {
 // key head (QK-norm).
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
+  std::optional<std::string> size;  // "auto" or parameters, "3M"; none once the shape is chosen
   int64_t hidden_size = 256;
   int64_t intermediate_size = 704;
   int64_t num_hidden_layers = 6;
@@ -185,11 +186,13 @@ struct ClipConfig {
   bool operator==(const ClipConfig&) const = default;
 };
 
-// Exactly one of steps, tokens and epochs has a value once the config is parsed.
+// Exactly one of steps, tokens, epochs and time has a value once the config is parsed. `time`
+// becomes tokens when the run begins.
 struct TrainConfig {
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens = 20'000'000;  // targets
   std::optional<double> epochs;
+  std::optional<double> time;      // seconds
   std::optional<double> max_time;  // seconds
   bool operator==(const TrainConfig&) const = default;
 };
@@ -269,6 +272,8 @@ struct LogConfig {
 struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
+  std::map<std::string, std::string> chosen;  // a key that lmtrain chose -> why (config/recipe.h)
+  bool is_written = false;  // a person wrote the config: it is no run's own config.json
   bool given(const std::string& key) const { return by_key.contains(key); }
   // Returns the origin of the key, else the origin of the nearest section around it; empty when
   // nothing is known.

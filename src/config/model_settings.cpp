@@ -16,6 +16,15 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
       "The architecture of transformers: llama, or qwen3, a Llama with a norm of each query and "
       "key head (QK-norm).")
       .from("Dehghani et al. 2023; Yang et al. 2025, Qwen3");
+  if (!prefix.empty()) {  // transformers' config.json has no such key
+    add("size", &c.size,
+        "Parameters of the model, \"3M\" or \"124M\", embedding counted: the nearest shape of a "
+        "family from 0.3M to 7B. auto: what the tokens or the time of the run can train. Parts of "
+        "the shape that are given replace its parts.")
+        .null_is(
+            "auto where neither a part of the shape nor optimizer.lr nor init_from is given, else "
+            "the parts below");
+  }
   add("hidden_size", &c.hidden_size, "Width; a multiple of num_attention_heads.").range(1, 1 << 20);
   add("intermediate_size", &c.intermediate_size, "Width inside the MLP.").range(1, 1 << 24);
   add("num_hidden_layers", &c.num_hidden_layers, "Layers.").range(1, 10'000);
@@ -38,13 +47,15 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
   add("rms_norm_eps", &c.rms_norm_eps, "Added to the mean square in RMSNorm.")
       .above(0)
       .from("Zhang & Sennrich 2019");
-  add("tie_word_embeddings", &c.tie_word_embeddings, "The head is the embedding, transposed.");
+  add("tie_word_embeddings", &c.tie_word_embeddings, "The head is the embedding, transposed.")
+      .null_is("the recipe's: false; with optimizer.lr given: true", "auto");
   add("initializer_range", &c.initializer_range, "Standard deviation of the initial weights.")
       .above(0);
   if (!prefix.empty()) {  // transformers' config.json has no such key
     add("initializer", &c.initializer,
         "normal: every matrix is drawn; zero_outputs: o_proj and down_proj begin at zero, so that "
         "layers add nothing at first.")
+        .null_is("the recipe's: zero_outputs; with optimizer.lr given: normal", "auto")
         .used_if("init_from", {"null"})
         .from("Jordan et al. 2024, modded-nanogpt");
   }

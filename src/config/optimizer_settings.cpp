@@ -25,11 +25,18 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
   t.add("optimizer.type", &c.type,
         "muon: for hidden matrices; embeddings, head and one-dimensional tensors by adamw at the "
         "same lr.")
+      .null_is("the recipe's: muon; with optimizer.lr given: adamw", "auto")
       .from(
           "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
           "Jordan 2024; Polyak 1964; Tieleman & Hinton 2012; Kingma & Ba 2015; Taniguchi et al. "
           "2024; Yuan et al. 2024");
-  t.add("optimizer.lr", &c.lr, "Peak learning rate.").above(0);
+  t.add("optimizer.lr", &c.lr,
+        "Peak learning rate, one for all tensors. Where it is given, lmtrain chooses nothing: the "
+        "other settings have their defaults.")
+      .above(0)
+      .null_is("the recipe's: rates by the role of a tensor, width and tokens (docs/recipe.md)",
+               "auto")
+      .default_is("auto: the recipe; 1e-3 with init_from");
   t.add("optimizer.betas", &c.betas,
         "Decay rates of the moments: two, three for ademamix, one for rmsprop, none for sgd.")
       .below(0, 1)
@@ -46,7 +53,9 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "Decoupled decay, times the learning rate, of every tensor of two or more dimensions; "
         "adam: coupled, added to the gradient.")
       .at_least(0)
-      .default_is("0.1; adam 0");
+      .null_is("the recipe's: by the passes over the text; with optimizer.lr given: 0.1, adam 0",
+               "auto")
+      .default_is("0.1; adam 0; more where the recipe goes over the text several times");
   t.add("optimizer.cautious_decay", &c.cautious_decay,
         "Weight decay only of those weights that the update moves towards zero.")
       .from("Chen et al. 2025, Cautious Weight Decay");

@@ -13,6 +13,7 @@
 #include "config/init_from.h"
 #include "config/overrides.h"
 #include "config/read_settings.h"
+#include "config/recipe.h"
 
 namespace lmtrain {
 namespace {
@@ -55,6 +56,7 @@ std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
 void write_out_base_width(Config& config, bool is_of_run) {
   OptimizerConfig& optimizer = config.optimizer;
   if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
+  if (takes_recipe(config)) return;  // check_config refuses it
   const std::vector<OptimizerGroupConfig> groups = groups_of_base_width(config);
   const bool are_there = optimizer.groups.size() >= groups.size() &&
                          std::equal(groups.rbegin(), groups.rend(), optimizer.groups.rbegin());
@@ -85,7 +87,8 @@ void resolve_defaults(Config& config) {
   if (!origins.given("sequence.schedule.type") && !has_buckets) {
     config.sequence.schedule.type = LengthScheduleType::kConstant;
   }
-  const bool other_length = origins.given("train.steps") || origins.given("train.epochs");
+  const bool other_length = origins.given("train.steps") || origins.given("train.epochs") ||
+                            origins.given("train.time");
   if (other_length && !origins.given("train.tokens")) config.train.tokens.reset();
   if (!origins.given("model.num_key_value_heads") && !config.init_from) {
     config.model.num_key_value_heads = config.model.num_attention_heads;
@@ -140,6 +143,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   SettingReader reader(SettingReader::UnknownKeys::kError);
   reader.read_section(*json.root, table, "", "");
   config.origins = reader.origins();
+  config.origins.is_written = init_from == InitFrom::kRead;
   resolve_defaults(config);
   write_out_base_width(config, /*is_of_run=*/init_from == InitFrom::kSkip);
   if (folder.model) config.init_from = folder.folder;

@@ -63,7 +63,7 @@ std::string row(const std::string& key, const Setting& setting) {
          cell(describe_default(setting)) + " | " + cell(meaning) + " |\n";
 }
 
-std::string section_of(const std::string& key) {
+std::string section_around(const std::string& key) {
   const size_t dot = key.rfind('.', key.find('['));
   return dot == std::string::npos ? std::string() : key.substr(0, dot);
 }
@@ -73,8 +73,8 @@ std::string section_table(const SettingsCatalog& catalog, const std::string& sec
   std::string out = "| Key | Takes | Default | Meaning |\n|---|---|---|---|\n";
   for (const SettingsCatalog::Entry& entry : catalog.entries()) {
     if (entry.setting->kind == SettingKind::kAccepted) continue;
-    std::string of = section_of(entry.key);
-    while (!of.empty() && !catalog.config().is_section(of)) of = section_of(of);
+    std::string of = section_around(entry.key);
+    while (!of.empty() && !catalog.config().is_section(of)) of = section_around(of);
     if (of == section) out += row(entry.key, *entry.setting);
   }
   return out;

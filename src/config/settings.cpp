@@ -168,7 +168,9 @@ void add_batch(SettingTable& t, BatchConfig& c) {
         "of "
         "sequence.max_length.")
       .as(Kind::kTokens)
-      .range(1, kMaxBatchTokens);
+      .range(1, kMaxBatchTokens)
+      .null_is("the recipe's: by the tokens of the run; with optimizer.lr given: 65536", "auto")
+      .default_is("auto: by the tokens of the run; 65536 where optimizer.lr or init_from is given");
   t.add("batch.micro_tokens", &c.micro_tokens,
         "Positions a micro-batch: a multiple of sequence.max_length that divides batch.tokens. "
         "Fewer "
@@ -211,17 +213,25 @@ void add_schedules(SettingTable& t, Config& config) {
 }
 
 void add_run_length(SettingTable& t, TrainConfig& c) {
-  t.section("train", "How long to train: one of steps, tokens and epochs.");
+  t.section("train", "How long to train: one of steps, tokens, epochs and time.");
   t.add("train.steps", &c.steps, "Optimizer steps.")
       .range(1, kMaxTokens)
       .null_is("the length is not given in steps");
   t.add("train.tokens", &c.tokens, "Targets; the run ends at the first step that reaches them.")
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
-      .null_is("the length is not given in tokens");
+      .null_is("the length is not given in tokens")
+      .default_is("four passes over the text, at most 20M; 20M where optimizer.lr or init_from is given");
   t.add("train.epochs", &c.epochs, "Passes over the data.")
       .above(0)
       .null_is("the length is not given in epochs");
+  t.add("train.time", &c.time,
+        "How long training may take, counted from when the data are prepared. Some steps are "
+        "measured, and the run gets the tokens that fit; its schedule ends there. The run's own "
+        "config has the tokens.")
+      .as(Kind::kDuration)
+      .above(0)
+      .null_is("the length is not given as a time");
   t.add("train.max_time", &c.max_time,
         "The process saves and exits with code 75 after this many seconds. They are counted from "
         "the time when the data are prepared, and include the planning of the batches.")

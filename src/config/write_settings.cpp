@@ -124,6 +124,8 @@ class Printer {
   // Where the value comes from, on one line; empty for a default.
   std::string source(const std::string& key) const {
     if (config_.origins.given(key)) return printable(config_.origins.origin(key));
+    if (const auto found = config_.origins.chosen.find(key); found != config_.origins.chosen.end())
+      return "chosen: " + found->second;
     const bool is_of_model = key.starts_with("model.") || key == "tokenizer.model";
     return config_.init_from && is_of_model ? "from init_from" : "";
   }

@@ -228,4 +228,29 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   return result;
 }
 
+std::vector<double> measure_steps(const Config& config, const std::vector<int64_t>& lengths,
+                                  double seconds, int num_processes) {
+  constexpr size_t kMost = 9;  // of one length
+  BenchRun run(config, {});
+  const MicroBatchLimits fit = fitted(config, run, lengths);
+  std::vector<double> medians;
+  for (const int64_t length : lengths) {
+    const Batch batch = random_batch(config, length, micro_rows(config, fit, length));
+    const double micro_batches =
+        std::max(1.0, static_cast<double>(config.batch.tokens) /
+                          static_cast<double>(batch.num_targets * num_processes));
+    const auto begin = Clock::now();
+    const double share = seconds / static_cast<double>(lengths.size());
+    const int warmup = run.engine().has_graphs() ? StepGraphs::kWarmUps + 2 : 1;
+    for (int i = 0; i < warmup; ++i) run.step(batch);
+    std::vector<double> steps;
+    do {
+      const BenchRun::Seconds step = run.step(batch);
+      steps.push_back(micro_batches * step.micro_batch + step.update);
+    } while (steps.size() < kMost && seconds_between(begin, Clock::now()) < share);
+    medians.push_back(median(steps));
+  }
+  return medians;
+}
+
 }  // namespace lmtrain

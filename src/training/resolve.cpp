@@ -109,6 +109,11 @@ int sharers_of_memory(const at::Device& device, const Processes& processes) {
 void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
   if (config.batch.micro_tokens) return;
   const at::Device device = device_of(config);
+  if (device.is_cpu()) {
+    config.batch.micro_tokens =
+        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length, kCpuMicroTokens);
+    return;
+  }
   std::optional<uint64_t> available = available_memory(device);
   if (available) *available /= static_cast<uint64_t>(sharers_of_memory(device, processes));
   config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);

@@ -46,8 +46,8 @@ inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // is resolved.
 int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
                          int num_processes);
-// Makes batch.micro_tokens concrete where resolve_runtime has left it open, which is on a GPU,
-// whose memory must hold nothing of the run yet: as gpu_micro_tokens says, for this process's part
+// Makes batch.micro_tokens concrete where it is open: on a CPU as resolve_runtime does; on a GPU,
+// whose memory must hold nothing of the run yet, as gpu_micro_tokens says, for this process's part
 // of the memory. Call it after resolve_vocab_size. What is given stays, so a resumed run has the
 // micro-batch that it began with, whatever memory is available.
 void resolve_micro_tokens(Config& config, int num_processes,

@@ -37,6 +37,7 @@
 #include "eval/eval_share.h"
 #include "device/failure.h"
 #include "training/micro_batch_limits.h"
+#include "training/choices.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
@@ -245,6 +246,7 @@ PreparedData resolve_and_prepare(Config& config) {
   tell(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_choices(config, data, processes.count(), processes);
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});

@@ -1,0 +1,282 @@
+#include "config/recipe.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/text.h"
+#include "config/model_family.h"
+#include "config/settings.h"
+#include "config/units.h"
+
+namespace lmtrain {
+namespace {
+
+// The run's length where none is given.
+constexpr double kPasses = 4;  // as good as new text up to here (Muennighoff et al. 2023)
+constexpr double kMostTokens = 20e6;
+
+// A batch has so many times the root of the run's tokens.
+constexpr double kOfRoot = 3.2;
+// The width at which the rates were measured.
+constexpr double kWidth = 256;
+
+constexpr const char* kShapeKeys[] = {"model.hidden_size",         "model.intermediate_size",
+                                      "model.num_hidden_layers",   "model.num_attention_heads",
+                                      "model.num_key_value_heads", "model.head_dim"};
+
+bool gives_shape(const Config& config) {
+  return std::ranges::any_of(kShapeKeys,
+                             [&](const char* key) { return config.origins.given(key); });
+}
+
+// Sets what is not given, and says why.
+class Chooser {
+ public:
+  explicit Chooser(Config& config) : origins_(config.origins) {}
+
+  template <class T, class Value>
+  void choose(const char* key, T& slot, const Value& value, const std::string& reason) {
+    if (origins_.given(key)) return;
+    slot = value;
+    origins_.chosen[key] = reason;
+  }
+
+ private:
+  ConfigOrigins& origins_;
+};
+
+double run_tokens(const Config& config, const RunFacts& facts) {
+  const TrainConfig& train = config.train;
+  if (train.steps) {
+    // The batch that steps ask for, by the law of batch_tokens().
+    const auto steps = static_cast<double>(*train.steps);
+    const bool is_given = config.origins.given("batch.tokens") || !takes_recipe(config);
+    return steps *
+           (is_given ? static_cast<double>(config.batch.tokens) : kOfRoot * kOfRoot * steps);
+  }
+  if (train.epochs && facts.text_tokens) return *train.epochs * *facts.text_tokens;
+  return static_cast<double>(train.tokens.value_or(static_cast<int64_t>(kMostTokens)));
+}
+
+// Passes over text are worth less and less: new text would give the same loss with so many tokens
+// (Muennighoff et al. 2023, 2305.16264, equation 5).
+double worth_of_passes(double passes) {
+  constexpr double kWorth = 15.39;
+  if (passes <= 1) return passes;
+  return 1 + kWorth * (1 - std::exp(-(passes - 1) / kWorth));
+}
+
+void choose_length(Config& config, const RunFacts& facts, Chooser& chooser) {
+  if (!takes_run_length(config)) return;
+  double tokens = kMostTokens;
+  if (facts.text_tokens) tokens = std::clamp(kPasses * *facts.text_tokens, 1.0, kMostTokens);
+  chooser.choose("train.tokens", config.train.tokens,
+                 std::optional<int64_t>(static_cast<int64_t>(tokens)),
+                 str("at most ", kPasses, " passes over the text, and at most ",
+                     format_count(kMostTokens), " tokens"));
+}
+
+// Parts of the shape that are given stay.
+void choose_shape(Config& config, const RunFacts& facts, double tokens, double passes) {
+  const bool is_auto = takes_model_size(config);
+  if (!is_auto && !config.model.size) return;
+  const ModelConfig given = config.model;
+  ModelConfig& model = config.model;
+  std::string reason;
+  if (is_auto) {
+    const double worth = passes > 1 ? tokens * worth_of_passes(passes) / passes : tokens;
+    set_multiplied(model, facts.vocab_size, worth / tokens_per_parameter());
+    reason = str("the size that ", format_count(tokens), " tokens train best");
+  } else {
+    set_size(model, facts.vocab_size,
+             static_cast<double>(parse_tokens(*model.size).value_or(1'000'000)));
+    reason = str("model.size ", *model.size);
+  }
+  const auto keep = [&](const char* key, auto& slot, const auto& value) {
+    if (config.origins.given(key)) {
+      slot = value;
+    } else {
+      config.origins.chosen[key] = reason;
+    }
+  };
+  keep("model.hidden_size", model.hidden_size, given.hidden_size);
+  keep("model.intermediate_size", model.intermediate_size, given.intermediate_size);
+  keep("model.num_hidden_layers", model.num_hidden_layers, given.num_hidden_layers);
+  keep("model.num_attention_heads", model.num_attention_heads, given.num_attention_heads);
+  keep("model.num_key_value_heads", model.num_key_value_heads, given.num_key_value_heads);
+  if (config.origins.given("model.head_dim")) model.head_dim = given.head_dim;
+}
+
+// The batch grows with the root of the run's tokens: 1,024 at 320K tokens and 4,096 at 1.8M were
+// measured; the law gives 0.5M at 25B, as models of 124M to 350M are trained (Brown et al. 2020).
+int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
+  const auto wanted =
+      std::bit_floor(static_cast<uint64_t>(std::max(1.0, kOfRoot * std::sqrt(tokens))));
+  int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);
+  if (config.batch.micro_tokens && config.origins.given("batch.micro_tokens"))
+    unit = std::max(unit, *config.batch.micro_tokens);
+  constexpr int64_t kMost = int64_t{1} << 23;
+  const int64_t most = std::max(unit, kMost / unit * unit);
+  return std::clamp(static_cast<int64_t>(wanted) / unit * unit, unit, most);
+}
+
+// A mean over so many steps that the share of the run stays about the same: 0.85 at 440 steps was
+// measured, 0.95 is usual in runs of thousands.
+double momentum(double steps) {
+  constexpr double kSteps = 440;
+  const double forgets = 0.15 * std::sqrt(kSteps / std::max(steps, kSteps));
+  return std::round(1000 * (1 - std::max(forgets, 0.05))) / 1000;
+}
+
+// Rounds to three digits: what is shown is what is computed with.
+double rounded(double value) {
+  const double scale = std::pow(10, 2 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+// A run that goes over its text more than once learns it by heart unless its weights decay faster.
+double weight_decay(double base, double passes) {
+  constexpr double kMost = 3;
+  if (passes <= 1) return base;
+  return std::max(base, rounded(std::min(kMost, base * std::pow(passes, 1.37))));
+}
+
+// The best rate of one for all at width 128 (docs/benchmarks/2026-11-21-optimizers.md).
+double rate_of_type(OptimizerType type) {
+  switch (type) {
+    case OptimizerType::kLion:
+      return 1.2e-3;
+    case OptimizerType::kSoap:
+      return 8e-3;
+    case OptimizerType::kAdEMAMix:
+      return 2e-3;
+    default:
+      return optimizer_defaults(type).lr;
+  }
+}
+
+using Groups = std::vector<OptimizerGroupConfig>;
+
+void choose_muon(Config& config, double steps, double passes, Chooser& chooser) {
+  OptimizerConfig& optimizer = config.optimizer;
+  const auto width = static_cast<double>(config.model.hidden_size);
+  const double lr = rounded(5e-3 * std::sqrt(kWidth / width));
+  const std::string measured = "measured at widths 128 to 512";
+  chooser.choose("optimizer.lr", optimizer.lr, lr,
+                 "5e-3 times the root of 256 / width, " + measured);
+  Groups groups;
+  // The norm of a query or key head has the rate of the matrices.
+  if (config.model.has_qk_norm()) groups.push_back({"*.self_attn.?_norm.weight", lr, std::nullopt});
+  const double tied = config.model.tie_word_embeddings ? std::min(1.0, kWidth / width) : 1;
+  groups.push_back({"model.embed_tokens.weight", rounded(8e-2 * tied), std::nullopt});
+  if (!config.model.tie_word_embeddings)
+    groups.push_back({"lm_head.weight", rounded(1e-2 * kWidth / width), std::nullopt});
+  groups.push_back({"*norm.weight", 5e-2, std::nullopt});
+  chooser.choose("optimizer.groups", optimizer.groups, groups,
+                 "rates of embedding, head and norms gain 0.2 to 0.4 in loss");
+  chooser.choose("optimizer.momentum", optimizer.momentum, momentum(steps),
+                 str("by the ", format_count(steps), " steps"));
+  chooser.choose("optimizer.ns_coefficients", optimizer.ns_coefficients,
+                 NsCoefficients::kPolarExpress, "three iterations do what five of quintic do");
+  chooser.choose("optimizer.ns_steps", optimizer.ns_steps, 3, "enough with polar_express");
+  chooser.choose("optimizer.normuon", optimizer.normuon, true, "gains 0.01 in loss");
+  chooser.choose("optimizer.betas", optimizer.betas, std::vector<double>{0.9, 0.99},
+                 "gains 0.02 in loss to 0.95");
+  chooser.choose("optimizer.weight_decay", optimizer.weight_decay, weight_decay(0.1, passes),
+                 str("by the ", printed("%.1f", passes), " passes over the text"));
+}
+
+// Types whose update is of Adam's size. Their rate falls as the width grows (Yang et al. 2022,
+// 2203.03466).
+void choose_adam_like(Config& config, double passes, Chooser& chooser) {
+  OptimizerConfig& optimizer = config.optimizer;
+  const OptimizerDefaults of_type = optimizer_defaults(optimizer.type);
+  const double widths = kWidth / static_cast<double>(config.model.hidden_size);
+  if (optimizer.type == OptimizerType::kAdamW) {
+    const double lr = rounded(1e-3 * widths);
+    chooser.choose("optimizer.lr", optimizer.lr, lr,
+                   "1e-3 times 256 / width, measured at widths 128 to 512");
+    Groups groups;
+    if (config.model.has_qk_norm())
+      groups.push_back({"*.self_attn.?_norm.weight", lr, std::nullopt});
+    groups.push_back({"model.embed_tokens.weight", 2e-2, std::nullopt});
+    groups.push_back({"*norm.weight", 2e-2, std::nullopt});
+    chooser.choose("optimizer.groups", optimizer.groups, groups,
+                   "rates of embedding and norms gain 1.0 in loss in short runs");
+  } else {
+    const bool follows = takes_base_width(optimizer.type);
+    chooser.choose("optimizer.lr", optimizer.lr,
+                   rounded(rate_of_type(optimizer.type) * (follows ? widths / 2 : 1)),
+                   "the best of one rate for all tensors at width 128");
+  }
+  chooser.choose("optimizer.weight_decay", optimizer.weight_decay,
+                 weight_decay(of_type.weight_decay, passes),
+                 str("by the ", printed("%.1f", passes), " passes over the text"));
+}
+
+}  // namespace
+
+bool takes_recipe(const Config& config) {
+  return config.origins.is_written && !config.init_from && !config.origins.given("optimizer.lr");
+}
+
+bool takes_run_length(const Config& config) {
+  const auto given = [&](const char* key) { return config.origins.given(key); };
+  return takes_recipe(config) && !given("train.steps") && !given("train.tokens") &&
+         !given("train.epochs") && !given("train.time");
+}
+
+bool takes_model_size(const Config& config) {
+  if (!config.origins.is_written) return false;
+  if (config.model.size) return config.model.size == "auto";
+  return takes_recipe(config) && !gives_shape(config);
+}
+
+double tokens_per_parameter() { return 1; }
+
+void choose_settings(Config& config, const RunFacts& facts) {
+  Chooser chooser(config);
+  choose_length(config, facts, chooser);
+  const bool recipe = takes_recipe(config);
+  if (recipe) {
+    chooser.choose("model.tie_word_embeddings", config.model.tie_word_embeddings, false,
+                   "a head of its own gains in loss and costs no time");
+    chooser.choose("model.initializer", config.model.initializer, Initializer::kZeroOutputs,
+                   "layers add nothing at first");
+  }
+  const double tokens = run_tokens(config, facts);
+  const double passes =
+      facts.text_tokens && *facts.text_tokens > 0 ? tokens / *facts.text_tokens : 1;
+  if (!facts.keeps_size) choose_shape(config, facts, tokens, passes);
+  if (!recipe) return;
+
+  chooser.choose("batch.tokens", config.batch.tokens, batch_tokens(config, facts, tokens),
+                 str("by the root of ", format_count(tokens), " tokens"));
+  const Batching batching = config.sequence.batching;
+  if (batching == Batching::kBucket || batching == Batching::kPad)
+    chooser.choose("sequence.schedule.cycles", config.sequence.schedule.cycles, 1,
+                   "one run from short to long gains 0.02 to 0.05 in loss to four");
+  chooser.choose("optimizer.type", config.optimizer.type, OptimizerType::kMuon,
+                 "the lowest loss at equal tokens of all types");
+  const double steps = config.train.steps ? static_cast<double>(*config.train.steps)
+                                          : tokens / static_cast<double>(config.batch.tokens);
+  if (config.optimizer.type == OptimizerType::kMuon) {
+    choose_muon(config, steps, passes, chooser);
+  } else {
+    choose_adam_like(config, passes, chooser);
+  }
+  LrScheduleConfig& schedule = config.lr_schedule;
+  chooser.choose("lr_schedule.type", schedule.type, LrScheduleType::kLinear,
+                 "a fall to nothing, in a line (Defazio et al. 2023)");
+  chooser.choose("lr_schedule.warmup", schedule.warmup,
+                 TrainingDuration{2, TrainingDuration::Unit::kPercent}, "short");
+  chooser.choose("lr_schedule.min_ratio", schedule.min_ratio, 0.0, "a fall to nothing");
+}
+
+void end_choice(Config& config) {
+  config.model.size.reset();
+  config.train.time.reset();
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,152 @@
+#include "training/choices.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "batching/batch_order.h"
+#include "config/model_family.h"
+#include "config/recipe.h"
+#include "config/units.h"
+#include "device/device.h"
+#include "eval/eval_share.h"
+#include "formats/token_shard.h"
+#include "training/bench.h"
+#include "training/matmul_rate.h"
+#include "training/resolve.h"
+
+namespace lmtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a step reaches of the best matrix product, before any is measured.
+constexpr double kShareOfProducts = 0.5;
+// Parts of train.time: a round of measuring, and what no step accounts for (checkpoints, the start
+// and the end of the process).
+constexpr double kMeasuringShare = 0.02;
+constexpr double kOtherShare = 0.01;
+constexpr double kOtherSeconds = 0.5;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Returns the tokens a second of a run of this config, by the lengths that it has.
+double measured_rate(const Config& config, const PreparedData& data, double seconds,
+                     int num_processes) {
+  const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
+  const BatchOrder order({.shard = shard,
+                          .sources = data.sources,
+                          .fingerprint = data.fingerprint,
+                          .sequence = config.sequence,
+                          .data = config.data,
+                          .data_seed = config.data_seed(),
+                          .batch_tokens = config.batch.tokens,
+                          .run = run_length(config.train)});
+  const std::vector<int64_t> lengths = order.batch_lengths();
+  const std::vector<int64_t> counts = order.count_lengths(0, order.num_batches());
+  const std::vector<double> steps = measure_steps(config, lengths, seconds, num_processes);
+  double sum = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) sum += static_cast<double>(counts[i]) * steps[i];
+  return static_cast<double>(order.num_targets()) / sum;
+}
+
+// Sets train.tokens to what train.time can train, and chooses model and recipe for that.
+void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Processes& processes,
+              const std::optional<int64_t>& micro_tokens) {
+  const auto begin = Clock::now();
+  const double time = *config.train.time;
+  const auto num_processes = static_cast<int>(facts.num_processes);
+  const auto choose_for = [&](double tokens) {
+    config.train.tokens = std::max<int64_t>(1, static_cast<int64_t>(tokens));
+    choose_settings(config, facts);
+    config.batch.micro_tokens = micro_tokens;
+    resolve_micro_tokens(config, num_processes, processes);
+  };
+  // The rate of the machine, in parameters times tokens a second.
+  double rate = num_processes * kShareOfProducts / 6 *
+                best_matmul_rate(device_of(config), precision_of(config).dtype);
+  const bool is_auto = takes_model_size(config);
+  const auto multiplied = [&] { return count_multiplied(config.model, facts.vocab_size); };
+  const auto best_tokens = [&] { return std::sqrt(rate * time * tokens_per_parameter()); };
+
+  choose_for(is_auto ? best_tokens() : static_cast<double>(kLeastEvalTokens));
+  facts.keeps_size = !is_auto;
+  if (!is_auto) choose_for(rate * time / multiplied());
+  // Two rounds: the first may find another size or batch.
+  double tokens_per_second = 0;
+  for (int round = 0; round < 2; ++round) {
+    tokens_per_second = measured_rate(config, data, kMeasuringShare * time, num_processes);
+    rate = tokens_per_second * multiplied();
+    if (is_auto && round == 0) choose_for(best_tokens());
+    facts.keeps_size = true;
+    choose_for(tokens_per_second * time);
+  }
+  // A change of the batch in the last round changes the rate a little.
+  const double left =
+      std::max(0.1 * time, (1 - kOtherShare) * time - kOtherSeconds - seconds_since(begin));
+  double tokens = tokens_per_second * left;
+  choose_for(tokens);
+  Config evaluated = config;
+  resolve_eval_tokens(evaluated, data);
+  const int64_t held_out = std::max<int64_t>(0, data.eval_tokens - data.eval_documents);
+  if (held_out > 0 || !data.eval_shard) {
+    tokens *= 1 - (data.eval_shard ? evaluation_share(evaluated, data,
+                                                      std::min(*evaluated.eval.tokens, held_out))
+                                   : 0);
+  }
+  tokens = std::max(tokens, static_cast<double>(config.batch.tokens));
+  choose_for(tokens);
+  log_note(str("train.time ", write_duration(time), ": ",
+               format_count(static_cast<double>(*config.train.tokens)), " tokens at ",
+               format_count(tokens_per_second), " a second, ",
+               printed("%.2f", tokens / std::max(1.0, facts.text_tokens.value_or(1))),
+               " passes over the text"));
+}
+
+void require_shape(const ModelConfig& model) {
+  const bool fits = model.hidden_size % model.num_attention_heads == 0 &&
+                    model.num_attention_heads % model.num_key_value_heads == 0;
+  if (fits) return;
+  throw Error(ErrorKind::kConfig,
+              str("/model: model.size with the parts that are given makes hidden_size ",
+                  model.hidden_size, ", num_attention_heads ", model.num_attention_heads,
+                  ", num_key_value_heads ", model.num_key_value_heads,
+                  ", which do not divide each other in this order; give these three"));
+}
+
+}  // namespace
+
+void resolve_choices(Config& config, const PreparedData& data, int num_processes,
+                     const Processes& processes) {
+  const bool recipe = takes_recipe(config);
+  if (!recipe && !config.train.time && !config.model.size) return;
+  const double targets =
+      static_cast<double>(std::max<int64_t>(1, data.train_tokens - data.train_documents));
+  const RunFacts facts = {.vocab_size = *config.model.vocab_size,
+                          .text_tokens = targets,
+                          .num_processes = num_processes};
+  const bool is_given = config.origins.given("batch.micro_tokens");
+  const std::optional<int64_t> micro_tokens =
+      is_given ? config.batch.micro_tokens : std::optional<int64_t>();
+  if (config.train.time) {
+    fit_time(config, data, facts, processes, micro_tokens);
+  } else {
+    choose_settings(config, facts);
+  }
+  if (!is_given) config.batch.micro_tokens.reset();
+  end_choice(config);
+  require_shape(config.model);
+  if (!recipe) return;
+  log_note(str("chosen (lmtrain config show says why): ",
+               format_count(count_parameters(config.model, *config.model.vocab_size)),
+               " parameters, ", name_of(config.optimizer.type), " at ",
+               printed("%.3g", config.optimizer.lr), ", batches of ", config.batch.tokens,
+               " tokens, weight decay ", printed("%.3g", config.optimizer.weight_decay)));
+}
+
+}  // namespace lmtrain
