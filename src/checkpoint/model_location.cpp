@@ -212,15 +212,16 @@ ModelLocation locate_model(const fs::path& path, const ModelRequest& request) {
   RunFolder run(path);
   if (is_folder(run.checkpoints())) {
     if (run.holds_run()) run = RunFolder(path, read_run_config(run).identity);
-    return {run.checkpoint(chosen_checkpoint(run, request)), path};
+    const int64_t step = chosen_checkpoint(run, request);
+    return {run.checkpoint(step), path, step};
   }
   require_no_choice(path, request);
   if (is_checkpoint_folder(path)) {
-    verify_checkpoint_files(path, /*skip_training_state=*/true);
+    const Manifest manifest = verify_checkpoint_files(path, /*skip_training_state=*/true);
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
     const fs::path parent = fs::canonical(path).parent_path().parent_path();
     const bool in_run = RunFolder(parent).holds_run() && is_folder(RunFolder(parent).checkpoints());
-    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt};
+    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, manifest.step};
   }
   const bool is_run_or_holds_runs =
       !is_model_folder(path) &&

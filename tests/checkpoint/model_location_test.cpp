@@ -58,6 +58,9 @@ TEST_F(ModelLocationTest, ARunGivesItsNewestValidCheckpoint) {
   const RunFolder run = run_with({5, 10});
   const ModelLocation newest = locate_model(run.path());
   EXPECT_EQ(newest.folder, run.checkpoint(10));
+  EXPECT_EQ(newest.step, 10);
+  EXPECT_EQ(locate_model(run.checkpoint(5)).step, 5);
+  EXPECT_EQ(locate_model(hf_folder("{\"model_type\": \"llama\"}")).step, std::nullopt);
   EXPECT_EQ(newest.run, run.path());
   damage(run.checkpoint(10) / "model.safetensors");
   EXPECT_EQ(locate_model(run.path()).folder, run.checkpoint(5));
