@@ -135,6 +135,25 @@ TEST_F(BestCheckpointTest, Step0CanBeTheBest) {
   EXPECT_EQ(step_of(run_with_losses({{0, 3.0}, {5, 3.5}})), 0);
 }
 
+TEST_F(BestCheckpointTest, ADamagedBestIsNamedOnce) {
+  const RunFolder run = run_with_losses({{5, {}}, {10, 3.0}});
+  damage(run.checkpoint(10) / "model.safetensors");
+  const std::string text = said(run, {});
+  const size_t first = text.find("damaged checkpoint passed over");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("damaged checkpoint passed over", first + 1), std::string::npos) << text;
+}
+
+TEST_F(ModelLocationTest, TheFolderOfCheckpointsLeadsToItsRun) {
+  const RunFolder run = run_with({5, 10});
+  for (const fs::path& path : {run.checkpoints(), run.checkpoints() / ""}) {
+    const std::string message = error_of(ErrorKind::kUsage, [&] { locate_model(path); });
+    for (const std::string& part : {std::string("is the folder of checkpoints of the run "),
+                                    run.path().string() + ";", run.checkpoint(10).string()})
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
 TEST_F(BestCheckpointTest, ADamagedBestIsNamedAndTheNextBestTaken) {
   const RunFolder run = run_with_losses({{0, 9.0}, {5, 3.0}, {10, 3.5}, {15, 4.0}});
   damage(run.checkpoint(5) / "model.safetensors");
