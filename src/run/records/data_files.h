@@ -21,6 +21,11 @@ void record_data_files(const RunFolder& run, const Config& config);
 // go on. Throws what list_source_files() throws (corpus/sources/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
+// Throws Error(kData), naming the files, where the list tells without reading them that the text is
+// another one: a text file (.txt, .md) that is one document has another size. Nothing is thrown
+// where only the text can tell, or where there is no list. Throws what list_source_files() throws.
+void refuse_changed_text(const RunFolder& run, const Config& config);
+
 // Throws Error(kData), naming files that have changed, when `recorded`, the fingerprint of the data
 // that the checkpoint or trial `trained` was trained on, is another one than `fingerprint`, that of
 // the data prepared from the files of `config`.
