@@ -83,21 +83,54 @@ std::string found_in(const std::array<MagicBytes, kCount>& table, std::string_vi
   return found == table.end() ? "" : found->description;
 }
 
-// Text in UTF-16 without a mark: every second byte of what ASCII is in UTF-8 is 0.
-const char* unmarked_utf16(std::string_view head) {
-  constexpr size_t kFewest = 8;
-  if (head.size() < kFewest) return "";
-  head = head.substr(0, head.size() / 2 * 2);
-  for (const size_t zero : {0, 1}) {
-    bool is_wide = true;
-    for (size_t i = 0; i < head.size() && is_wide; i += 2) {
-      const auto letter = static_cast<unsigned char>(head[i + 1 - zero]);
-      const bool is_letter = (letter >= ' ' && letter <= '~') || (letter >= '\t' && letter <= '\r');
-      is_wide = head[i + zero] == '\0' && is_letter;
-    }
-    if (is_wide) return zero == 0 ? kUtf16Be : kUtf16Le;
+// The code units of a text in UTF-16, each with its high byte at `high`, 0 or 1.
+class WideUnits {
+ public:
+  WideUnits(std::string_view bytes, size_t high) : bytes_(bytes), high_(high) {}
+  size_t size() const { return bytes_.size() / 2; }
+  unsigned operator[](size_t i) const {
+    return 256 * byte(2 * i + high_) + byte(2 * i + 1 - high_);
   }
-  return "";
+
+ private:
+  unsigned byte(size_t offset) const { return static_cast<unsigned char>(bytes_[offset]); }
+  std::string_view bytes_;
+  size_t high_;
+};
+
+bool is_wide_blank(unsigned unit) { return unit == ' ' || (unit >= '\t' && unit <= '\r'); }
+
+// Whether all of it is ASCII, or it is a text of one script: it has blanks, and apart from those of
+// ASCII, of Latin-1 and of punctuation its high bytes are two at most. Token ids have many.
+bool is_wide_text(const WideUnits& units) {
+  constexpr size_t kFewest = 4, kFewestOfScript = 16, kMostHigh = 2, kBlankOneOf = 20;
+  constexpr unsigned kPunctuation = 0x20;
+  std::array<unsigned, kMostHigh> highs{};
+  size_t num_highs = 0, num_blanks = 0;
+  bool is_ascii = true;
+  const auto is_known = [&](unsigned high) {
+    return std::count(highs.begin(), highs.end(), high) > 0;
+  };
+  for (size_t i = 0; i < units.size(); ++i) {
+    const unsigned unit = units[i];
+    const bool is_control = (unit < ' ' && !is_wide_blank(unit)) || (unit >= 0x7F && unit < 0xA0);
+    if (is_control || unit >= 0xFFFE) return false;
+    num_blanks += is_wide_blank(unit) ? 1U : 0U;
+    is_ascii = is_ascii && unit < 0x7F;
+    const unsigned high = unit / 256;
+    const bool is_surrogate = high >= 0xD8 && high < 0xE0;
+    if (high == 0 || high == kPunctuation || is_surrogate || is_known(high)) continue;
+    if (num_highs == kMostHigh) return false;
+    highs[num_highs++] = high;
+  }
+  if (units.size() < kFewest) return false;
+  return is_ascii || (units.size() >= kFewestOfScript && kBlankOneOf * num_blanks >= units.size());
+}
+
+// Text in UTF-16 without a mark.
+const char* unmarked_utf16(std::string_view head) {
+  if (is_wide_text({head, 0})) return kUtf16Be;
+  return is_wide_text({head, 1}) ? kUtf16Le : "";
 }
 
 }  // namespace
@@ -110,13 +143,12 @@ bool is_file_pointer(std::string_view head) {
 std::string foreign_text(std::string_view head) {
   if (is_file_pointer(head)) return found_in(kPointers, head);
   head = head.substr(0, kForeignHeadBytes);
-  return found_in(kOrderMarks, head);
+  if (std::string text = found_in(kOrderMarks, head); !text.empty()) return text;
+  return unmarked_utf16(head);
 }
 
 std::string foreign_data(std::string_view head) {
   if (std::string text = foreign_text(head); !text.empty()) return text;
-  if (std::string text = unmarked_utf16(head.substr(0, kForeignHeadBytes)); !text.empty())
-    return text;
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   return found_in(kAnswers, lower_case(head.substr(0, kForeignHeadBytes)));
 }

@@ -13,14 +13,15 @@ inline constexpr size_t kForeignHeadBytes = 512;
 
 // Returns what a file is that begins with `head` and is never text or data itself, with what to do:
 // "a pointer of git-lfs and not the file itself: run git lfs pull". It is a pointer of git-lfs,
-// git-annex, DVC or Xet, or text in UTF-16 or UTF-32. Empty for every other file.
+// git-annex, DVC or Xet, or text in UTF-32 with a byte order mark, or in UTF-16 with or without
+// one. Empty for every other file.
 std::string foreign_text(std::string_view head);
 // Returns whether it is one of these pointers.
 bool is_file_pointer(std::string_view head);
 
-// Returns the same, also for UTF-16 without a byte order mark, and also what a server sends in
-// place of a file that it does not give: a web page, "Entry not found", an error as JSON or XML.
-// Such bytes may be meant where text is read, so this is for files that could not be read as data.
+// Returns the same, and also what a server sends in place of a file that it does not give: a web
+// page, "Entry not found", an error as JSON or XML. Such bytes may be meant where text is read, so
+// this is for files that could not be read as data.
 std::string foreign_data(std::string_view head);
 
 }  // namespace lmtrain

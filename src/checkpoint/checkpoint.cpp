@@ -252,7 +252,8 @@ void require_own_checkpoint(const RunFolder& run, int64_t step) {
                   "begin a run with its weights by init_from"));
 }
 
-std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state) {
+std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state,
+                                               const std::vector<int64_t>& named) {
   std::string first_problem;
   std::vector<int64_t> steps = run.checkpoint_steps();
   for (size_t i = 0; i < steps.size();) {
@@ -271,7 +272,8 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
       const bool is_damage =
           error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
       if (!is_damage) throw;
-      log_warning(str("damaged checkpoint passed over: ", error.what()));
+      if (std::find(named.begin(), named.end(), steps[i]) == named.end())
+        log_warning(str("damaged checkpoint passed over: ", error.what()));
       if (first_problem.empty()) first_problem = error.what();
       ++i;
       continue;

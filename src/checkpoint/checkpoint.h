@@ -119,9 +119,11 @@ void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_st
 void require_own_checkpoint(const RunFolder& run, int64_t step);
 
 // Returns the step of the newest checkpoint that verify_checkpoint accepts, or nothing when the run
-// has no checkpoint. Each damaged one is named in a warning. When one cannot be verified and the
-// process that trains the run has published a newer one meanwhile, the search begins again. Throws
-// Error(kCheckpoint) when all are damaged, or the newest valid one belongs to another run.
-std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state);
+// has no checkpoint. Each damaged one is named in a warning, but for the steps in `named`. When one
+// cannot be verified and the process that trains the run has published a newer one meanwhile, the
+// search begins again. Throws Error(kCheckpoint) when all are damaged, or the newest valid one
+// belongs to another run.
+std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state,
+                                               const std::vector<int64_t>& named = {});
 
 }  // namespace lmtrain

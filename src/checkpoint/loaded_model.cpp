@@ -47,7 +47,9 @@ std::set<int32_t> stop_ids_in(const fs::path& folder) {
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions& options)
-    : num_threads_(default_threads()), tokenizer_path_(options.tokenizer_path) {
+    : location_(location),
+      num_threads_(default_threads()),
+      tokenizer_path_(options.tokenizer_path) {
   configure_runtime(num_threads_);
   const at::Device device = resolve_device(options.device);
   if (tokenizer_path_.empty())
@@ -83,6 +85,12 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   const int64_t max_length =
       options.max_length > 0 ? options.max_length : located_max_length(location);
   model_ = std::make_unique<Llama>(model, *parameters_, max_length, CompileMode::kScript);
+}
+
+void LoadedModel::add_source(nlohmann::ordered_json& answer) const {
+  answer["checkpoint"] = location_.folder.string();
+  answer["step"] = nullptr;
+  if (location_.step) answer["step"] = *location_.step;
 }
 
 std::string LoadedModel::precision() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
@@ -27,6 +28,9 @@ class LoadedModel {
   // of read_run_config (checkpoint/run_config.h) for a model of a run; Error(kIo).
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
+  // Adds to the answer of a command which weights it is of: "checkpoint", their folder, and "step",
+  // null where that is no checkpoint.
+  void add_source(nlohmann::ordered_json& answer) const;
   Llama& model() { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::filesystem::path& tokenizer_path() const { return tokenizer_path_; }
@@ -44,6 +48,7 @@ class LoadedModel {
  private:
   void warn_of_other_tokenizer(const std::filesystem::path& folder) const;
 
+  ModelLocation location_;
   int num_threads_;
   std::filesystem::path tokenizer_path_;
   std::unique_ptr<Tokenizer> tokenizer_;

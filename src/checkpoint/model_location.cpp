@@ -42,7 +42,8 @@ std::optional<TrainingState> whole_state(const fs::path& folder) {
 // The checkpoints of a run, newest first, with the held-out losses that are known.
 struct KnownCheckpoints {
   std::vector<SavedCheckpoint> saved;
-  bool compared = false;  // there was an evaluation after step 0
+  bool compared = false;           // there was an evaluation after step 0
+  std::vector<int64_t> damaged{};  // that a warning has named
 
   std::optional<double> loss_of(int64_t step) const {
     for (const SavedCheckpoint& checkpoint : saved)
@@ -101,6 +102,7 @@ std::optional<int64_t> best_valid_checkpoint(const RunFolder& run, KnownCheckpoi
           error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
       if (!is_damage) throw;
       log_warning(str("damaged checkpoint passed over: ", error.what()));
+      known.damaged.push_back(best[i]);
       ++i;
       continue;
     }
@@ -174,7 +176,7 @@ int64_t chosen_checkpoint(const RunFolder& run, const ModelRequest& request) {
     step = best_valid_checkpoint(run, known);
   }
   const bool is_best = step && !request.step;
-  if (!step) step = newest_valid_checkpoint(run, /*skip_training_state=*/true);
+  if (!step) step = newest_valid_checkpoint(run, /*skip_training_state=*/true, known.damaged);
   if (!step || known.saved.empty())
     throw Error(ErrorKind::kUsage,
                 str("the run in ", run.path().string(), " has no checkpoint yet"));
@@ -194,6 +196,15 @@ void require_no_choice(const fs::path& path, const ModelRequest& request) {
   const bool has_config = is_there(path / "config.json");
   if (has_config && is_there(RunFolder(path).events()))
     throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
+  // RUN/checkpoints, with a slash at its end or without.
+  const RunFolder run(fs::canonical(path).parent_path());
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  if (run.holds_run() && fs::canonical(path) == run.checkpoints() && !steps.empty()) {
+    throw Error(ErrorKind::kUsage,
+                str(path.string(), " is the folder of checkpoints of the run ", run.path().string(),
+                    "; give that, or one of its checkpoints, such as ",
+                    run.checkpoint(steps.front()).string()));
+  }
   throw Error(ErrorKind::kUsage, str(path.string(), " holds no model: ",
                                      has_config ? "its config.json is not that of one"
                                                 : "there is no config.json in it",
@@ -212,15 +223,16 @@ ModelLocation locate_model(const fs::path& path, const ModelRequest& request) {
   RunFolder run(path);
   if (is_folder(run.checkpoints())) {
     if (run.holds_run()) run = RunFolder(path, read_run_config(run).identity);
-    return {run.checkpoint(chosen_checkpoint(run, request)), path};
+    const int64_t step = chosen_checkpoint(run, request);
+    return {run.checkpoint(step), path, step};
   }
   require_no_choice(path, request);
   if (is_checkpoint_folder(path)) {
-    verify_checkpoint_files(path, /*skip_training_state=*/true);
+    const Manifest manifest = verify_checkpoint_files(path, /*skip_training_state=*/true);
     // A checkpoint lies in RUN/checkpoints/step_N, unless it was copied elsewhere.
     const fs::path parent = fs::canonical(path).parent_path().parent_path();
     const bool in_run = RunFolder(parent).holds_run() && is_folder(RunFolder(parent).checkpoints());
-    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt};
+    return {path, in_run ? std::optional<fs::path>(parent) : std::nullopt, manifest.step};
   }
   const bool is_run_or_holds_runs =
       !is_model_folder(path) &&

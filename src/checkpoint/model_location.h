@@ -20,6 +20,7 @@ inline constexpr int64_t kLongestRows = int64_t{1} << 30;
 struct ModelLocation {
   std::filesystem::path folder;              // the model: config.json, model.safetensors
   std::optional<std::filesystem::path> run;  // the run it belongs to
+  std::optional<int64_t> step{};             // of a checkpoint
 };
 
 // Says which checkpoint of a run folder is meant: without `last` and `step` the best one.

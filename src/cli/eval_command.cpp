@@ -192,6 +192,7 @@ int evaluate_on_tasks(const EvalArguments& options) {
   if (options.json) {
     nlohmann::ordered_json json = tasks_as_json(*results);
     json["target"] = options.target;
+    loaded.add_source(json);
     print_json(json);
   } else {
     std::cout << tasks_as_text(*results) << std::flush;
@@ -209,10 +210,11 @@ nlohmann::ordered_json figures_as_json(const EvalResult& result) {
 }
 
 void print_as_json(const Evaluation& evaluation, const std::string& target,
-                   const std::string& precision) {
+                   const LoadedModel& loaded) {
   nlohmann::ordered_json json = figures_as_json(evaluation.all);
   json["target"] = target;
-  json["precision"] = precision;
+  json["precision"] = loaded.precision();
+  loaded.add_source(json);
   for (const EvalPart& set : evaluation.sets) json["sets"][set.name] = figures_as_json(set.result);
   print_json(json);
 }
@@ -269,7 +271,7 @@ int evaluate_documents(const EvalArguments& options) {
     throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 
   if (options.json) {
-    print_as_json(*result, options.target, loaded.precision());
+    print_as_json(*result, options.target, loaded);
   } else {
     print_as_text(*result, loaded.precision());
   }

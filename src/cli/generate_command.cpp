@@ -78,11 +78,12 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   std::map<size_t, std::string> waiting;  // answers whose turn has not come
   size_t next = 0;
   const auto answer = [&](size_t index, const Continuation& text) {
-    const nlohmann::ordered_json json = {
+    nlohmann::ordered_json json = {
         {"prompt", prompts[index].text},
         {"text", continued_text(loaded.tokenizer(), ids[index], text.tokens)},
         {"tokens", text.tokens.size()},
         {"end", end_name(text.end)}};
+    loaded.add_source(json);
     // A prompt that is no UTF-8 cannot stand in JSON as it is.
     waiting[index] = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     for (auto first = waiting.begin(); first != waiting.end() && first->first == next; ++next) {

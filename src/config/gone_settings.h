@@ -1,6 +1,7 @@
 // Lists the settings and values that lmtrain had once. A config that gives one is refused with a
-// sentence that says why it went and what to use. A run that was begun while a setting existed
-// holds the setting in its own config.json, mostly as the default; there the default is accepted.
+// sentence that says why it was removed and what to use. A run that was begun while a setting
+// existed holds the setting in its own config.json, mostly as the default; there the default is
+// accepted.
 #pragma once
 
 #include <string>
@@ -12,12 +13,12 @@ namespace lmtrain {
 
 struct GoneSetting {
   std::string_view key;          // dotted
-  std::string_view value;        // the value that went; empty: the whole setting went
+  std::string_view value;        // the removed value; empty: the whole setting
   std::string_view old_default;  // of a whole setting, as JSON
-  std::string_view sentence;     // why it went, and what to use
+  std::string_view sentence;     // why it was removed, and what to use
 };
 
-// Returns the entry of a setting that went as a whole; null where there is none.
+// Returns the entry of a setting that was removed as a whole; null where there is none.
 const GoneSetting* gone_setting(std::string_view key);
 // Returns the entry of a value that a setting does not take any more; null where there is none.
 const GoneSetting* gone_value(std::string_view key, std::string_view value);

@@ -64,16 +64,24 @@ JsonNode* child(JsonNode& node, const std::string& part, const std::string& labe
   return &node.members.back().value;
 }
 
+constexpr std::string_view kLengths[] = {"steps", "tokens", "epochs"};
+
+// Which measure of the run's length a key is, "steps" of train.steps; empty for another key.
+std::string length_of_key(const std::string& key) {
+  if (!key.starts_with("train.")) return {};
+  std::string name = key.substr(6);
+  const bool is_length =
+      std::find(std::begin(kLengths), std::end(kLengths), name) != std::end(kLengths);
+  return is_length ? name : std::string();
+}
+
 // A measure of the run's length that is given on the command line replaces the others.
-void clear_other_lengths(JsonNode& root, const std::string& key) {
-  const std::vector<std::string> lengths = {"steps", "tokens", "epochs"};
+void clear_other_lengths(JsonNode& root, const std::string& given) {
   JsonNode* train = root.find("train");
-  if (train == nullptr || !key.starts_with("train.")) return;
-  const std::string given = key.substr(6);
-  if (std::find(lengths.begin(), lengths.end(), given) == lengths.end()) return;
+  if (train == nullptr) return;
   std::erase_if(train->members, [&](const JsonMember& member) {
     return member.key != given &&
-           std::find(lengths.begin(), lengths.end(), member.key) != lengths.end();
+           std::find(std::begin(kLengths), std::end(kLengths), member.key) != std::end(kLengths);
   });
 }
 
@@ -81,6 +89,7 @@ void clear_other_lengths(JsonNode& root, const std::string& key) {
 
 void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
                      std::vector<std::string>& problems) {
+  std::string length, length_label;  // the measure of the run's length that was given
   for (const std::string& override : overrides) {
     const std::string label = label_of(override);
     const size_t equals = override.find('=');
@@ -116,7 +125,15 @@ void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
     }
     if (problems.size() > before) continue;
     *node = value;
-    if (!value.is(Type::kNull)) clear_other_lengths(root, key);
+    const std::string measure = length_of_key(key);
+    if (measure.empty() || value.is(Type::kNull)) continue;
+    if (!length.empty() && length != measure) {
+      problems.push_back(
+          str(length_label, " and ", label, ": both say how long the run is; give one of them"));
+    }
+    length = measure;
+    length_label = label;
+    clear_other_lengths(root, measure);
   }
 }
 

@@ -90,9 +90,11 @@ void add_data(SettingTable& t, DataConfig& c) {
       .used_if("data.format",
                {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
   t.add("data.on_bad_line", &c.on_bad_line,
-        "What to do with a line of JSON lines that holds no text: NaN, half of a surrogate pair, a "
-        "broken line, a field that is missing or no text. stop: end with exit code 3; skip: leave "
-        "it out and count it, up to 0.1 % of the lines of data.train or data.eval.")
+        "What to do with a line of JSON lines that is broken, has half of a surrogate pair, or "
+        "whose "
+        "field is missing or no string. stop: end with exit code 3; skip: leave "
+        "it out and count it, up to 0.1 % of the lines of data.train or data.eval (of fewer than "
+        "1000 lines none).")
       .used_if("data.format", {DataFormat::kAuto, DataFormat::kJsonl});
   t.add("data.token_dtype", &c.token_dtype,
         "Type of the ids in token files that hold ids and nothing else. auto: uint32 for a "

@@ -39,6 +39,7 @@ void resolve_document_ends(Config& config) {
   const bool auto_eos = !eos;
   bos = bos.value_or(tokenizer.adds_bos());
   eos = eos.value_or(tokenizer.eos_id() >= 0);
+  if (config.data.format == DataFormat::kTokens) return;  // token files are trained on as they are
   log_note(str("documents  ",
                describe(auto_bos, *bos, "BOS", str("by the files of ", path.string())), ", ",
                describe(auto_eos, *eos, "EOS",

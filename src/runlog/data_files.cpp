@@ -89,6 +89,13 @@ std::optional<std::string> describe_change(const std::string& path, const FileMa
   return std::nullopt;
 }
 
+// Whether another size of the file is another text: not where lines may be blank, or where what is
+// no text may have changed.
+bool is_plain_text(const fs::path& path, DataFormat format) {
+  const bool is_text_name = path.extension() == ".txt" || path.extension() == ".md";
+  return is_text_name && (format == DataFormat::kText || format == DataFormat::kAuto);
+}
+
 // Returns the changes of the first files, in byte order of path, and the number of others; empty
 // where no file has changed. Returns nothing where there is no list.
 std::optional<std::string> describe_changes(const RunFolder& run, const Config& config) {
@@ -139,6 +146,21 @@ void warn_of_changed_files(const RunFolder& run, const Config& config) {
   log_warning(
       str("files of the run's data are not as they were when it was last started: ", changes,
           "; their text is read again, and the run goes on only if it is the same"));
+}
+
+void refuse_changed_text(const RunFolder& run, const Config& config) {
+  const std::optional<FileMarks> was = read_list(run);
+  if (!was) return;
+  const FileMarks is = list_now(config);
+  for (const auto& [path, mark] : is) {
+    const auto before = was->find(path);
+    // A file that is gone or new may have been moved.
+    if (before == was->end() || before->second.size == mark.size) continue;
+    if (!is_plain_text(path, config.data.format)) continue;
+    throw Error(ErrorKind::kData, str("the data of the run has changed: ",
+                                      describe_changes(run, config).value_or(path),
+                                      "; restore what it was, or start a new run with init_from"));
+  }
 }
 
 void require_same_data(const RunFolder& run, const fs::path& trained, const std::string& recorded,

@@ -21,6 +21,11 @@ void record_data_files(const RunFolder& run, const Config& config);
 // there is no warning. Throws the errors of list_source_files() (text/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
+// Throws Error(kData), naming the files, where the list tells without reading them that the text is
+// another one: a text file (.txt, .md) that is one document has another size. Nothing is thrown
+// where only the text can tell, or where there is no list. Throws what list_source_files() throws.
+void refuse_changed_text(const RunFolder& run, const Config& config);
+
 // Throws Error(kData) when two fingerprints of data differ, and names the files that have changed.
 // `recorded` is the fingerprint with which the checkpoint or trial in the folder `trained` was
 // trained. `fingerprint` belongs to the data now prepared from the files of `config`.

@@ -266,8 +266,11 @@ void RunRecorder::skipped(const TrainingState& state, const Incident& incident,
                           const std::string& reason) {
   const Json fields = incident_fields(incident);
   event("skip", state, reason, fields);
-  log_warning(str("batch ", incident.batch, " skipped: ", reason, " (loss ", fields["loss"].dump(),
-                  ", gradient norm ", fields["grad_norm"].dump(), ")"));
+  const auto shown_number = [&](const char* field) {
+    return fields[field].is_null() ? std::string("not finite") : fields[field].dump();
+  };
+  log_warning(str("batch ", incident.batch, " skipped: ", reason, " (loss ", shown_number("loss"),
+                  ", gradient norm ", shown_number("grad_norm"), ")"));
 }
 
 void RunRecorder::rolled_back(const TrainingState& state, const Incident& incident,

@@ -144,7 +144,7 @@ bool is_printable(std::string_view bytes) {
 
 std::optional<Content> binary_content(std::string_view head) {
   if (std::string other = foreign_text(head); !other.empty())
-    return Content{is_file_pointer(head) ? Kind::kPointer : Kind::kBinary, std::move(other)};
+    return Content{is_file_pointer(head) ? Kind::kPointer : Kind::kWide, std::move(other)};
   if (is_arrow_stream(head)) return Content{Kind::kArrow};
   if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
   if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF; extract its text"};

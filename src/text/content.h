@@ -17,11 +17,12 @@ struct Content {
     kParquet,
     kArrow,
     kJson,     // other JSON; or a file named .json that is no JSON
+    kWide,     // text in UTF-16 or UTF-32 (foreign_text.h)
     kPointer,  // what a tool left in place of the file (is_file_pointer of foreign_text.h)
     kBinary    // no text at all
   };
   Kind kind = Kind::kText;
-  std::string description{};  // says, for kJson, kPointer and kBinary, what it is: "a JSON array"
+  std::string description{};  // says, for kJson and all below it, what it is: "a JSON array"
 };
 
 // Returns what the file at `path` holds, decompressed. `text_field` is the field of json_line.h.

@@ -87,7 +87,9 @@ void require_few_bad_lines(const NoDocuments& skipped, const std::string& pointe
               str(pointer, ": ", describe_bad_lines(skipped), "; this is ",
                   printed("%.2g", 100.0 * static_cast<double>(skipped.bad_lines) /
                                       static_cast<double>(skipped.json_lines)),
-                  " % of the lines, and 0.1 % may be skipped: mend the files, or write them anew"));
+                  " % of the lines, and 0.1 % may be skipped, here ", skipped.json_lines / kOneOf,
+                  skipped.json_lines < kOneOf ? " (none of fewer than 1000 lines)" : "",
+                  ": mend the files, or write them anew"));
 }
 
 std::string describe_oddities(const CorpusCounts& counts) {

@@ -24,6 +24,12 @@ constexpr const char* kDictFile = "dataset_dict.json";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kInfoFile = "dataset_info.json";
 
+// The endings of unfinished downloads, of locks and of what tools keep.
+constexpr std::array<std::string_view, 19> kToolEndings = {
+    ".incomplete", ".lock", ".part",  ".partial",    ".crdownload", ".download", ".filepart",
+    ".tmp",        ".temp", ".aria2", ".swp",        ".swo",        ".bak",      ".orig",
+    "~",           ".dvc",  ".crc",   ".opdownload", ".unconfirmed"};
+
 bool is_below(const fs::path& path, const fs::path& folder) {
   const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
   return end == folder.end() && rest != path.end();
@@ -188,10 +194,6 @@ class Selection {
   }
 
   bool is_tool_file(const fs::path& file) const {
-    constexpr std::array<std::string_view, 19> kEndings = {
-        ".incomplete", ".lock", ".part",  ".partial",    ".crdownload", ".download", ".filepart",
-        ".tmp",        ".temp", ".aria2", ".swp",        ".swo",        ".bak",      ".orig",
-        "~",           ".dvc",  ".crc",   ".opdownload", ".unconfirmed"};
     constexpr std::array<std::string_view, 7> kNames = {
         "_SUCCESS",  "_metadata",   "_common_metadata", "CACHEDIR.TAG",
         "Thumbs.db", "desktop.ini", "dvc.yaml"};
@@ -201,7 +203,7 @@ class Selection {
     const auto ends = [&](std::string_view ending) {
       return name.size() > ending.size() && name.ends_with(ending) && !is_spelled(ending);
     };
-    if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return true;
+    if (std::any_of(kToolEndings.begin(), kToolEndings.end(), ends)) return true;
     if (name.starts_with("_started_") || name.starts_with("_committed_")) return true;
     if (std::find(kNames.begin(), kNames.end(), name) != kNames.end() && !is_spelled(name))
       return true;
@@ -375,6 +377,13 @@ class Selection {
 };
 
 }  // namespace
+
+bool has_tool_ending(const fs::path& file) {
+  const std::string name = file.filename().native();
+  return std::any_of(kToolEndings.begin(), kToolEndings.end(), [&](std::string_view ending) {
+    return name.size() > ending.size() && name.ends_with(ending);
+  });
+}
 
 Paths documents_of(const fs::path& root, Paths found, const std::string& pattern, DataFormat format,
                    Role role, const std::string& prefix) {

@@ -29,4 +29,8 @@ std::vector<std::filesystem::path> documents_of(const std::filesystem::path& roo
                                                 const std::string& pattern, DataFormat format,
                                                 Role role, const std::string& prefix);
 
+// Returns whether a file's name ends as those of unfinished downloads, of locks and of what tools
+// keep do, which documents_of() leaves out.
+bool has_tool_ending(const std::filesystem::path& file);
+
 }  // namespace lmtrain

@@ -1,9 +1,13 @@
 #include "text/format.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
+#include "base/read_file.h"
+#include "base/foreign_text.h"
 #include "base/stop.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -21,11 +25,19 @@ fs::path extension_of(const fs::path& path, bool is_compressed) {
 
 // Why a file is no corpus as it is. Data in the form of text may lie in a folder of source code.
 struct Oddity {
-  enum class Kind : uint8_t { kRefused, kPointer, kBinary, kJson, kTable };
+  enum class Kind : uint8_t { kRefused, kPointer, kWide, kBinary, kJson, kTable };
   Kind kind = Kind::kRefused;
   std::string description{};
   bool may_be_text() const { return kind == Kind::kJson || kind == Kind::kTable; }
 };
+
+// A pointer that lies in place of a file, which its name makes a format's; a pointer is small.
+std::optional<Oddity> pointer_named_as(const SourceFile& file) {
+  if (file.size == 0 || file.size >= kForeignHeadBytes) return std::nullopt;
+  const std::string head = read_file(file.path);
+  if (!is_file_pointer(head)) return std::nullopt;
+  return Oddity{Oddity::Kind::kPointer, foreign_text(head)};
+}
 
 // Sets the file's format, or tells why not.
 std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::string& text_field) {
@@ -35,7 +47,7 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
     if (error.kind() != ErrorKind::kConfig) throw;
     return Oddity{Oddity::Kind::kRefused, error.what()};
   }
-  if (!file.format.empty()) return std::nullopt;
+  if (!file.format.empty()) return pointer_named_as(file);
   const bool is_compressed = compression_of(file.path) != Compression::kNone;
   const fs::path extension = extension_of(file.path, is_compressed);
   const Content content = look_at(file.path, text_field);
@@ -53,6 +65,8 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
       return Oddity{Oddity::Kind::kJson, content.description};
     case Content::Kind::kPointer:
       return Oddity{Oddity::Kind::kPointer, content.description};
+    case Content::Kind::kWide:
+      return Oddity{Oddity::Kind::kWide, content.description};
     case Content::Kind::kBinary:
       return Oddity{Oddity::Kind::kBinary, content.description};
     case Content::Kind::kText:
@@ -63,6 +77,36 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
     return Oddity{Oddity::Kind::kTable, "a table as text"};
   return std::nullopt;
 }
+
+// Collects the pointers among all files of the list, by the tool that left them.
+class Pointers {
+ public:
+  void add(const SourceFile& file, const std::string& description) {
+    names_[description].push_back(shown(file.path));
+    ++num_pointers_;
+  }
+
+  // Throws Error(kData) that names the pointers, if there are any.
+  void refuse(const std::string& prefix, size_t num_files) const {
+    if (names_.empty()) return;
+    constexpr size_t kMostNames = 5;
+    std::vector<std::string> parts;
+    for (const auto& [description, names] : names_) {
+      std::vector<std::string> first = names;
+      first.resize(std::min(kMostNames, names.size()));
+      parts.push_back(
+          str(join(first, ", "),
+              names.size() > kMostNames ? str(" and ", names.size() - kMostNames, " more") : "",
+              names.size() > 1 ? ": each is " : ": is ", description));
+    }
+    throw Error(ErrorKind::kData, str(prefix, counted(num_pointers_, "file"), " of ", num_files,
+                                      " not there yet: ", join(parts, "; ")));
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> names_;
+  int64_t num_pointers_ = 0;
+};
 
 // The files of one entry of the list, and what is odd about some.
 class Entry {
@@ -88,11 +132,8 @@ class Entry {
     for (const Odd& odd : odd_)
       (is_among_text && odd.what.may_be_text() ? taken : refused).push_back(odd);
     if (!refused.empty()) {
-      const bool has_pointer = std::any_of(refused.begin(), refused.end(), [](const Odd& odd) {
-        return odd.what.kind == Oddity::Kind::kPointer;
-      });
       throw Error(
-          has_pointer ? ErrorKind::kData : ErrorKind::kConfig,
+          ErrorKind::kConfig,
           str(prefix, counted(static_cast<int64_t>(refused.size()), "file"), " of ", num_files_,
               " cannot be read as text: ", list(refused), "; ", advice(refused, setting)));
     }
@@ -134,10 +175,15 @@ class Entry {
     if (has(Oddity::Kind::kTable)) advice.emplace_back("convert tables to Parquet or JSON lines");
     if (num_files_ > refused.size())
       advice.emplace_back("leave files out by a pattern for those to read, such as DIR/**/*.txt");
+    if (has(Oddity::Kind::kWide)) advice.emplace_back("text is read in UTF-8 alone");
     if (has(Oddity::Kind::kJson) || has(Oddity::Kind::kTable) || has(Oddity::Kind::kBinary))
       advice.push_back(str("or say the format if it is text after all: ", setting,
                            " text (a file is a document) or lines"));
-    if (has(Oddity::Kind::kBinary))
+    // The ids of letters, two bytes each, look like UTF-16.
+    const bool may_be_ids = std::any_of(refused.begin(), refused.end(), [](const Odd& odd) {
+      return odd.what.kind == Oddity::Kind::kWide && odd.file->path.extension() == ".bin";
+    });
+    if (has(Oddity::Kind::kBinary) || may_be_ids)
       advice.push_back(str(setting, " tokens, if these are token files (nanoGPT's .bin, say)"));
     if (advice.empty()) advice.emplace_back("give other files");
     return join(advice, "; ");
@@ -183,10 +229,14 @@ std::string format_by_name(const fs::path& path, DataFormat format) {
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer) {
   std::map<int32_t, Entry> entries;
+  Pointers pointers;
   for (SourceFile& file : files) {
     throw_if_stopped();
-    entries[file.source].add(file, decide(file, format, text_field));
+    std::optional<Oddity> oddity = decide(file, format, text_field);
+    if (oddity && oddity->kind == Oddity::Kind::kPointer) pointers.add(file, oddity->description);
+    entries[file.source].add(file, std::move(oddity));
   }
+  pointers.refuse(pointer.empty() ? "--data: " : str(pointer, ": "), files.size());
   for (const auto& [source, entry] : entries) {
     entry.settle(pointer.empty() ? "--data: " : str(pointer, "/", source, ": "),
                  pointer.empty() ? "--format" : "data.format");

@@ -135,8 +135,9 @@ JsonScanner::Next JsonScanner::scan_value() {
       note(Type::kNull);
       return Next::kAfterValue;
     case 'N':
-    case 'I':
-      fail_python_number();
+      scan_word("NaN");
+      note(Type::kNumber);
+      return Next::kAfterValue;
     default:
       scan_number();
       note(Type::kNumber);
@@ -231,22 +232,9 @@ unsigned JsonScanner::scan_hex4() {
   return value;
 }
 
-void JsonScanner::fail_python_number() {
-  const std::string_view rest = text_.substr(position_);
-  if (rest.starts_with("NaN")) {
-    fail("NaN, which Python's json writes (allow_nan=True) and JSON does not have: write null");
-  }
-  if (rest.starts_with("Infinity")) {
-    fail(
-        "Infinity, which Python's json writes (allow_nan=True) and JSON does not have: write "
-        "null");
-  }
-  fail("no JSON value");
-}
-
 void JsonScanner::scan_number() {
   if (peek() == '-') ++position_;
-  if (peek() == 'I') fail_python_number();
+  if (peek() == 'I') return scan_word("Infinity");
   if (!is_digit(peek())) fail("no JSON value");
   if (peek() == '0') {
     ++position_;

@@ -1,4 +1,5 @@
-// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else. An
+// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else. The
+// NaN, Infinity and -Infinity of Python's json are numbers, which no reader of text looks at. An
 // escape of half a surrogate pair is an error, since it is no character. json_line.h and content.h
 // use it. It does not check that the text is UTF-8.
 #pragma once
@@ -68,7 +69,6 @@ class JsonScanner {
   String scan_string();
   void scan_escape();
   unsigned scan_hex4();
-  [[noreturn]] void fail_python_number();
   void scan_number();
   void scan_digits();
   void scan_word(std::string_view word);

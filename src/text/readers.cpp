@@ -112,12 +112,14 @@ class JsonLinesReader : public DocumentReader {
       if (const std::string other = foreign_file(path_); !other.empty())
         throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
     }
-    const std::string what = str(shown(path_), ":", lines_.line_number(), ": ", problem);
+    const std::string where = str(shown(path_), ":", lines_.line_number(), ": ");
     if (!skips_bad_lines_) {
-      throw Error(ErrorKind::kData,
-                  str(what, "; a few such lines are left out with data.on_bad_line \"skip\""));
+      throw Error(
+          ErrorKind::kData,
+          str(where, problem, "; a few such lines are left out with data.on_bad_line \"skip\""));
     }
-    skipped_.add_bad_line(what);
+    // What may be done is said once for all of the lines.
+    skipped_.add_bad_line(where + problem.substr(0, problem.find("; ")));
   }
 
   fs::path path_;

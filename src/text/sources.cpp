@@ -101,6 +101,11 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     std::vector<fs::path> found = find_files(path);
     // A file that is named is taken, whatever lies beside it.
     const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
+    if (is_one_file && has_tool_ending(found[0])) {
+      log_warning(str(prefix, shown(found[0]),
+                      " has the name of an unfinished download, a lock or a tool's own file; it is "
+                      "read because it is named"));
+    }
     if (!found.empty() && !is_one_file) {
       found = documents_in(path, std::move(found), format, role, prefix);
       if (found.empty()) {

@@ -157,6 +157,11 @@ ResumeCheck verify_resume(const Config& config, const PreparedData& data, const 
   check.from = beginning.step;
   check.steps = std::min(steps, beginning.steps_left);
   check.interrupted_after = check.steps / 2;
+  if (check.steps < steps) {
+    log_note(str("verifying ", counted(check.steps, "step"), " instead of ", steps,
+                 ": the run has no more after step ", check.from,
+                 ", its newest checkpoint with two steps or more to go"));
+  }
   const ComparedTraining training(config, data, beginning.seed, processes);
   copy_metrics(straight, interrupted);
 

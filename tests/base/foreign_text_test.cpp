@@ -39,6 +39,37 @@ TEST(ForeignText, WideTextByItsMark) {
     EXPECT_EQ(foreign_data(text), "") << text;
 }
 
+// In UTF-16 of the order, without a mark.
+std::string wide(std::u16string_view text, bool is_big) {
+  std::string bytes;
+  for (const char16_t unit : text) {
+    const char high = static_cast<char>(unit >> 8);
+    const char low = static_cast<char>(unit & 0xFF);
+    bytes += {is_big ? high : low, is_big ? low : high};
+  }
+  return bytes;
+}
+
+TEST(ForeignText, WideTextWithoutAMark) {
+  for (const std::u16string_view text :
+       {u"a plain text\r\n", u"Gr\u00fc\u00dfe aus K\u00f6ln, \u201esagte\u201c er",
+        u"\u0417\u0434\u0440\u0430\u0432\u0441\u0442\u0432\u0443\u0439 \u043c\u0438\u0440, \u0438 "
+        u"\u0442\u044b",
+        u"a smile \xD83D\xDE00 and more"}) {
+    EXPECT_TRUE(says(foreign_text(wide(text, false)), "iconv -f UTF-16LE "));
+    EXPECT_TRUE(says(foreign_text(wide(text, true)), "iconv -f UTF-16BE "));
+  }
+  // Token ids, text of other kinds, and text with a stray NUL.
+  std::u16string ids;
+  for (char16_t i = 0; i < 200; ++i) ids += static_cast<char16_t>(32 + 251 * i);
+  for (
+      const std::string& other :
+      {wide(ids, false), "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"s,
+       std::string(500, ' '), "some \0 text of a few words and a NUL"s, std::string(40, '\0'),
+       "\xD0\x97\xD0\xB4\xD1\x80\xD0\xB0\xD0\xB2 \xD0\x97\xD0\xB4\xD1\x80\xD0\xB0\xD0\xB2 \xD0\x97\xD0\xB4"s})
+    EXPECT_EQ(foreign_text(other), "") << other;
+}
+
 TEST(ForeignText, AnswersOfServersAreOnlyNamedInPlaceOfData) {
   for (const char* answer :
        {"<!DOCTYPE html>\n<html>", "\n<HTML lang=\"en\">", "Entry not found", "Not Found",

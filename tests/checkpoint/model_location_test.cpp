@@ -58,6 +58,9 @@ TEST_F(ModelLocationTest, ARunGivesItsNewestValidCheckpoint) {
   const RunFolder run = run_with({5, 10});
   const ModelLocation newest = locate_model(run.path());
   EXPECT_EQ(newest.folder, run.checkpoint(10));
+  EXPECT_EQ(newest.step, 10);
+  EXPECT_EQ(locate_model(run.checkpoint(5)).step, 5);
+  EXPECT_EQ(locate_model(hf_folder("{\"model_type\": \"llama\"}")).step, std::nullopt);
   EXPECT_EQ(newest.run, run.path());
   damage(run.checkpoint(10) / "model.safetensors");
   EXPECT_EQ(locate_model(run.path()).folder, run.checkpoint(5));
@@ -130,6 +133,25 @@ TEST_F(BestCheckpointTest, Step0AloneIsComparedWithNothing) {
 
 TEST_F(BestCheckpointTest, Step0CanBeTheBest) {
   EXPECT_EQ(step_of(run_with_losses({{0, 3.0}, {5, 3.5}})), 0);
+}
+
+TEST_F(BestCheckpointTest, ADamagedBestIsNamedOnce) {
+  const RunFolder run = run_with_losses({{5, {}}, {10, 3.0}});
+  damage(run.checkpoint(10) / "model.safetensors");
+  const std::string text = said(run, {});
+  const size_t first = text.find("damaged checkpoint passed over");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("damaged checkpoint passed over", first + 1), std::string::npos) << text;
+}
+
+TEST_F(ModelLocationTest, TheFolderOfCheckpointsLeadsToItsRun) {
+  const RunFolder run = run_with({5, 10});
+  for (const fs::path& path : {run.checkpoints(), run.checkpoints() / ""}) {
+    const std::string message = error_of(ErrorKind::kUsage, [&] { locate_model(path); });
+    for (const std::string& part : {std::string("is the folder of checkpoints of the run "),
+                                    run.path().string() + ";", run.checkpoint(10).string()})
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
 }
 
 TEST_F(BestCheckpointTest, ADamagedBestIsNamedAndTheNextBestTaken) {

@@ -222,7 +222,7 @@ TEST_F(RunConfigTest, AnUnsealedOneIsRefused) {
 }
 
 // Its digest is right, so it is not damaged.
-TEST_F(RunConfigTest, ASettingThatWentIsOfAnotherVersion) {
+TEST_F(RunConfigTest, ASettingThatWasRemovedIsOfAnotherVersion) {
   nlohmann::ordered_json json = config_to_json(config());
   json["products"] = "heuristic";  // its default then
   replace_file(run_.config(), sealed_text(json));
@@ -230,7 +230,7 @@ TEST_F(RunConfigTest, ASettingThatWentIsOfAnotherVersion) {
   json["products"] = "chosen";
   replace_file(run_.config(), sealed_text(json));
   const std::string message = error_of(ErrorKind::kCheckpoint, [&] { read_run_config(run_); });
-  EXPECT_NE(message.find("products went"), std::string::npos) << message;
+  EXPECT_NE(message.find("products was removed"), std::string::npos) << message;
   EXPECT_NE(message.find("another version of lmtrain wrote"), std::string::npos) << message;
 }
 

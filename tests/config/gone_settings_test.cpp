@@ -1,5 +1,5 @@
-// A setting or value that went is refused with what to use. A run's own config.json may hold the
-// default that the setting had.
+// A setting or value that was removed is refused with what to use. A run's own config.json may hold
+// the default that the setting had.
 #include "config/gone_settings.h"
 
 #include <gtest/gtest.h>
@@ -27,6 +27,7 @@ TEST_P(GoneSettings, AreRefusedWithWhatToUse) {
   EXPECT_TRUE(problems[0].starts_with(std::string("run.json:2: ") + gone.pointer + ": "))
       << problems[0];
   EXPECT_NE(problems[0].find(gone.cure), std::string::npos) << problems[0];
+  EXPECT_NE(problems[0].find(" was removed"), std::string::npos) << problems[0];
 }
 
 const Gone kGone[] = {

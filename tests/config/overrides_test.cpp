@@ -42,10 +42,20 @@ TEST(Overrides, OneLengthOfTheRunClearsTheOthers) {
   const TrainConfig steps = parsed(file, {"train.steps=10"}).train;
   EXPECT_EQ(steps.steps, 10);
   EXPECT_FALSE(steps.tokens || steps.epochs);
-  const TrainConfig tokens = parsed(file, {"train.steps=10", "train.tokens=1M"}).train;
+  const TrainConfig tokens = parsed(file, {"train.steps=null", "train.tokens=1M"}).train;
   EXPECT_EQ(tokens.tokens, 1'000'000);
   EXPECT_FALSE(tokens.steps || tokens.epochs);
   EXPECT_EQ(parsed(file, {"train.max_time=2h"}).train.epochs, 2);
+}
+
+TEST(Overrides, TwoLengthsOfTheRunAreRefused) {
+  const auto problems = problems_of(config_text(), {"train.tokens=1M", "seed=1", "train.steps=10"});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0],
+            "--set train.tokens=1M and --set train.steps=10: both say how long the run is; give "
+            "one of them");
+  // The same one twice: the later counts, as for every setting.
+  EXPECT_EQ(parsed("", {"train.steps=10", "train.steps=20"}).train.steps, 20);
 }
 
 TEST(Overrides, ErrorsNameTheOverride) {

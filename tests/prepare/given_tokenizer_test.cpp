@@ -62,6 +62,18 @@ TEST_F(DocumentEnds, WhatTheConfigSaysStays) {
   EXPECT_EQ(ends_of("tokenizer.json"), Ends(true, false));
 }
 
+// Nothing is added to token files, and nothing is said of it.
+TEST_F(DocumentEnds, OfTokenFilesAreNotSpokenOf) {
+  write_json("smollm", R"({"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"})");
+  for (const DataFormat format : {DataFormat::kTokens, DataFormat::kAuto}) {
+    given_.data.format = format;
+    ::testing::internal::CaptureStderr();
+    ends_of("tokenizer.json");
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find("added") == std::string::npos, format == DataFormat::kTokens) << said;
+  }
+}
+
 TEST_F(DocumentEnds, AMissingTokenizerIsAUsageError) {
   Config config;
   config.tokenizer.model = folder_.str("none.model");

@@ -196,7 +196,7 @@ TEST_F(Prepare, WhatIsOddAboutTheTextIsSaidAgainAtACachedStart) {
 TEST_F(Prepare, BadLinesAreSkippedUpToOneOfAThousand) {
   std::string lines;
   for (int i = 0; i < 1998; ++i) lines += str("{\"text\": \"line ", i, "\"}\n");
-  const std::string bad = "{\"text\": \"x\", \"score\": NaN}\n";
+  const std::string bad = "{\"text\": \"x\\ud800\"}\n";
   folder_.write("a.jsonl", lines);
   config_.data.train = {{folder_.str("a.jsonl"), 1.0}};
   const std::string fingerprint = prepare().fingerprint;
@@ -216,7 +216,11 @@ TEST_F(Prepare, BadLinesAreSkippedUpToOneOfAThousand) {
   folder_.write("a.jsonl", bad + lines + bad + bad);
   const std::string message = error_of(ErrorKind::kData, [&] { prepare(); });
   expect_contains(message, "/data/train: 3 of 2001 lines");
-  expect_contains(message, "0.1 % may be skipped");
+  expect_contains(message, "0.1 % may be skipped, here 2: ");
+  folder_.write("a.jsonl", bad + "{\"text\": \"x\"}\n");
+  const std::string few = error_of(ErrorKind::kData, [&] { prepare(); });
+  expect_contains(few, "/data/train: 1 of 2 lines");
+  expect_contains(few, "0.1 % may be skipped, here 0 (none of fewer than 1000 lines)");
 }
 
 }  // namespace

@@ -60,6 +60,18 @@ TEST_F(DataFilesTest, TheSameDataPass) {
   EXPECT_EQ(warning(), "");
 }
 
+TEST_F(DataFilesTest, TextOfAnotherSizeIsRefusedBeforeItIsRead) {
+  refuse_changed_text(run, config);
+  touch("text/a.txt");
+  write("text/c.jsonl", "{}");
+  refuse_changed_text(run, config);  // only the text can tell
+  write("text/b.txt", "longer text of text/b.txt");
+  const std::string message = error_of(ErrorKind::kData, [&] { refuse_changed_text(run, config); });
+  EXPECT_NE(message.find("the data of the run has changed: "), std::string::npos) << message;
+  EXPECT_NE(message.find(path("text/b.txt") + " has 25 bytes and had 18"), std::string::npos)
+      << message;
+}
+
 TEST_F(DataFilesTest, EachChangedFileIsNamedWithWhatHasChanged) {
   write("text/a.txt", "longer text of text/a.txt");
   touch("text/b.txt");

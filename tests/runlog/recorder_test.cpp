@@ -127,8 +127,8 @@ TEST_F(RecorderTest, IncidentsAreEventsAndWarnings) {
   incident.loss = NAN;
   incident.grad_norm = 2;
   const std::string skipped = said([&] { recorder.skipped(state, incident, "not finite"); });
-  EXPECT_TRUE(
-      contains(skipped, "warning: batch 17 skipped: not finite (loss null, gradient norm 2.0)"))
+  EXPECT_TRUE(contains(
+      skipped, "warning: batch 17 skipped: not finite (loss not finite, gradient norm 2.0)"))
       << skipped;
   EXPECT_EQ(tiny.events("skip").at(0).at("skipped_batch"), 17);
   recorder.spike(state, incident, "a spike");

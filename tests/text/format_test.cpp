@@ -156,6 +156,43 @@ TEST_F(DecideFormats, WhatIsNoTextIsRefusedByName) {
   EXPECT_EQ(decide("file.txt"), (Formats{{"file.txt", "text"}}));
 }
 
+TEST_F(DecideFormats, TextInUtf16IsNamedWithTheCommandThatConvertsIt) {
+  folder_.write("a.txt", std::string("t\0e\0x\0t\0 \0o\0f\0 \0", 16));
+  folder_.write("b.bin", std::string("\0t\0e\0x\0t\0 \0o\0f\0 ", 16));
+  const std::string message = refusal("a.txt");
+  expect_contains(message, "a.txt (UTF-16LE text: convert it with iconv -f UTF-16LE -t UTF-8");
+  EXPECT_EQ(message.find("data.format text"), std::string::npos) << message;
+  EXPECT_EQ(message.find("tokens"), std::string::npos) << message;
+  expect_contains(refusal("b.bin"), "UTF-16BE");
+  expect_contains(refusal("b.bin"), "data.format tokens");  // it may be ids
+}
+
+TEST_F(DecideFormats, PointersAreNamedTogetherWhateverTheirNames) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  for (const char* name : {"x/README.md", "x/a.jsonl", "x/b.parquet", "y/c.txt", "y/d.jsonl.gz"})
+    folder_.write(name, pointer);
+  folder_.write("y/e.txt", "text");
+  folder_.write("y/f.csv", "a,b\n");
+  std::vector<SourceFile> files =
+      list_source_files({{folder_.str("x/*"), 1.0}, {folder_.str("y/*"), 1.0}});
+  const auto message = [&](DataFormat format) {
+    return error_of(ErrorKind::kData,
+                    [&] { decide_formats(files, format, "text", "/data/train"); });
+  };
+  const std::string all = message(DataFormat::kAuto);
+  for (const char* part :
+       {"/data/train: 5 files of 7 not there yet: ", "README.md", "a.jsonl", "b.parquet", "c.txt",
+        "d.jsonl.gz: each is a pointer of git-lfs", "run git lfs pull"})
+    expect_contains(all, part);
+  for (const char* part : {"pattern", "f.csv", "data.format"})
+    EXPECT_EQ(all.find(part), std::string::npos) << all;
+  expect_contains(message(DataFormat::kJsonl), "5 files of 7");
+  folder_.write("x/z.jsonl", pointer);
+  files = list_source_files({{folder_.str("x/*"), 1.0}, {folder_.str("y/*"), 1.0}});
+  expect_contains(message(DataFormat::kAuto), "and 1 more: each is");
+}
+
 TEST_F(DecideFormats, ATextMayBeginWithTheLettersOfAFormat) {
   for (const char* text :
        {"PARENTS and children", "PAR1 is Parquet's magic", "ARROW1 too", "GGUF is a format",

@@ -137,15 +137,22 @@ TEST(Readers, FilesThatCannotBeOpened) {
   }
 }
 
-TEST(JsonLinesReader, NumbersOfPythonAreNamed) {
+TEST(JsonLinesReader, NumbersOfPythonAreTakenInFieldsThatAreNotRead) {
   const Folder folder;
   for (const char* number : {"NaN", "Infinity", "-Infinity"}) {
-    const std::string message = problem(folder.write(
-        "a.jsonl", str("{\"text\": \"a\"}\n{\"text\": \"b\", \"score\": ", number, "}\n")));
-    expect_contains(message, "a.jsonl:2: not JSON at column ");
-    expect_contains(message, "Python's json writes");
+    const Read result =
+        read(folder.write("a.jsonl", str("{\"score\": ", number, ", \"text\": \"a\"}\n",
+                                         "{\"text\": \"b\", \"scores\": [1, ", number, "]}\n")));
+    EXPECT_EQ(result.texts, Texts({"a", "b"}));
+    const std::string message =
+        problem(folder.write("a.jsonl", str("{\"text\": \"a\"}\n{\"text\": ", number, "}\n")));
+    expect_contains(message, "a.jsonl:2: field \"text\" is number instead of a string");
     expect_contains(message, "data.on_bad_line \"skip\"");
   }
+  for (const char* word : {"Nan", "nan", "Inf", "-Inf", "-NaN"})
+    expect_contains(
+        problem(folder.write("a.jsonl", str("{\"text\": \"b\", \"score\": ", word, "}\n"))),
+        "a.jsonl:1: not JSON at column ");
 }
 
 TEST(JsonLinesReader, BadLinesMayBeSkippedAndAreCounted) {
@@ -162,13 +169,15 @@ TEST(JsonLinesReader, BadLinesMayBeSkippedAndAreCounted) {
                                  "{\"text\": \"b\"}\n");
   const Read result =
       read(path, DataFormat::kJsonl, "text", 0, uint64_t{1} << 30, /*skips_bad_lines=*/true);
-  EXPECT_EQ(result.texts, Texts({"a", "b"}));
-  EXPECT_EQ(result.positions, std::vector<int64_t>({0, 1}));
-  EXPECT_EQ(result.skipped.bad_lines, 7);
+  EXPECT_EQ(result.texts, Texts({"a", "n", "b"}));
+  EXPECT_EQ(result.positions, std::vector<int64_t>({0, 1, 2}));
+  EXPECT_EQ(result.skipped.bad_lines, 6);
   EXPECT_EQ(result.skipped.json_lines, 10);
   EXPECT_EQ(result.skipped.nulls, 1);
   ASSERT_EQ(result.skipped.first_bad_lines.size(), NoDocuments::kMostNamed);
-  expect_contains(result.skipped.first_bad_lines[0], "a\\n.jsonl:2: not JSON at column ");
+  expect_contains(result.skipped.first_bad_lines[0], "a\\n.jsonl:3: not JSON at column ");
+  for (const std::string& line : result.skipped.first_bad_lines)
+    EXPECT_EQ(line.find(';'), std::string::npos) << "advice is given once: " << line;
 }
 
 // As in tables, where a struct that is null has no fields that are there.

@@ -26,6 +26,18 @@ TEST(ListSourceFiles, ByteOrderOfPathEachOnce) {
   EXPECT_GT(files[3].mtime_ns, 0);
 }
 
+TEST(ListSourceFiles, ANamedFileThatLooksUnfinishedIsReadWithAWarning) {
+  const Folder folder;
+  for (const char* name : {"a.txt.incomplete", "a.txt.part", "a.lock", "a.txt"}) {
+    folder.write(name, name);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(list_source_files({{folder.str(name), 1.0}}).size(), 1U);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const bool warns = said.find("it is read because it is named") != std::string::npos;
+    EXPECT_EQ(warns, std::string(name) != "a.txt") << said;
+  }
+}
+
 TEST(ListSourceFiles, AFileOfTwoNamedSetsBelongsToTheFirst) {
   const Folder folder;
   for (const char* name : {"a.txt", "b.txt", "c.md"}) folder.write(name, name);

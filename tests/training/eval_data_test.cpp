@@ -1,8 +1,10 @@
 #include "training/eval_data.h"
 
+#include "base/file.h"
 #include "base/support.h"
 #include "checkpoint/run_config.h"
 #include "config/parse.h"
+#include "runlog/data_files.h"
 
 namespace lmtrain {
 namespace {
@@ -37,6 +39,21 @@ TEST(EvalData, OtherTextIsReadAsTheRunsOwn) {
 
 TEST(EvalData, WithoutARunTheDefaultsSayHowTextIsRead) {
   EXPECT_EQ(text_reading_of({"/models/llama", std::nullopt}), DataConfig());
+}
+
+// The cache would be made anew, below a file; it is not come to.
+TEST(EvalData, ChangedTextIsRefusedBeforeItIsPreparedAndTheAdviceNamesData) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "a.txt", "text");
+  const ModelLocation location =
+      location_in(folder, R"({"train": [")" + (folder / "a.txt").string() +
+                              R"("], "cache_dir": ")" + (folder / "a.txt").string() + "\"}");
+  record_data_files(RunFolder(folder.path()), read_run_config(RunFolder(folder.path())).config);
+  write_file_atomic(folder / "a.txt", "longer text");
+  const std::string message = error_of(ErrorKind::kData, [&] { eval_data_of(location, 1); });
+  for (const char* part : {"the data of the run has changed: ", "a.txt has 11 bytes and had 4",
+                           "; or give other documents with --data PATH"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
 // Token ids say nothing about text.

@@ -53,9 +53,12 @@ TEST(Evaluate, IsTransformersLossWhateverTheBatch) {
         const std::string what =
             std::string(model) + " " + std::to_string(max_length) + " " + batch;
         ASSERT_TRUE(result.is_object()) << what;
-        EXPECT_EQ(field_names(result),
-                  (std::vector<std::string>{"loss", "perplexity", "bits_per_byte", "tokens",
-                                            "bytes", "documents", "target", "precision"}));
+        EXPECT_EQ(
+            field_names(result),
+            (std::vector<std::string>{"loss", "perplexity", "bits_per_byte", "tokens", "bytes",
+                                      "documents", "target", "precision", "checkpoint", "step"}));
+        EXPECT_EQ(result.at("checkpoint"), target);
+        EXPECT_TRUE(result.at("step").is_null()) << "no checkpoint";
         EXPECT_EQ(result.at("precision"), "fp32");
         EXPECT_EQ(result.at("target"), target);
         expect_near(result, expected, what);
@@ -115,6 +118,10 @@ void expect_eval_of_run(const Reference& of) {
 
   const Json of_checkpoint = evaluate({of.run.newest_checkpoint().string()});
   EXPECT_EQ(of_checkpoint.at("loss"), result.at("loss"));
+  for (const Json& one : {result, of_checkpoint}) {
+    EXPECT_EQ(one.at("step"), last.at("step"));
+    EXPECT_EQ(one.at("checkpoint"), of.run.newest_checkpoint().string());
+  }
 
   const fs::path plain = of.fresh("plain");
   fs::copy(of.run.newest_checkpoint(), plain);

@@ -159,7 +159,10 @@ TEST(Generate, AnswersTheLinesOfAFileInTheirOrder) {
   const std::vector<Json> lines = answers(workspace.write("prompts.txt", text), options);
   ASSERT_EQ(lines.size(), prompts.size());
   for (size_t i = 0; i < lines.size(); ++i) {
-    EXPECT_EQ(field_names(lines[i]), (Arguments{"prompt", "text", "tokens", "end"}));
+    EXPECT_EQ(field_names(lines[i]),
+              (Arguments{"prompt", "text", "tokens", "end", "checkpoint", "step"}));
+    EXPECT_EQ(lines[i]["checkpoint"], reference().run.newest_checkpoint().string());
+    EXPECT_TRUE(lines[i]["step"].is_number_integer()) << lines[i];
     EXPECT_EQ(lines[i]["prompt"], prompts[i]);
     // As that prompt alone, with a seed of its own.
     const ProcessResult alone = lmtrain({"generate", reference().run.path(), "--prompt", prompts[i],

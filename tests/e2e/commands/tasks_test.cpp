@@ -40,7 +40,10 @@ TEST(Tasks, EqualTheReference) {
     const Json all =
         results_of({kHfFolder.string(), "--tasks", kTasks.string(), "--batch-tokens", batch});
     EXPECT_EQ(field_names(all),
-              (std::vector<std::string>{"tasks", "centred_mean", "centred_mean_stderr", "target"}));
+              (std::vector<std::string>{"tasks", "centred_mean", "centred_mean_stderr", "target",
+                                        "checkpoint", "step"}));
+    EXPECT_EQ(all.at("checkpoint"), kHfFolder.string());
+    EXPECT_TRUE(all.at("step").is_null());
     EXPECT_EQ(all.at("target"), kHfFolder.string());
     ASSERT_EQ(all.at("tasks").size(), expected.size());
     double centred = 0;

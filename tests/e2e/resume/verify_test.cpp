@@ -50,6 +50,16 @@ TEST(Verify, SaysEqualAndLeavesTheRunAsItIs) {
   EXPECT_EQ(difference(run, reference().run), "");
 }
 
+TEST(Verify, SaysWhyItVerifiesFewerSteps) {
+  const RunDir run = copy_of_stopped_run("fewer");
+  const ProcessResult result = verify(run, "1000000");
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find(" instead of 1000000: the run has no more after step "),
+            std::string::npos)
+      << result;
+  EXPECT_EQ(verify(run, "2").err.find("instead of"), std::string::npos);
+}
+
 TEST(Verify, PrintsOneDocument) {
   const RunDir run = copy_of_stopped_run("document");
   const ProcessResult result = verify(run, "4", {"--json"});
