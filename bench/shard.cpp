@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "base/temporary_folder.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "formats/block_sums.h"
 #include "formats/token_shard.h"
 

@@ -23,11 +23,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/read_file.h"
 #include "base/hash.h"
+#include "base/read_file.h"
 #include "base/text.h"
-#include "prepare/prepare.h"
 #include "prepare/encode.h"
+#include "prepare/prepare.h"
 #include "text/sources.h"
 
 namespace lmtrain {

@@ -15,10 +15,10 @@
 #include "base/activities.h"
 #include "base/error.h"
 #include "base/examine.h"
+#include "base/hash.h"
 #include "base/lost_pages.h"
 #include "base/open_file.h"
 #include "base/retry.h"
-#include "base/hash.h"
 #include "base/text.h"
 
 namespace lmtrain {

@@ -10,9 +10,9 @@
 
 #include "base/activities.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/open_file.h"
 #include "base/retry.h"
-#include "base/hash.h"
 #include "base/text.h"
 
 namespace lmtrain {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/elapsed.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 
 namespace lmtrain {

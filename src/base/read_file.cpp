@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/open_file.h"
 #include "base/hash.h"
+#include "base/open_file.h"
 #include "base/stop.h"
 #include "base/text.h"
 

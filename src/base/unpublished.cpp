@@ -4,8 +4,8 @@
 
 #include <system_error>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/text.h"

@@ -4,19 +4,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/unpublished.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
+#include "base/unpublished.h"
+#include "checkpoint/given_model.h"
+#include "checkpoint/model_folder.h"
 #include "config/init_from.h"
 #include "config/settings.h"
-#include "tokenizer/tokenizer.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "model/write_weights.h"
-#include "checkpoint/given_model.h"
-#include "checkpoint/model_folder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {

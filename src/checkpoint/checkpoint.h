@@ -23,11 +23,11 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
-#include "tokenizer/tokenizer.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

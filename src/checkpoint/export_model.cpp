@@ -1,14 +1,14 @@
 #include "checkpoint/export_model.h"
 
 #include "base/file.h"
-#include "base/unpublished.h"
 #include "base/stop.h"
+#include "base/unpublished.h"
+#include "checkpoint/model_folder.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "model/torchscript.h"
 #include "model/write_weights.h"
-#include "checkpoint/model_folder.h"
 
 namespace lmtrain {
 namespace {

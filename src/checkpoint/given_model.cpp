@@ -6,18 +6,18 @@
 
 #include "base/error.h"
 #include "base/examine.h"
-#include "base/read_file.h"
 #include "base/hash.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
 #include "config/init_from.h"
-#include "tokenizer/model_proto.h"
-#include "tokenizer/tokenizer.h"
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "optim/incident.h"
+#include "tokenizer/model_proto.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {

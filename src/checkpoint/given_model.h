@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "tokenizer/tokenizer.h"
 #include "model/parameters.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

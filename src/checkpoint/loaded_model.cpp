@@ -6,16 +6,16 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
-#include "base/processors.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/text.h"
+#include "checkpoint/given_model.h"
 #include "checkpoint/run_config.h"
 #include "config/init_from.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
-#include "checkpoint/given_model.h"
 
 namespace lmtrain {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "checkpoint/model_location.h"
-#include "tokenizer/tokenizer.h"
 #include "model/llama.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

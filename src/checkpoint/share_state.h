@@ -8,9 +8,9 @@
 
 #include "batching/micro_batch.h"
 #include "checkpoint/state.h"
-#include "model/parameters.h"
-#include "distributed/processes.h"
 #include "distributed/optimizer_shards.h"
+#include "distributed/processes.h"
+#include "model/parameters.h"
 
 namespace lmtrain {
 

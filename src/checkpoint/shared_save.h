@@ -13,10 +13,10 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "distributed/processes.h"
-#include "distributed/checkpoint_writers.h"
 #include "checkpoint/divided_files.h"
+#include "distributed/checkpoint_writers.h"
 #include "distributed/optimizer_shards.h"
+#include "distributed/processes.h"
 
 namespace lmtrain {
 

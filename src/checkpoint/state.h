@@ -9,9 +9,9 @@
 
 #include "batching/batch_order.h"
 #include "batching/micro_batch.h"
-#include "schedule/evaluation_history.h"
 #include "optim/guard.h"
 #include "optim/loss_scale.h"
+#include "schedule/evaluation_history.h"
 
 namespace lmtrain {
 

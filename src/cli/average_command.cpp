@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/text.h"
+#include "checkpoint/average_models.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
-#include "checkpoint/average_models.h"
 
 namespace lmtrain {
 namespace {

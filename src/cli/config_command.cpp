@@ -32,8 +32,8 @@ int explain(const ConfigArguments& options) {
 
 int show(const ConfigArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
-  choose_settings(config, {.vocab_size = config.model.vocab_size.value_or(
-                               config.tokenizer.train.vocab_size)});
+  choose_settings(
+      config, {.vocab_size = config.model.vocab_size.value_or(config.tokenizer.train.vocab_size)});
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
   } else {

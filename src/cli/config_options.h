@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/given_model.h"
 #include "cli/validators.h"
 #include "config/parse.h"
-#include "checkpoint/given_model.h"
 
 namespace lmtrain {
 

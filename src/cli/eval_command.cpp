@@ -7,24 +7,24 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/temporary_folder.h"
-#include "base/signal.h"
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/percent_line.h"
+#include "base/signal.h"
+#include "base/stop.h"
+#include "base/temporary_folder.h"
 #include "base/text.h"
 #include "base/variables.h"
+#include "checkpoint/loaded_model.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "config/units.h"
-#include "prepare/prepare.h"
-#include "training/eval_data.h"
 #include "eval/answer_requests.h"
+#include "eval/evaluate.h"
 #include "eval/evaluate_tasks.h"
 #include "eval/json_record.h"
 #include "eval/task_report.h"
-#include "checkpoint/loaded_model.h"
-#include "eval/evaluate.h"
+#include "prepare/prepare.h"
+#include "training/eval_data.h"
 
 namespace lmtrain {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoint/export_model.h"
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "config/units.h"
-#include "checkpoint/export_model.h"
 
 namespace lmtrain {
 namespace {

@@ -5,16 +5,16 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/log.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/validators.h"
-#include "tokenizer/text_stream.h"
-#include "model/generate.h"
 #include "checkpoint/loaded_model.h"
 #include "checkpoint/prompts.h"
+#include "cli/commands.h"
+#include "cli/validators.h"
+#include "model/generate.h"
+#include "tokenizer/text_stream.h"
 
 namespace lmtrain {
 namespace {

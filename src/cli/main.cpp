@@ -13,18 +13,18 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/lost_pages.h"
+#include "base/printable_output.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/log.h"
-#include "base/printable_output.h"
 #include "base/text.h"
-#include "cli/commands.h"
-#include "training/group.h"
-#include "cli/unexpected_end.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/unexpected_end.h"
 #include "device/device.h"
 #include "device/failure.h"
+#include "training/group.h"
 
 namespace lmtrain {
 namespace {

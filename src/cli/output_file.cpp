@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/read_file.h"
 #include "base/text.h"

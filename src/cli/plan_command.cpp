@@ -8,18 +8,18 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "training/length_picture.h"
 #include "cli/validators.h"
 #include "config/parse.h"
-#include "prepare/given_tokenizer.h"
 #include "device/device.h"
-#include "training/run_warnings.h"
-#include "training/start_checks.h"
 #include "eval/eval_share.h"
 #include "eval/evaluate.h"
-#include "training/plan.h"
+#include "prepare/given_tokenizer.h"
 #include "training/choices.h"
+#include "training/length_picture.h"
+#include "training/plan.h"
 #include "training/resolve.h"
+#include "training/run_warnings.h"
+#include "training/start_checks.h"
 
 namespace lmtrain {
 namespace {

@@ -1,8 +1,8 @@
 #include <iostream>
 #include <memory>
 
-#include "base/processors.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "config/parse.h"

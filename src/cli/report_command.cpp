@@ -3,15 +3,15 @@
 #include <memory>
 #include <optional>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
-#include "base/unpublished.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/unpublished.h"
 #include "cli/commands.h"
-#include "cli/run_argument.h"
 #include "cli/output_file.h"
+#include "cli/run_argument.h"
 #include "cli/validators.h"
 #include "config/parse.h"
 #include "model/parameters.h"

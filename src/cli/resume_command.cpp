@@ -3,19 +3,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
-#include "training/group.h"
 #include "cli/run_argument.h"
-#include "training/run_setup.h"
 #include "cli/validators.h"
-#include "training/verify_resume.h"
+#include "training/group.h"
 #include "training/resolve.h"
+#include "training/run_setup.h"
+#include "training/verify_resume.h"
 
 namespace lmtrain {
 namespace {

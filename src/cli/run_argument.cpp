@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"

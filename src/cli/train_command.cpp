@@ -8,10 +8,10 @@
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "training/group.h"
-#include "training/run_setup.h"
 #include "cli/validators.h"
 #include "config/parse.h"
+#include "training/group.h"
+#include "training/run_setup.h"
 #include "training/start_checks.h"
 
 namespace lmtrain {

@@ -176,10 +176,12 @@ void check_run_length(const TrainConfig& c, bool is_written, const SettingReader
   for (const std::string& key : given) {
     settings.push_back(key + " (" + reader.origins().origin(key) + ")");
   }
-  rules.require(given.size() <= 1, given.empty() ? std::vector<std::string>{"train"} : given,
-                join(settings, " and ") + " are both given; allowed: one of steps, tokens, epochs, time");
-  rules.require(!given.empty() || c.tokens.has_value(), {"train"},
-                "none of train.steps, train.tokens, train.epochs, train.time has a value; give one");
+  rules.require(
+      given.size() <= 1, given.empty() ? std::vector<std::string>{"train"} : given,
+      join(settings, " and ") + " are both given; allowed: one of steps, tokens, epochs, time");
+  rules.require(
+      !given.empty() || c.tokens.has_value(), {"train"},
+      "none of train.steps, train.tokens, train.epochs, train.time has a value; give one");
   rules.require(!c.time || is_written, {"train.time"},
                 "train.time is measured when a run begins, and this run has begun; give "
                 "train.tokens");

@@ -87,8 +87,8 @@ void resolve_defaults(Config& config) {
   if (!origins.given("sequence.schedule.type") && !has_buckets) {
     config.sequence.schedule.type = LengthScheduleType::kConstant;
   }
-  const bool other_length = origins.given("train.steps") || origins.given("train.epochs") ||
-                            origins.given("train.time");
+  const bool other_length =
+      origins.given("train.steps") || origins.given("train.epochs") || origins.given("train.time");
   if (other_length && !origins.given("train.tokens")) config.train.tokens.reset();
   if (!origins.given("model.num_key_value_heads") && !config.init_from) {
     config.model.num_key_value_heads = config.model.num_attention_heads;

@@ -16,10 +16,10 @@ namespace lmtrain {
 
 // What the recipe needs to know of a run. An unknown number is left out.
 struct RunFacts {
-  int64_t vocab_size = 0;             // rows of the embedding
+  int64_t vocab_size = 0;                  // rows of the embedding
   std::optional<double> text_tokens = {};  // targets of one pass over data.train
-  int64_t num_processes = 1;          // batch.tokens is a multiple of max_length for each
-  bool keeps_size = false;            // the shape of the model stays as it is
+  int64_t num_processes = 1;               // batch.tokens is a multiple of max_length for each
+  bool keeps_size = false;                 // the shape of the model stays as it is
 };
 
 // Returns whether the recipe chooses settings of `config`.

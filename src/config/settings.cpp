@@ -223,7 +223,8 @@ void add_run_length(SettingTable& t, TrainConfig& c) {
       .as(Kind::kTokens)
       .range(1, kMaxTokens)
       .null_is("the length is not given in tokens")
-      .default_is("four passes over the text, at most 20M; 20M where optimizer.lr or init_from is given");
+      .default_is(
+          "four passes over the text, at most 20M; 20M where optimizer.lr or init_from is given");
   t.add("train.epochs", &c.epochs, "Passes over the data.")
       .above(0)
       .null_is("the length is not given in epochs");

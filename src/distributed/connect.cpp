@@ -12,9 +12,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signal.h"
 #include "base/stop.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "device/torch_headers.h"

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
-#include "optim/clip.h"
 #include "distributed/ownership.h"
+#include "optim/clip.h"
 #include "optim/make_optimizer.h"
 
 namespace lmtrain {

@@ -1,7 +1,7 @@
 // Divides the optimizer over the processes of a run (`parallel.shard` "optimizer"; ZeRO stage 1,
 // Rajbhandari et al. 2020, 1910.02054). A process owns whole tensors, some in every chunk of the
-// flat layout (distributed/ownership.h). It updates only these, and keeps optimizer state for only these.
-// The update needs the gradient of its tensors; afterwards the working weights are gathered.
+// flat layout (distributed/ownership.h). It updates only these, and keeps optimizer state for only
+// these. The update needs the gradient of its tensors; afterwards the working weights are gathered.
 //
 // With `parallel.shard` "parameters" each process also keeps only the weights and the gradient of
 // its own tensors (distributed/sharded_weights.h). All processes keep the norms.
@@ -17,12 +17,12 @@
 
 #include "config/config.h"
 #include "device/host_copier.h"
+#include "distributed/checkpoint_writers.h"
+#include "distributed/processes.h"
+#include "distributed/work_line.h"
 #include "model/parameters.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
-#include "distributed/processes.h"
-#include "distributed/checkpoint_writers.h"
-#include "distributed/work_line.h"
 
 namespace lmtrain {
 

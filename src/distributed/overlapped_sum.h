@@ -14,9 +14,9 @@
 #include <memory>
 #include <vector>
 
-#include "model/parameters.h"
 #include "distributed/ranges.h"
 #include "distributed/work_line.h"
+#include "model/parameters.h"
 
 namespace lmtrain {
 

@@ -15,10 +15,10 @@
 #include <functional>
 #include <vector>
 
-#include "model/weight_pieces.h"
-#include "distributed/processes.h"
 #include "distributed/optimizer_shards.h"
+#include "distributed/processes.h"
 #include "distributed/work_line.h"
+#include "model/weight_pieces.h"
 
 namespace lmtrain {
 

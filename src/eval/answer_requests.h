@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 
-#include "model/llama.h"
-#include "eval/score_rows.h"
 #include "eval/score_request.h"
+#include "eval/score_rows.h"
+#include "model/llama.h"
 
 namespace lmtrain {
 

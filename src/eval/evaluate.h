@@ -19,11 +19,11 @@
 #include "base/error.h"
 #include "batching/micro_batch.h"
 #include "config/config.h"
-#include "prepare/eval_sets.h"
 #include "device/device.h"
+#include "distributed/processes.h"
 #include "formats/token_shard.h"
 #include "model/llama.h"
-#include "distributed/processes.h"
+#include "prepare/eval_sets.h"
 
 namespace lmtrain {
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "model/llama.h"
-#include "eval/score_rows.h"
 #include "eval/prompts.h"
+#include "eval/score_rows.h"
 #include "eval/task_result.h"
+#include "model/llama.h"
 
 namespace lmtrain {
 

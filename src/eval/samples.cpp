@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "tokenizer/text_stream.h"
 #include "formats/quote.h"
+#include "tokenizer/text_stream.h"
 
 namespace lmtrain {
 namespace {

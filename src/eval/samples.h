@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "config/config.h"
-#include "tokenizer/tokenizer.h"
 #include "model/generate.h"
 #include "model/llama.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

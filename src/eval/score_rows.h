@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "model/llama.h"
 #include "eval/scored_row.h"
+#include "model/llama.h"
 
 namespace lmtrain {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "config/config.h"
-#include "tokenizer/tokenizer.h"
-#include "model/llama.h"
 #include "eval/prompts.h"
 #include "eval/task_result.h"
+#include "model/llama.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 

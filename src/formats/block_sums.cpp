@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/read_file.h"
 #include "base/hash.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lmtrain {

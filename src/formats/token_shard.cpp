@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/examine.h"
-#include "base/lost_pages.h"
 #include "base/hash.h"
+#include "base/lost_pages.h"
 #include "base/text.h"
 #include "formats/token_shard_layout.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "prepare/document_files.h"
 #include "device/torch_headers.h"
 #include "formats/json_number.h"
+#include "prepare/document_files.h"
 
 namespace lmtrain {
 namespace {

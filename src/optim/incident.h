@@ -16,8 +16,8 @@
 #include "batching/batch.h"
 #include "config/config.h"
 #include "model/parameters.h"
-#include "optim/optimizer.h"
 #include "optim/anomaly_policy.h"
+#include "optim/optimizer.h"
 
 namespace lmtrain {
 

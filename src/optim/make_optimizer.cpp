@@ -7,10 +7,10 @@
 #include "optim/adopt.h"
 #include "optim/lion.h"
 #include "optim/mars.h"
+#include "optim/muon.h"
+#include "optim/parameter_groups.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
-#include "optim/parameter_groups.h"
-#include "optim/muon.h"
 #include "optim/soap.h"
 
 namespace lmtrain {

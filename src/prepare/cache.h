@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "prepare/prepare.h"
 #include "prepare/document_files.h"
+#include "prepare/prepare.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "base/text.h"
-#include "text/text_hash.h"
 #include "prepare/ordered_pool.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

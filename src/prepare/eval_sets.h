@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "prepare/prepare.h"
 #include "formats/token_shard.h"
+#include "prepare/prepare.h"
 
 namespace lmtrain {
 

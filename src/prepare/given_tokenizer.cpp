@@ -1,7 +1,7 @@
 #include "prepare/given_tokenizer.h"
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"

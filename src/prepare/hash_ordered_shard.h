@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/buffered_file.h"
-#include "prepare/encode.h"
 #include "formats/token_shard.h"
+#include "prepare/encode.h"
 
 namespace lmtrain {
 

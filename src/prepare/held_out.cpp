@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "text/text_hash.h"
 #include "prepare/content_blocks.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

@@ -12,14 +12,14 @@
 #include <optional>
 #include <string>
 
-#include "prepare/prepare.h"
+#include "formats/token_shard.h"
 #include "prepare/common_documents.h"
 #include "prepare/hash_ordered_shard.h"
 #include "prepare/held_out.h"
 #include "prepare/overlap.h"
+#include "prepare/prepare.h"
 #include "prepare/source_runs.h"
 #include "text/corpus.h"
-#include "formats/token_shard.h"
 
 namespace lmtrain {
 

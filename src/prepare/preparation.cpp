@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "text/text_hash.h"
 #include "prepare/content_blocks.h"
 #include "text/sources.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

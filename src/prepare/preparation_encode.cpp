@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "prepare/preparation.h"
 #include "prepare/encode.h"
+#include "prepare/preparation.h"
 #include "text/sources.h"
 
 namespace lmtrain {

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "prepare/cache.h"
+#include "prepare/encode.h"
 #include "prepare/eval_sets.h"
 #include "prepare/given_tokenizer.h"
 #include "prepare/preparation.h"
-#include "prepare/encode.h"
+#include "prepare/token_files.h"
 #include "text/format.h"
 #include "text/sources.h"
-#include "prepare/token_files.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {

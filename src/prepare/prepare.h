@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "config/config.h"
+#include "formats/source_run.h"
 #include "prepare/overlap.h"
 #include "text/corpus.h"
-#include "formats/source_run.h"
 
 namespace lmtrain {
 

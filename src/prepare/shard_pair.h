@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "formats/token_shard.h"
+#include "prepare/hash_ordered_shard.h"
 #include "prepare/journal.h"
 #include "prepare/prepare.h"
-#include "prepare/hash_ordered_shard.h"
-#include "formats/token_shard.h"
 
 namespace lmtrain {
 

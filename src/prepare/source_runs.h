@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "text/source_file.h"
-#include "prepare/document_files.h"
 #include "formats/source_run.h"
+#include "prepare/document_files.h"
+#include "text/source_file.h"
 
 namespace lmtrain {
 

@@ -2,11 +2,12 @@
 
 #include <ios>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "formats/token_file.h"
 #include "prepare/eval_sets.h"
 #include "prepare/given_tokenizer.h"
 #include "prepare/hash_ordered_shard.h"
@@ -15,7 +16,6 @@
 #include "text/content.h"
 #include "text/format.h"
 #include "text/sources.h"
-#include "formats/token_file.h"
 
 namespace lmtrain {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "text/text_hash.h"
 #include "prepare/common_documents.h"
 #include "prepare/content_blocks.h"
 #include "prepare/held_out.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "base/progress_bar.h"
 #include "base/text.h"
-#include "text/text_hash.h"
-#include "prepare/held_out.h"
 #include "formats/token_file.h"
+#include "prepare/held_out.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "formats/token_reference.h"
 #include "text/source_file.h"
 #include "tokenizer/tokenizer.h"
-#include "formats/token_reference.h"
 
 namespace lmtrain {
 

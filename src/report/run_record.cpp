@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/examine.h"
-#include "base/read_file.h"
 #include "base/processors.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "config/digest.h"

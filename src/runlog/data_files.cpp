@@ -12,10 +12,10 @@
 #include "base/log_rank.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "prepare/given_tokenizer.h"
-#include "text/sources.h"
 #include "formats/checked_json.h"
 #include "formats/json_number.h"
+#include "prepare/given_tokenizer.h"
+#include "text/sources.h"
 
 namespace lmtrain {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
+#include "device/failure.h"
+#include "distributed/agreement.h"
+#include "eval/evaluate.h"
+#include "eval/task_result.h"
 #include "runlog/line_file.h"
 #include "runlog/tensorboard.h"
-#include "distributed/agreement.h"
-#include "eval/task_result.h"
-#include "eval/evaluate.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 

@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "device/device_memory.h"
+#include "eval/eval_share.h"
 #include "formats/json_lines.h"
 #include "runlog/metrics_check.h"
 #include "runlog/report.h"
-#include "eval/eval_share.h"
 
 namespace lmtrain {
 namespace {

@@ -23,18 +23,18 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
+#include "device/failure.h"
+#include "distributed/agreement.h"
+#include "eval/evaluate.h"
+#include "eval/samples.h"
+#include "eval/task_result.h"
 #include "model/parameters.h"
 #include "optim/incident.h"
-#include "eval/samples.h"
 #include "runlog/metrics.h"
 #include "runlog/report.h"
 #include "runlog/time_left.h"
-#include "distributed/agreement.h"
 #include "schedule/due.h"
 #include "schedule/run_end.h"
-#include "eval/task_result.h"
-#include "eval/evaluate.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 

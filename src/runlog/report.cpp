@@ -5,10 +5,10 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "eval/eval_share.h"
 #include "formats/quote.h"
 #include "model/parameters.h"
 #include "ops/flash_attention.h"
-#include "eval/eval_share.h"
 
 namespace lmtrain {
 namespace {

@@ -12,9 +12,9 @@
 #include "batching/batch_order.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
-#include "prepare/prepare.h"
-#include "eval/task_result.h"
 #include "eval/evaluate.h"
+#include "eval/task_result.h"
+#include "prepare/prepare.h"
 
 namespace lmtrain {
 

@@ -13,8 +13,8 @@
 #include "base/open_file.h"
 #include "base/retry.h"
 #include "base/text.h"
-#include "text/byte_stream.h"
 #include "formats/quote.h"
+#include "text/byte_stream.h"
 
 namespace lmtrain {
 namespace {

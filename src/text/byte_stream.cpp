@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/read_file.h"
 #include "base/foreign_text.h"
+#include "base/read_file.h"
 #include "base/text.h"
 
 namespace lmtrain {

@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/progress_bar.h"
 #include "config/config.h"
-#include "text/source_file.h"
 #include "text/format.h"
+#include "text/source_file.h"
 
 namespace lmtrain {
 

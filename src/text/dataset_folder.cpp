@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "text/byte_stream.h"
 #include "formats/quote.h"
 #include "formats/strict_json.h"
+#include "text/byte_stream.h"
 
 namespace lmtrain {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/read_file.h"
 #include "base/foreign_text.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/read_file.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "text/byte_stream.h"
 #include "text/content.h"

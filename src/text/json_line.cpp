@@ -5,8 +5,8 @@
 #include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "text/json_scanner.h"
 #include "formats/quote.h"
+#include "text/json_scanner.h"
 
 namespace lmtrain {
 namespace {

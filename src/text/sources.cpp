@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
 #include "base/absolute_path.h"
+#include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"

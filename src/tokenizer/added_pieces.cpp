@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tokenizer/settings_file.h"
 #include "formats/quote.h"
+#include "tokenizer/settings_file.h"
 
 namespace lmtrain {
 namespace {

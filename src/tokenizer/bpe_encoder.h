@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "tokenizer/bpe_merge.h"
-#include "tokenizer/word_cache.h"
 #include "tokenizer/bpe_table.h"
 #include "tokenizer/text_normalizer.h"
+#include "tokenizer/word_cache.h"
 
 namespace lmtrain {
 

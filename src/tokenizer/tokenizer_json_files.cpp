@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/quote.h"
 #include "tokenizer/byte_level_tokenizer.h"
 #include "tokenizer/settings_file.h"
 #include "tokenizer/tokenizer_model.h"
-#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {

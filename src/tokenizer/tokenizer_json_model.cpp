@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "tokenizer/byte_alphabet.h"
 #include "formats/quote.h"
+#include "tokenizer/byte_alphabet.h"
 
 namespace lmtrain {
 namespace {

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "tokenizer/scratch_pool.h"
 #include "tokenizer/added_pieces.h"
 #include "tokenizer/bpe_encoder.h"
 #include "tokenizer/model_check.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/other_file.h"
+#include "tokenizer/scratch_pool.h"
 #include "tokenizer/tokenizer_model.h"
 #include "tokenizer/unigram_encoder.h"
 

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "base/stop.h"
-#include "base/log.h"
 #include "base/text.h"
-#include "tokenizer/tokenizer.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "device/phase_times.h"
 #include "device/torch_headers.h"
 #include "device/trace.h"
-#include "training/matmul_rate.h"
-#include "training/engine.h"
 #include "optim/loss_scale.h"
+#include "tokenizer/tokenizer.h"
+#include "training/engine.h"
+#include "training/matmul_rate.h"
 #include "training/memory_plan.h"
 #include "training/micro_batch_limits.h"
 #include "training/resolve.h"

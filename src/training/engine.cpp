@@ -3,9 +3,9 @@
 #include "device/device.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
+#include "eval/evaluate.h"
 #include "optim/clip.h"
 #include "optim/make_optimizer.h"
-#include "eval/evaluate.h"
 #include "training/resolve.h"
 #include "training/step.h"
 

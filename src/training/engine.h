@@ -15,9 +15,9 @@
 #include "device/captured_graph.h"
 #include "device/device.h"
 #include "device/spin_control.h"
+#include "distributed/ranges.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
-#include "distributed/ranges.h"
 #include "training/step_graphs.h"
 #include "training/step_parts.h"
 
@@ -33,8 +33,8 @@ class Engine {
     std::optional<std::vector<ElementRange>> held{};
   };
 
-  // `config` is resolved (training/resolve.h). Weights and the optimizer's state are zero until they
-  // are initialised or loaded. All constructors throw the errors of make_optimizer.
+  // `config` is resolved (training/resolve.h). Weights and the optimizer's state are zero until
+  // they are initialised or loaded. All constructors throw the errors of make_optimizer.
   explicit Engine(const Config& config);
   // Updates, in update(), only the tensors for which `updates` returns true. With `held` weights
   // and gradient lie in memory that can be released (device/releasable_memory.h), and clip() reads

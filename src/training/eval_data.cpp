@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/run_config.h"
-#include "prepare/prepare.h"
-#include "formats/manifest.h"
-#include "runlog/data_files.h"
 #include "eval/eval_share.h"
+#include "formats/manifest.h"
+#include "prepare/prepare.h"
+#include "runlog/data_files.h"
 #include "training/resolve.h"
 
 namespace lmtrain {

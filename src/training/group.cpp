@@ -8,17 +8,17 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/log_rank.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/trial.h"
-#include "training/run_setup.h"
+#include "device/failure.h"
 #include "distributed/connect.h"
 #include "distributed/launch.h"
 #include "distributed/orders.h"
+#include "training/run_setup.h"
 #include "training/trainer.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 namespace {

@@ -4,12 +4,12 @@
 #include <bit>
 
 #include "device/torch_headers.h"
+#include "distributed/ownership.h"
+#include "distributed/tree_sum.h"
 #include "model/round_weights.h"
 #include "model/weight_pieces.h"
 #include "ops/operators.h"
-#include "distributed/ownership.h"
 #include "optim/make_optimizer.h"
-#include "distributed/tree_sum.h"
 #include "training/resolve.h"
 
 namespace lmtrain {

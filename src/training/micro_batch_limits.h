@@ -17,8 +17,8 @@
 #include "batching/batch.h"
 #include "batching/micro_batch.h"
 #include "config/config.h"
-#include "model/llama.h"
 #include "distributed/processes.h"
+#include "model/llama.h"
 
 namespace lmtrain {
 

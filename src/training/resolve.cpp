@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/processors.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/text.h"
 #include "device/captured_graph.h"
 #include "device/device_memory.h"

@@ -7,10 +7,10 @@
 
 #include "batching/batch_order.h"
 #include "config/config.h"
-#include "tokenizer/tokenizer.h"
 #include "device/device.h"
 #include "distributed/processes.h"
 #include "schedule/run_clock.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 
@@ -38,8 +38,8 @@ inline constexpr int64_t kUsualGpuMicroTokens = 32768;
 inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // Returns the positions of a micro-batch of a GPU with so many bytes available, before anything of
 // the run is allocated: the most, from one row of sequence.max_length up to kMostGpuMicroTokens,
-// that such rows fill, that divide the batch, and whose memory plan (training/memory_plan.h) fits into
-// kUsableOnGpu of the memory, with kAllowance and with SwiGLU's value. With `compile: graph`
+// that such rows fill, that divide the batch, and whose memory plan (training/memory_plan.h) fits
+// into kUsableOnGpu of the memory, with kAllowance and with SwiGLU's value. With `compile: graph`
 // activations count twice, for the graphs' pool and for a step outside the graphs. Where these
 // would be fewer than kFullGpuMicroTokens, they are counted without that value. Where `available`
 // is not known, kUsualGpuMicroTokens decide. batch.micro_tokens is not read; all else of `config`

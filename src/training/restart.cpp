@@ -5,21 +5,21 @@
 
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/remove_checkpoint.h"
 #include "checkpoint/retention.h"
+#include "device/failure.h"
+#include "distributed/orders.h"
 #include "formats/json_lines.h"
 #include "formats/json_number.h"
 #include "formats/manifest.h"
-#include "training/copy_checkpoint.h"
-#include "runlog/recorder.h"
 #include "runlog/data_files.h"
-#include "distributed/orders.h"
+#include "runlog/recorder.h"
+#include "training/copy_checkpoint.h"
 #include "training/start_checks.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 namespace {

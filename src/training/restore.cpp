@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "device/torch_headers.h"
 #include "checkpoint/given_model.h"
 #include "checkpoint/share_state.h"
+#include "device/torch_headers.h"
 #include "training/resolve.h"
 
 namespace lmtrain {

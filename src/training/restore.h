@@ -12,10 +12,10 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
-#include "prepare/prepare.h"
-#include "formats/token_shard.h"
-#include "distributed/processes.h"
 #include "distributed/optimizer_shards.h"
+#include "distributed/processes.h"
+#include "formats/token_shard.h"
+#include "prepare/prepare.h"
 #include "training/engine.h"
 
 namespace lmtrain {

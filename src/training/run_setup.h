@@ -21,8 +21,8 @@ namespace lmtrain {
 //   with several processes, check_processes, require_alike (distributed) and the exchanges
 RestartableRun make_run(Config& config, const RunFolder& run);
 // Does the same for a new run, and gives `run` its identity. It does not read the folder, which
-// need not be locked. First checks the weights of init_from (checkpoint/given_model.h). Throws Error(kIo)
-// if there is no room for one checkpoint. Warns if there is no room for all checkpoints.
+// need not be locked. First checks the weights of init_from (checkpoint/given_model.h). Throws
+// Error(kIo) if there is no room for one checkpoint. Warns if there is no room for all checkpoints.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
 // Does the work that make_run() and make_new_run() share: resolves `config`, sends it to the other

@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "device/failure.h"
 #include "device/torch_headers.h"
 #include "ops/flash_attention.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 namespace {

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "device/device_memory.h"
-#include "device/torch_headers.h"
 #include "device/failure.h"
+#include "device/torch_headers.h"
 
 namespace lmtrain {
 namespace {

@@ -25,8 +25,8 @@ class StepParts {
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
   // these parts, in order. Over all processes the losses add up to the loss of the batch. `batch`
   // holds the rows of the share. The other arguments and the errors are as for accumulate_batch
-  // (training/step.h); `finished` is told of elements of the whole sum, in the last part. A PartTree
-  // keeps more buffers of the size of `grad`.
+  // (training/step.h); `finished` is told of elements of the whole sum, in the last part. A
+  // PartTree keeps more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                  const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                                  const ElementsFinished& finished = {});

@@ -15,9 +15,9 @@
 
 #include "batching/batch.h"
 #include "config/config.h"
-#include "distributed/processes.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/overlapped_sum.h"
+#include "distributed/processes.h"
 #include "training/engine.h"
 
 namespace lmtrain {

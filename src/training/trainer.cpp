@@ -3,17 +3,17 @@
 #include "base/activities.h"
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "device/device_memory.h"
-#include "device/torch_headers.h"
-#include "training/restore.h"
 #include "checkpoint/share_state.h"
-#include "training/start_checks.h"
+#include "device/device_memory.h"
 #include "device/failure.h"
+#include "device/torch_headers.h"
 #include "training/micro_batch_limits.h"
+#include "training/restore.h"
+#include "training/start_checks.h"
 
 namespace lmtrain {
 

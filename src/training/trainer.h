@@ -1,9 +1,9 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, optim/anomaly_policy.h what to do with a bad step, and runlog/recorder.h
-// reports both. Config, prepared data and checkpoint determine every bit of the result. Time only
-// decides when something is saved or printed.
+// what is due after a step, optim/anomaly_policy.h what to do with a bad step, and
+// runlog/recorder.h reports both. Config, prepared data and checkpoint determine every bit of the
+// result. Time only decides when something is saved or printed.
 #pragma once
 
 #include <chrono>
@@ -15,28 +15,28 @@
 #include "batching/batch_order.h"
 #include "batching/loader.h"
 #include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/shared_save.h"
 #include "config/config.h"
-#include "prepare/prepare.h"
-#include "formats/token_shard.h"
-#include "optim/anomaly_policy.h"
-#include "eval/samples.h"
-#include "eval/task_probe.h"
-#include "runlog/recorder.h"
-#include "runlog/report.h"
-#include "runlog/stall_watch.h"
-#include "training/run_warnings.h"
 #include "distributed/agreement.h"
 #include "distributed/checkpoint_writers.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/sharded_weights.h"
-#include "checkpoint/shared_save.h"
-#include "training/step_sum.h"
+#include "eval/samples.h"
+#include "eval/task_probe.h"
+#include "formats/token_shard.h"
+#include "optim/anomaly_policy.h"
+#include "prepare/prepare.h"
+#include "runlog/recorder.h"
+#include "runlog/report.h"
+#include "runlog/stall_watch.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
 #include "training/engine.h"
 #include "training/plan.h"
 #include "training/resolve.h"
+#include "training/run_warnings.h"
+#include "training/step_sum.h"
 
 namespace lmtrain {
 
@@ -47,10 +47,10 @@ struct RunOutcome {
 
 class Trainer {
  public:
-  // `config` is resolved (training/resolve.h). `checkpoint` is the step to go on from; its files were
-  // verified. Reads weights, opens the data and plans the batches; writes nothing yet. With `trial`
-  // it trains only the beginning of the run, of this length, saves it, and then evaluates it.
-  // Throws StopRequested if a signal comes, or max_time ends, before the batches are planned.
+  // `config` is resolved (training/resolve.h). `checkpoint` is the step to go on from; its files
+  // were verified. Reads weights, opens the data and plans the batches; writes nothing yet. With
+  // `trial` it trains only the beginning of the run, of this length, saves it, and then evaluates
+  // it. Throws StopRequested if a signal comes, or max_time ends, before the batches are planned.
   //
   // Several processes construct the same Trainer at the same time, and call run() together. Only
   // rank 0 reads checkpoints and writes files, except for the tensors of checkpoints

@@ -5,8 +5,8 @@
 #include "base/activities.h"
 #include "base/signal.h"
 #include "checkpoint/retention.h"
-#include "training/trainer.h"
 #include "eval/evaluate.h"
+#include "training/trainer.h"
 
 namespace lmtrain {
 

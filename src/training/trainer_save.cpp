@@ -2,14 +2,14 @@
 // and the last one of a run whose rows cannot be read.
 #include "base/activities.h"
 #include "base/error.h"
-#include "base/random_id.h"
 #include "base/log.h"
+#include "base/random_id.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "device/failure.h"
 #include "device/torch_headers.h"
 #include "optim/incident.h"
 #include "training/trainer.h"
-#include "device/failure.h"
 
 namespace lmtrain {
 namespace {

@@ -8,28 +8,28 @@
 #include <optional>
 #include <utility>
 
+#include "base/absolute_path.h"
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/absolute_path.h"
 #include "base/examine.h"
 #include "base/file.h"
-#include "base/scratch_folder.h"
-#include "base/temporary_folder.h"
 #include "base/hash.h"
-#include "base/stop.h"
 #include "base/log.h"
+#include "base/scratch_folder.h"
+#include "base/stop.h"
+#include "base/temporary_folder.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/trial.h"
+#include "distributed/orders.h"
 #include "formats/manifest.h"
-#include "training/copy_checkpoint.h"
 #include "runlog/compare_runs.h"
 #include "runlog/data_files.h"
+#include "training/copy_checkpoint.h"
+#include "training/resolve.h"
 #include "training/restore.h"
-#include "distributed/orders.h"
 #include "training/start_checks.h"
 #include "training/trainer.h"
-#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
-#include "prepare/prepare.h"
 #include "distributed/processes.h"
+#include "prepare/prepare.h"
 
 namespace lmtrain {
 

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "base/file.h"
-#include "base/support.h"
 #include "base/log_rank.h"
 #include "base/progress_line.h"
+#include "base/support.h"
 
 namespace lmtrain {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/support.h"
+#include "distributed/divided_config.h"
+#include "distributed/group.h"
 #include "formats/manifest.h"
 #include "optim/make_optimizer.h"
-#include "distributed/group.h"
-#include "distributed/divided_config.h"
 #include "support/tensors.h"
 
 namespace lmtrain {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "config/config.h"
-#include "model/parameters.h"
 #include "distributed/optimizer_shards.h"
+#include "model/parameters.h"
 #include "training/tiny_model.h"
 
 namespace lmtrain::testing {

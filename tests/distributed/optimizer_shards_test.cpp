@@ -8,10 +8,10 @@
 #include <map>
 
 #include "device/torch_headers.h"
+#include "distributed/divided_config.h"
+#include "distributed/group.h"
 #include "optim/clip.h"
 #include "optim/make_optimizer.h"
-#include "distributed/group.h"
-#include "distributed/divided_config.h"
 #include "support/tensors.h"
 
 namespace lmtrain {

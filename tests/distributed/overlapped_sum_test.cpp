@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "device/torch_headers.h"
-#include "model/weight_pieces.h"
-#include "distributed/group.h"
 #include "distributed/divided_config.h"
+#include "distributed/group.h"
 #include "distributed/optimizer_shards.h"
+#include "model/weight_pieces.h"
 #include "support/tensors.h"
 
 namespace lmtrain {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "text/readers.h"
 #include "fuzz/target.h"
+#include "text/readers.h"
 
 namespace lmtrain::fuzzing {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "tokenizer/text_stream.h"
 #include "tokenizer/tokenizer.h"
-#include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {
 

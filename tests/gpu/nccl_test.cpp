@@ -2,8 +2,8 @@
 // mode has the bits of a run without processes. With two: two ranks as threads.
 #include <ATen/detail/CUDAHooksInterface.h>
 
-#include "gpu.h"
 #include "distributed/group.h"
+#include "gpu.h"
 #include "training/tiny_run.h"
 
 namespace lmtrain {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/examine.h"
-#include "prepare/folder.h"
 #include "formats/token_shard.h"
+#include "prepare/folder.h"
 
 namespace lmtrain {
 namespace {

@@ -1,7 +1,7 @@
 #include "prepare/given_tokenizer.h"
 
-#include "tokenizer/tokenizer_json_files.h"
 #include "prepare/folder.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "base/text.h"
-#include "text/text_hash.h"
 #include "prepare/common_documents.h"
 #include "prepare/content_blocks.h"
+#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "prepare/folder.h"
 #include "formats/checked_json.h"
+#include "prepare/folder.h"
 
 namespace lmtrain {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/text.h"
+#include "formats/token_shard.h"
 #include "prepare/folder.h"
 #include "prepare/prepare.h"
 #include "tokenizer/tokenizer.h"
-#include "formats/token_shard.h"
 
 namespace lmtrain {
 

@@ -13,12 +13,12 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "prepare/folder.h"
-#include "prepare/prepare.h"
-#include "prepare/document_files.h"
-#include "tokenizer/tokenizer.h"
 #include "formats/token_bytes.h"
 #include "formats/token_shard.h"
+#include "prepare/document_files.h"
+#include "prepare/folder.h"
+#include "prepare/prepare.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "formats/checked_json.h"
+#include "formats/token_shard.h"
 #include "prepare/folder.h"
 #include "prepare/prepare.h"
 #include "text/arrow_files.h"
-#include "formats/checked_json.h"
-#include "formats/token_shard.h"
 
 namespace lmtrain {
 namespace {

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "base/text.h"
-#include "tokenizer/tokenizer_json_files.h"
+#include "formats/token_bytes.h"
+#include "formats/token_shard.h"
 #include "prepare/folder.h"
 #include "prepare/token_scan.h"
 #include "tokenizer/model_bytes.h"
 #include "tokenizer/tokenizer.h"
-#include "formats/token_bytes.h"
-#include "formats/token_shard.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

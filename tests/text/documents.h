@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "prepare/folder.h"
-#include "text/readers.h"
 #include "text/format.h"
+#include "text/readers.h"
 
 namespace lmtrain {
 

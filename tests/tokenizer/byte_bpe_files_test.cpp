@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "tokenizer/tokenizer_json_files.h"
 #include "prepare/folder.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

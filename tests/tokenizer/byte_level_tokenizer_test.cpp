@@ -2,8 +2,8 @@
 
 #include <thread>
 
-#include "tokenizer/tokenizer_json_files.h"
 #include "prepare/folder.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/utf8.h"
-#include "tokenizer/tokenizer_json_files.h"
 #include "prepare/folder.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

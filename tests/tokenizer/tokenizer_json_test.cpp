@@ -1,7 +1,7 @@
 #include "tokenizer/tokenizer_json.h"
 
-#include "tokenizer/tokenizer_json_files.h"
 #include "prepare/folder.h"
+#include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
 namespace {

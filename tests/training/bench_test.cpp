@@ -2,8 +2,8 @@
 
 #include "base/support.h"
 #include "base/text.h"
-#include "tokenizer/tokenizer.h"
 #include "support/pooled_memory.h"
+#include "tokenizer/tokenizer.h"
 #include "training/tiny_model.h"
 
 namespace lmtrain {

@@ -11,13 +11,13 @@
 #include "base/file.h"
 #include "base/support.h"
 #include "config/parse.h"
-#include "prepare/prepare.h"
 #include "device/torch_headers.h"
-#include "formats/tensor_files.h"
-#include "training/trainer.h"
-#include "support/source_dir.h"
 #include "eval/eval_share.h"
+#include "formats/tensor_files.h"
+#include "prepare/prepare.h"
+#include "support/source_dir.h"
 #include "training/resolve.h"
+#include "training/trainer.h"
 
 namespace lmtrain::testing {
 

@@ -2,9 +2,9 @@
 // docs/reliability.md.
 #include <set>
 
+#include "checkpoint/given_model.h"
 #include "optim/clip.h"
 #include "optim/make_optimizer.h"
-#include "checkpoint/given_model.h"
 #include "training/step.h"
 #include "training/tiny_run.h"
 

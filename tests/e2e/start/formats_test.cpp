@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "text/arrow_files.h"
 #include "e2e/workspace.h"
+#include "text/arrow_files.h"
 
 namespace lmtrain::testing {
 namespace {

@@ -1,8 +1,8 @@
 // Patterns of paths: below a small tree, and a component against a name, both after a line "%%".
 #include "text/glob.h"
 
-#include "text/splits.h"
 #include "fuzz/target.h"
+#include "text/splits.h"
 
 namespace lmtrain::fuzzing {
 

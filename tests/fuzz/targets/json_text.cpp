@@ -1,9 +1,9 @@
 // JSON as our two readers of it see it: what one of them accepts, nlohmann's parser accepts too.
 #include <nlohmann/json.hpp>
 
-#include "text/json_line.h"
 #include "formats/strict_json.h"
 #include "fuzz/target.h"
+#include "text/json_line.h"
 
 namespace lmtrain::fuzzing {
 

@@ -1,7 +1,7 @@
 // The requests of `eval --score`. The tokenizer has a token for each letter.
-#include "tokenizer/model_proto.h"
-#include "fuzz/target.h"
 #include "eval/score_request.h"
+#include "fuzz/target.h"
+#include "tokenizer/model_proto.h"
 
 namespace lmtrain::fuzzing {
 

@@ -1,7 +1,7 @@
 // A sentencepiece model. What is accepted encodes and decodes any text.
+#include "fuzz/tokenizing.h"
 #include "tokenizer/model_check.h"
 #include "tokenizer/other_file.h"
-#include "fuzz/tokenizing.h"
 
 namespace lmtrain::fuzzing {
 

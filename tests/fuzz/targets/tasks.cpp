@@ -1,6 +1,6 @@
 // Tasks and requests that people write: tasks.json, then a file of records, parted by a line "%%".
-#include "fuzz/target.h"
 #include "eval/task.h"
+#include "fuzz/target.h"
 
 namespace lmtrain::fuzzing {
 

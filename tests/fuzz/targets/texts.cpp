@@ -1,8 +1,8 @@
 // Text, lines and JSON lines, plain or compressed: the first byte says which.
 #include <array>
 
-#include "text/content.h"
 #include "fuzz/tables.h"
+#include "text/content.h"
 
 namespace lmtrain::fuzzing {
 

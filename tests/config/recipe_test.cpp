@@ -1,0 +1,203 @@
+#include "config/recipe.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "config/config_text.h"
+#include "config/model_family.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr int64_t kVocabSize = 8192;
+
+Config chosen(const std::string& members, RunFacts facts = {}) {
+  Config config = parsed(members);
+  facts.vocab_size = kVocabSize;
+  choose_settings(config, facts);
+  return config;
+}
+
+// What the benchmark page of 2026-11-25 measured best: width 256, 1.8M tokens in batches of 4096.
+TEST(Recipe, IsTheOneThatWasMeasured) {
+  const Config config = chosen(R"("model": {"size": "7M"}, "train": {"tokens": "1.8M"})");
+  EXPECT_EQ(config.model.hidden_size, 256);
+  EXPECT_FALSE(config.model.tie_word_embeddings);
+  EXPECT_EQ(config.model.initializer, Initializer::kZeroOutputs);
+  EXPECT_EQ(config.batch.tokens, 4096);
+  EXPECT_EQ(config.optimizer.type, OptimizerType::kMuon);
+  EXPECT_EQ(config.optimizer.lr, 5e-3);
+  EXPECT_EQ(config.optimizer.momentum, 0.85);
+  EXPECT_EQ(config.optimizer.weight_decay, 0.1);
+  const std::vector<OptimizerGroupConfig> groups = {{"model.embed_tokens.weight", 8e-2, {}},
+                                                    {"lm_head.weight", 1e-2, {}},
+                                                    {"*norm.weight", 5e-2, {}}};
+  EXPECT_EQ(config.optimizer.groups, groups);
+  EXPECT_EQ(config.lr_schedule.type, LrScheduleType::kLinear);
+  EXPECT_EQ(config.lr_schedule.min_ratio, 0);
+  EXPECT_EQ(config.sequence.schedule.cycles, 1);
+}
+
+TEST(Recipe, ALearningRateThatIsGivenChoosesNothing) {
+  const std::string members = R"("optimizer": {"lr": 1e-3})";
+  const Config config = chosen(members);
+  EXPECT_EQ(config, parsed(members));
+  EXPECT_TRUE(config.origins.chosen.empty());
+  EXPECT_FALSE(takes_recipe(config));
+  EXPECT_FALSE(takes_model_size(config));
+  EXPECT_EQ(config.optimizer.type, OptimizerType::kAdamW);
+  EXPECT_EQ(config.batch.tokens, 65536);
+  EXPECT_TRUE(config.model.tie_word_embeddings);
+}
+
+TEST(Recipe, WhatIsGivenStays) {
+  const Config config = chosen(
+      R"("optimizer": {"momentum": 0.9, "weight_decay": 0, "groups": []}, "batch": {"tokens": 2048},
+         "model": {"num_hidden_layers": 3, "size": "7M"}, "lr_schedule": {"type": "cosine"},
+         "train": {"tokens": "1M"})");
+  EXPECT_EQ(config.optimizer.type, OptimizerType::kMuon);
+  EXPECT_EQ(config.optimizer.momentum, 0.9);
+  EXPECT_EQ(config.optimizer.weight_decay, 0);
+  EXPECT_TRUE(config.optimizer.groups.empty());
+  EXPECT_EQ(config.batch.tokens, 2048);
+  EXPECT_EQ(config.model.num_hidden_layers, 3);
+  EXPECT_EQ(config.model.hidden_size, 256);
+  EXPECT_EQ(config.lr_schedule.type, LrScheduleType::kCosine);
+  EXPECT_EQ(config.lr_schedule.min_ratio, 0);
+  for (const auto& [key, reason] : config.origins.chosen) {
+    EXPECT_FALSE(config.origins.given(key)) << key;
+    EXPECT_FALSE(reason.empty()) << key;
+  }
+}
+
+TEST(Recipe, AutoIsLikeNotGiven) {
+  const Config config = chosen(
+      R"("optimizer": {"type": "auto", "lr": "auto", "weight_decay": "auto"},
+         "batch": {"tokens": "auto"}, "train": {"tokens": "1.8M"},
+         "model": {"size": "auto", "tie_word_embeddings": "auto", "initializer": "auto"})");
+  Config plain = chosen(R"("train": {"tokens": "1.8M"})");
+  plain.model.size = "auto";
+  EXPECT_EQ(config, plain);
+}
+
+TEST(Recipe, EachTypeHasItsOwn) {
+  const Config adamw = chosen(R"("optimizer": {"type": "adamw"}, "model": {"size": "7M"})");
+  EXPECT_EQ(adamw.optimizer.lr, 1e-3);
+  EXPECT_EQ(adamw.optimizer.groups.size(), 2U);
+  const Config lion = chosen(R"("optimizer": {"type": "lion"}, "model": {"size": "3M"})");
+  EXPECT_EQ(lion.model.hidden_size, 128);
+  EXPECT_EQ(lion.optimizer.lr, 1.2e-3);
+  EXPECT_EQ(lion.optimizer.betas, (std::vector<double>{0.9, 0.99}));
+}
+
+TEST(Recipe, RatesFollowTheWidth) {
+  const auto lr = [](const char* size) {
+    return chosen(str(R"("model": {"size": ")", size, R"("}, "train": {"tokens": "2M"})"))
+        .optimizer.lr;
+  };
+  EXPECT_GT(lr("1M"), lr("7M"));
+  EXPECT_GT(lr("7M"), lr("100M"));
+  EXPECT_NEAR(lr("30M") / lr("7M"), std::sqrt(0.5), 0.01);
+}
+
+// Of the same tokens, more passes make more decay and none less than the base.
+TEST(Recipe, DecayGrowsWithThePasses) {
+  double last = 0;
+  for (const double text : {4e6, 1e6, 250e3, 83e3, 10e3}) {
+    const double decay =
+        chosen(R"("train": {"tokens": "1M"})", {.text_tokens = text}).optimizer.weight_decay;
+    EXPECT_GE(decay, std::max(last, 0.1)) << text;
+    EXPECT_LE(decay, 3) << text;
+    last = decay;
+  }
+  EXPECT_GT(last, 2);
+}
+
+TEST(Recipe, BatchesFillRowsOfEveryProcess) {
+  for (const char* tokens : {"50K", "1M", "100M", "100B"}) {
+    for (const int64_t processes : {1, 3, 8}) {
+      const Config config =
+          chosen(str(R"("train": {"tokens": ")", tokens, R"("})"), {.num_processes = processes});
+      EXPECT_EQ(config.batch.tokens % (config.sequence.max_length * processes), 0);
+      EXPECT_GT(config.batch.tokens, 0);
+    }
+  }
+  EXPECT_EQ(chosen(R"("train": {"tokens": "10B"})").batch.tokens, 262144);
+}
+
+TEST(Recipe, ARunWithoutLengthIsFourPasses) {
+  const auto tokens = [](double text) { return *chosen("", {.text_tokens = text}).train.tokens; };
+  EXPECT_EQ(tokens(1e5), 400'000);
+  EXPECT_EQ(tokens(1e9), 20'000'000);
+  EXPECT_FALSE(takes_run_length(parsed(R"("train": {"time": "5min"})")));
+  EXPECT_TRUE(takes_run_length(parsed("")));
+}
+
+TEST(Recipe, MoreTokensMakeALargerModelAndPassesCountLess) {
+  const auto multiplied = [](const char* tokens, double text) {
+    const Config config =
+        chosen(str(R"("train": {"tokens": ")", tokens, R"("})"), {.text_tokens = text});
+    return count_multiplied(config.model, kVocabSize);
+  };
+  EXPECT_GT(multiplied("100M", 1e9), multiplied("1M", 1e9));
+  EXPECT_GE(multiplied("100M", 1e9), multiplied("100M", 1e6));
+}
+
+// The choice is made anew when more is known, and made twice it is the same.
+TEST(Recipe, IsChosenAnew) {
+  Config config = chosen(R"("train": {"epochs": 2})");
+  choose_settings(config, {.vocab_size = kVocabSize, .text_tokens = 500e3});
+  const Config once = config;
+  choose_settings(config, {.vocab_size = kVocabSize, .text_tokens = 500e3});
+  EXPECT_EQ(config, once);
+  EXPECT_EQ(config, chosen(R"("train": {"epochs": 2})", {.text_tokens = 500e3}));
+}
+
+// A run keeps the numbers: read again they are the same run, and nothing is chosen.
+TEST(Recipe, ARunKeepsTheNumbers) {
+  Config config = chosen(R"("train": {"tokens": "1M"}, "model": {"size": "3M"})");
+  end_choice(config);
+  const std::string kept = config_to_json(config).dump();
+  Config again = parse_config(kept, "run.json", {}, InitFrom::kSkip);
+  EXPECT_EQ(again, config);
+  choose_settings(again, {.vocab_size = kVocabSize, .text_tokens = 1e3});
+  EXPECT_EQ(again, config);
+  // As a person's own config it is the same run too: every rate is given.
+  Config own = parse_config(kept, "own.json", {});
+  choose_settings(own, {.vocab_size = kVocabSize, .text_tokens = 1e3});
+  EXPECT_EQ(own.optimizer, config.optimizer);
+  EXPECT_EQ(own.model, config.model);
+  EXPECT_EQ(own.train, config.train);
+}
+
+TEST(Recipe, SizesAndTimesThatCannotBeAreRefused) {
+  const auto problem = [](const std::string& members) {
+    const std::vector<std::string> problems = problems_of(config_text(members));
+    return problems.empty() ? std::string() : problems.front();
+  };
+  EXPECT_NE(problem(R"("model": {"size": "large"})").find("3M"), std::string::npos);
+  EXPECT_NE(problem(R"("model": {"size": "auto"}, "train": {"epochs": 3})").find("train.time"),
+            std::string::npos);
+  EXPECT_NE(problem(R"("train": {"time": "5min", "tokens": "1M"})").find("both given"),
+            std::string::npos);
+  EXPECT_NE(problem(R"("train": {"time": 0})").find("/train/time"), std::string::npos);
+  EXPECT_NE(problem(R"("optimizer": {"base_width": 128})").find("optimizer.lr is not given"),
+            std::string::npos);
+  // A run that has begun has its tokens.
+  try {
+    parse_config(config_text(), "run.json", {"train.time=5min"}, InitFrom::kSkip);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("give train.tokens"), std::string::npos);
+  }
+}
+
+TEST(Recipe, ShowSaysWhy) {
+  const std::string shown = show_config(chosen(R"("train": {"tokens": "1M"})"));
+  EXPECT_NE(shown.find("\"type\": \"muon\",  // chosen: "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\"lr\": "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lmtrain
