@@ -124,6 +124,12 @@ void require_shape(const ModelConfig& model) {
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes) {
   const bool recipe = takes_recipe(config);
+  if (!recipe && config.origins.is_written && !config.init_from) {
+    log_note(
+        "optimizer.lr is given, so that no setting is chosen: without it lmtrain takes the recipe "
+        "of "
+        "docs/recipe.md");
+  }
   if (!recipe && !config.train.time && !config.model.size) return;
   const double targets =
       static_cast<double>(std::max<int64_t>(1, data.train_tokens - data.train_documents));

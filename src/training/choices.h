@@ -10,7 +10,7 @@ namespace lmtrain {
 
 // Makes every choice in `config`, and logs what was chosen. `config` must be resolved by
 // resolve_runtime and resolve_vocab_size; batch.micro_tokens is left open where the batch was
-// chosen. A config that leaves nothing open stays as it is, and nothing is logged.
+// chosen. Where optimizer.lr is given it says so, since nothing of the recipe is then chosen.
 //
 // With train.time it makes a model with random weights, measures steps of every length for a few
 // percent of that time, and sets train.tokens to what the rest can train, evaluations counted.

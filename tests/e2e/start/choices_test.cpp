@@ -1,0 +1,105 @@
+// What lmtrain chooses where a config leaves it the choice: train.time, model.size and the recipe.
+#include <gtest/gtest.h>
+
+#include "e2e/workspace.h"
+
+namespace lmtrain::testing {
+namespace {
+
+// Text, a tokenizer, and nothing of what the recipe chooses.
+std::string left_open(const Workspace& workspace, const Json& changes) {
+  Json config = Json::parse(R"({
+    "threads": 1, "precision": "fp32",
+    "tokenizer": {"model": "tests/reference/tokenizer/tokenizer.model"},
+    "data": {"train": ["data/sample"], "eval": ["data/sample.jsonl"]},
+    "sequence": {"max_length": 64, "min_length": 16}
+  })");
+  config["data"]["cache_dir"] = (workspace / "cache").string();
+  config.merge_patch(changes);
+  return workspace.write("own.json", config.dump());
+}
+
+Json config_of(const RunDir& run) { return Json::parse(read_text(run.folder() / "config.json")); }
+
+TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
+  const Workspace workspace;
+  const RunDir run(workspace / "run");
+  const std::string config = left_open(workspace, {{"train", {{"time", "4s"}}}});
+  const ProcessResult trained = lmtrain({"train", config, "--run-dir", run.path()});
+  ASSERT_EQ(trained.exit_code, 0) << trained;
+  EXPECT_NE(trained.err.find("train.time 4s: "), std::string::npos) << trained;
+  EXPECT_NE(trained.err.find("chosen"), std::string::npos) << trained;
+  const Json kept = config_of(run);
+  EXPECT_TRUE(kept.at("train").at("time").is_null());
+  EXPECT_TRUE(kept.at("model").at("size").is_null());
+  EXPECT_EQ(kept.at("optimizer").at("type"), "muon");
+  const int64_t tokens = kept.at("train").at("tokens");
+  EXPECT_GE(run.status().at("tokens"), tokens);
+  EXPECT_EQ(run.status().at("state"), "done");
+
+  // The rate has fallen to nothing: the schedule ends where the run does.
+  double last = 1;
+  double peak = 0;
+  for (const Json& line : run.metrics()) {
+    if (!line.contains("lr")) continue;
+    last = line.at("lr");
+    peak = std::max(peak, last);
+  }
+  EXPECT_LT(last, 0.1 * peak);
+
+  // The same run again, by the run's own config: nothing is measured or chosen.
+  const RunDir again(workspace / "again");
+  const ProcessResult repeated =
+      lmtrain({"train", (run.folder() / "config.json").string(), "--run-dir", again.path()});
+  ASSERT_EQ(repeated.exit_code, 0) << repeated;
+  EXPECT_EQ(repeated.err.find("train.time"), std::string::npos) << repeated;
+  EXPECT_EQ(difference(again, run), "");
+
+  const ProcessResult changed = lmtrain({"resume", run.path(), "--set", "train.time=1h"});
+  EXPECT_EQ(changed.exit_code, 2) << changed;
+  EXPECT_NE(changed.err.find("give train.tokens"), std::string::npos) << changed;
+}
+
+TEST(Choices, PlanAndTrainChooseTheSame) {
+  const Workspace workspace;
+  const std::string config =
+      left_open(workspace, {{"train", {{"tokens", "20K"}}}, {"model", {{"size", "0.1M"}}}});
+  const ProcessResult planned = lmtrain({"plan", config, "--json"});
+  ASSERT_EQ(planned.exit_code, 0) << planned;
+  const Json plan = Json::parse(planned.out);
+  const RunDir run(workspace / "run");
+  ASSERT_EQ(lmtrain({"train", config, "--run-dir", run.path()}).exit_code, 0);
+  const Json kept = config_of(run);
+  EXPECT_EQ(plan.at("batch_tokens"), kept.at("batch").at("tokens"));
+  EXPECT_EQ(plan.at("steps"), run.status().at("step"));
+  // Resumed by the command that began it, nothing is overlooked.
+  const ProcessResult resumed = lmtrain({"train", config, "--run-dir", run.path(), "--continue"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  EXPECT_EQ(resumed.err.find("not taken"), std::string::npos) << resumed;
+}
+
+TEST(Choices, AGivenRateChoosesNothingAndSaysSo) {
+  const Workspace workspace;
+  const std::string config =
+      left_open(workspace, {{"train", {{"steps", 2}}},
+                            {"batch", {{"tokens", 256}}},
+                            {"optimizer", {{"lr", 1e-3}}},
+                            {"model", {{"hidden_size", 32}, {"num_hidden_layers", 1}}}});
+  const RunDir run(workspace / "run");
+  const ProcessResult trained = lmtrain({"train", config, "--run-dir", run.path()});
+  ASSERT_EQ(trained.exit_code, 0) << trained;
+  EXPECT_EQ(config_of(run).at("optimizer").at("type"), "adamw");
+  EXPECT_NE(trained.err.find("optimizer.lr is given"), std::string::npos) << trained;
+}
+
+TEST(Choices, ShowSaysWhyAndIsComplete) {
+  const Workspace workspace;
+  const std::string config = left_open(workspace, {{"train", {{"tokens", "1M"}}}});
+  const ProcessResult shown = lmtrain({"config", "show", config});
+  ASSERT_EQ(shown.exit_code, 0) << shown;
+  EXPECT_NE(shown.out.find("// chosen: "), std::string::npos) << shown;
+  EXPECT_NE(shown.out.find("\"type\": \"muon\""), std::string::npos) << shown;
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
