@@ -18,7 +18,8 @@ import tempfile
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SOURCES = (".h", ".cpp", ".cu", ".cuh", ".js", ".css")
-LIBRARY = re.compile(r"^\s*lmtrain_(?:torch_)?library\(\s*[a-z_]+", re.MULTILINE)
+# A room of src/rooms.cmake is a library, but cli, which is the program; older trees list their libraries.
+LIBRARY = re.compile(r"^(?:\s*lmtrain_(?:torch_)?library\(\s*(?!kernels_)[a-z_]+(?! SOURCES)|lmtrain_room\((?!cli\b))", re.MULTILINE)
 CHAINS = re.compile(r"those of|that of|none where|as many|of which", re.IGNORECASE)
 
 
@@ -53,7 +54,7 @@ def count(root):
     src, docs = os.path.join(root, "src"), os.path.join(root, "docs")
     sources = files_below(src, SOURCES)
     headers = [path for path in sources if path.endswith((".h", ".cuh"))]
-    cmake = ["\n".join(lines_of(path)) for path in files_below(src, ("CMakeLists.txt",))]
+    cmake = ["\n".join(lines_of(path)) for path in files_below(src, ("CMakeLists.txt", "rooms.cmake"))]
     pages = files_below(docs, (".md",))
     return {
         "rooms": len({os.path.dirname(path) for path in sources}),
