@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/torch_headers.h"
+#include "optim/rules.h"
 
 namespace lmtrain {
 
@@ -45,6 +46,11 @@ void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
                       /*maximize=*/false);
     parameters().refresh_working(range.first, range.size);
   }
+}
+
+std::unique_ptr<Optimizer> make_adamw(const OptimizerConfig& config, Parameters& parameters,
+                                      const ParameterFilter& takes) {
+  return std::make_unique<AdamW>(config, parameters, takes);
 }
 
 }  // namespace lmtrain

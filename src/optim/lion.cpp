@@ -1,8 +1,40 @@
-#include "optim/lion.h"
-
+// Updates by Lion (Chen et al., 2302.06675):
+//
+//   w <- w - lr wd w - lr sign(b1 m + (1 - b1) g)
+//   m <- b2 m + (1 - b2) g
+//
+// Every weight moves by lr, so lr is 3 to 10 times smaller than AdamW's and weight decay as much
+// larger. The state is exp_avg (m).
 #include "device/torch_headers.h"
+#include "optim/elementwise_rule.h"
+#include "optim/rules.h"
 
 namespace lmtrain {
+namespace {
+
+struct LionKernel {
+  using Constants = LionConstants;
+  static constexpr size_t kNumMoments = 1;
+
+  template <class T>
+  static auto cpu() {
+    return cpu_kernels<T>().lion;
+  }
+  template <class... Args>
+  static void launch(const Args&... args) {
+    cuda::lion(args...);
+  }
+};
+
+class Lion : public ElementwiseRule<LionKernel> {
+ public:
+  // Updates only the tensors for which `takes` returns true.
+  Lion(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
+
+ private:
+  Constants numbers(const UpdateStep& step) const override;
+  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
+};
 
 Lion::Lion(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
     : ElementwiseRule(config, parameters, {"exp_avg"}, takes) {}
@@ -30,6 +62,13 @@ void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
     m.lerp_(g, 1 - beta2);
     parameters().refresh_working(range.first, range.size);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_lion(const OptimizerConfig& config, Parameters& parameters,
+                                     const ParameterFilter& takes) {
+  return std::make_unique<Lion>(config, parameters, takes);
 }
 
 }  // namespace lmtrain

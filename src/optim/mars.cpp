@@ -1,10 +1,36 @@
-#include "optim/mars.h"
-
+// Updates by MARS-AdamW (Yuan et al., 2411.10438), which is AdamW on a gradient whose variance is
+// reduced by the one before it:
+//
+//   c  = g + gamma b1 / (1 - b1) (g - g of the last update)      c <- c / max(1, |c|), by tensor
+//   then AdamW's update (adamw.h) with c for g
+//
+// It is the paper's approximation, which computes no second gradient of a batch, as in the authors'
+// code with optimize_1d: every tensor alike, norms and embeddings too. Before the first update the
+// last gradient is 0. g is the gradient after clipping. The state is last_grad, and AdamW's exp_avg
+// and exp_avg_sq.
 #include "device/torch_headers.h"
+#include "optim/adamw.h"
 #include "optim/clip.h"
+#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {
+
+class Mars : public Optimizer {
+ public:
+  // Updates only the tensors for which `takes` returns true.
+  Mars(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
+  void update(const UpdateStep& step, const at::Tensor& grad) override;
+  const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
+
+ private:
+  Hyperparameters hyperparameters_;
+  double gamma_;
+  FlatMoments last_;
+  AdamW rule_;
+  std::vector<ParameterSpec> specs_;
+  std::vector<OptimizerBuffer> buffers_;
+};
 
 // Divides by the norm where that is above 1. On a CPU its bits do not depend on the number of
 // threads; elsewhere it is not waited for.
@@ -18,8 +44,6 @@ void limit_norm(const at::Tensor& c) {
              .clamp_min_(1)
              .to(c.scalar_type()));
 }
-
-}  // namespace
 
 Mars::Mars(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
     : hyperparameters_(config),
@@ -44,6 +68,13 @@ void Mars::update(const UpdateStep& step, const at::Tensor& grad) {
   }
   for (const ParameterSpec& spec : specs_) limit_norm(grad.narrow(0, spec.offset, spec.numel()));
   rule_.update({step.number, step.lr, /*grad_scale=*/1, step.run}, grad);
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_mars(const OptimizerConfig& config, Parameters& parameters,
+                                     const ParameterFilter& takes) {
+  return std::make_unique<Mars>(config, parameters, takes);
 }
 
 }  // namespace lmtrain

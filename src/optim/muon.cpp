@@ -9,6 +9,7 @@
 #include "device/work_queue.h"
 #include "optim/matrix_batch.h"
 #include "optim/newton_schulz.h"
+#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {
@@ -221,6 +222,11 @@ void Muon::apply(const Batch& batch, const UpdateStep& step, const at::Tensor& o
                                  rows, batch.columns, constants);
     });
   });
+}
+
+std::unique_ptr<Optimizer> make_muon(const OptimizerConfig& config, Parameters& parameters,
+                                     const ParameterFilter& takes) {
+  return std::make_unique<Muon>(config, parameters, takes);
 }
 
 }  // namespace lmtrain

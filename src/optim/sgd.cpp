@@ -1,8 +1,29 @@
-#include "optim/sgd.h"
-
+// Updates by SGD with momentum (Polyak 1964; Sutskever et al. 2013), as torch.optim.SGD does, with
+// decoupled weight decay (SGDW, Loshchilov & Hutter, 1711.05101) instead of its coupled one:
+//
+//   m <- mu m + g       u = g + mu m  with Nesterov, else m
+//   w <- w - lr wd w - lr u
+//
+// g is not multiplied by 1 - mu, so a step is up to 1 / (1 - mu) times lr g. The state is
+// momentum_buffer (m).
 #include "device/torch_headers.h"
+#include "optim/range_rule.h"
+#include "optim/rules.h"
 
 namespace lmtrain {
+namespace {
+
+class Sgd : public RangeRule {
+ public:
+  // Updates only the tensors for which `takes` returns true.
+  Sgd(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
+
+ private:
+  void update_range(const UpdateStep& step, const RangeView& view) override;
+
+  double momentum_;
+  bool nesterov_;
+};
 
 Sgd::Sgd(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
     : RangeRule(config, parameters, {"momentum_buffer"}, takes),
@@ -15,6 +36,13 @@ void Sgd::update_range(const UpdateStep& /*step*/, const RangeView& view) {
   const at::Tensor u = nesterov_ ? view.g.add(m, momentum_) : m;
   decay(view, u);
   view.w.sub_(u, view.lr);
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgd(const OptimizerConfig& config, Parameters& parameters,
+                                    const ParameterFilter& takes) {
+  return std::make_unique<Sgd>(config, parameters, takes);
 }
 
 }  // namespace lmtrain
