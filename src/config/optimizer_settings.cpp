@@ -26,6 +26,7 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "muon: for hidden matrices; embeddings, head and one-dimensional tensors by adamw at the "
         "same lr.")
       .null_is("the recipe's: muon; with optimizer.lr given: adamw", "auto")
+      .default_is("auto: muon; adamw where optimizer.lr or init_from is given")
       .from(
           "Loshchilov & Hutter 2019; Chen et al. 2023; Vyas et al. 2024; Pagliardini et al. 2024; "
           "Jordan 2024; Polyak 1964; Tieleman & Hinton 2012; Kingma & Ba 2015; Taniguchi et al. "
@@ -34,8 +35,7 @@ void add_optimizer_settings(SettingTable& t, OptimizerConfig& c) {
         "Peak learning rate, one for all tensors. Where it is given, lmtrain chooses nothing: the "
         "other settings have their defaults.")
       .above(0)
-      .null_is("the recipe's: rates by the role of a tensor, width and tokens (docs/recipe.md)",
-               "auto")
+      .null_is("the recipe's: rates by the role of a tensor and by width (docs/recipe.md)", "auto")
       .default_is("auto: the recipe; 1e-3 with init_from");
   t.add("optimizer.betas", &c.betas,
         "Decay rates of the moments: two, three for ademamix, one for rmsprop, none for sgd.")

@@ -64,7 +64,7 @@ JsonNode* child(JsonNode& node, const std::string& part, const std::string& labe
   return &node.members.back().value;
 }
 
-constexpr std::string_view kLengths[] = {"steps", "tokens", "epochs"};
+constexpr std::string_view kLengths[] = {"steps", "tokens", "epochs", "time"};
 
 // Which measure of the run's length a key is, "steps" of train.steps; empty for another key.
 std::string length_of_key(const std::string& key) {

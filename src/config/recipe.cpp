@@ -109,7 +109,8 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
 }
 
 // The batch grows with the root of the run's tokens: 1,024 at 320K tokens and 4,096 at 1.8M were
-// measured; the law gives 0.5M at 25B, as models of 124M to 350M are trained (Brown et al. 2020).
+// measured; the law gives 0.25M at 10B, half of what models of 124M are trained with (Brown et al.
+// 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
   const auto wanted =
       std::bit_floor(static_cast<uint64_t>(std::max(1.0, kOfRoot * std::sqrt(tokens))));
@@ -154,6 +155,14 @@ double rate_of_type(OptimizerType type) {
     default:
       return optimizer_defaults(type).lr;
   }
+}
+
+// An evaluation has 8,192 tokens at least, and a token of it costs a third of a token of training:
+// so many evaluations cost a tenth. Four of them find a good checkpoint.
+double evaluation_percent(double tokens) {
+  constexpr double kTokens = 8192;
+  const double number = std::clamp(0.1 * tokens / (kTokens / 3), 4.0, 20.0);
+  return std::round(100 / number);
 }
 
 using Groups = std::vector<OptimizerGroupConfig>;
@@ -266,6 +275,9 @@ void choose_settings(Config& config, const RunFacts& facts) {
   } else {
     choose_adam_like(config, passes, chooser);
   }
+  chooser.choose("eval.every", config.eval.every,
+                 TrainingDuration{evaluation_percent(tokens), TrainingDuration::Unit::kPercent},
+                 "evaluations are to cost less than a tenth of the run");
   LrScheduleConfig& schedule = config.lr_schedule;
   chooser.choose("lr_schedule.type", schedule.type, LrScheduleType::kLinear,
                  "a fall to nothing, in a line (Defazio et al. 2023)");

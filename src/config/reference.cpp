@@ -33,7 +33,7 @@ holds absolute paths.
 
 **Limits across settings.** `sequence.min_length <= sequence.max_length`, both powers of two for `bucket` and `pad`.
 `batch.tokens` is a multiple of `sequence.max_length`; `batch.micro_tokens` is one too and divides `batch.tokens`.
-`natural`, `grow_linear` and `grow_p2` need `bucket` or `pad`. One of `train.steps`, `train.tokens`, `train.epochs`: one in
+`natural`, `grow_linear` and `grow_p2` need `bucket` or `pad`. One of `train.steps`, `train.tokens`, `train.epochs`, `train.time`: one in
 the file replaces the default, two are an error, and `--set` of one clears the others. `model.hidden_size` is a multiple of
 `num_attention_heads`, that of `num_key_value_heads`, and the width of a head is even. Restart trials,
 `eval.early_stop` and `eval.tasks` need held-out text. With `precision` `fp8` both sizes of `model`, and the widths of queries and of keys with

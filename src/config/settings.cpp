@@ -142,6 +142,7 @@ void add_sequence(SettingTable& t, SequenceConfig& c) {
   t.add("sequence.schedule.cycles", &c.schedule.cycles,
         "How often the run goes from short to long.")
       .range(1, 1'000'000)
+      .default_is("1; 4 where optimizer.lr or init_from is given")
       .used_if("sequence.schedule.type",
                {LengthScheduleType::kGrowLinear, LengthScheduleType::kGrowP2});
   t.add("sequence.schedule.duration", &c.schedule.duration,
@@ -186,14 +187,17 @@ void add_schedules(SettingTable& t, Config& config) {
   LrScheduleConfig& c = config.lr_schedule;
   t.section("lr_schedule", "The learning rate over the run: its warm-up, its peak and its decay.");
   t.add("lr_schedule.type", &c.type,
-        "How it falls after the warm-up; wsd holds the peak, then falls over decay.");
+        "How it falls after the warm-up; wsd holds the peak, then falls over decay.")
+      .default_is("linear; cosine where optimizer.lr or init_from is given");
   t.add("lr_schedule.warmup", &c.warmup, "How long it rises.")
-      .in_units({kSteps, kTokens, kPercent}, kSteps);
+      .in_units({kSteps, kTokens, kPercent}, kSteps)
+      .default_is("2%; 1% where optimizer.lr or init_from is given");
   t.add("lr_schedule.warmup_shape", &c.warmup_shape, "How it rises.");
   t.add("lr_schedule.warmup_start", &c.warmup_start, "Where it begins, as a share of the peak.")
       .range(0, 1);
   t.add("lr_schedule.min_ratio", &c.min_ratio, "Where it ends, as a share of the peak.")
       .range(0, 1)
+      .default_is("0; 0.1 where optimizer.lr or init_from is given")
       .used_if("lr_schedule.type", {LrScheduleType::kCosine, LrScheduleType::kLinear,
                                     LrScheduleType::kSqrt, LrScheduleType::kWsd});
   t.add("lr_schedule.decay", &c.decay, "The last part of the run, in which it falls.")

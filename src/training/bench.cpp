@@ -241,13 +241,18 @@ std::vector<double> measure_steps(const Config& config, const std::vector<int64_
                           static_cast<double>(batch.num_targets * num_processes));
     const auto begin = Clock::now();
     const double share = seconds / static_cast<double>(lengths.size());
-    const int warmup = run.engine().has_graphs() ? StepGraphs::kWarmUps + 2 : 1;
-    for (int i = 0; i < warmup; ++i) run.step(batch);
+    const auto is_time_left = [&] { return seconds_between(begin, Clock::now()) < share; };
     std::vector<double> steps;
-    do {
-      const BenchRun::Seconds step = run.step(batch);
-      steps.push_back(micro_batches * step.micro_batch + step.update);
-    } while (steps.size() < kMost && seconds_between(begin, Clock::now()) < share);
+    const auto step = [&] {
+      const BenchRun::Seconds taken = run.step(batch);
+      steps.push_back(micro_batches * taken.micro_batch + taken.update);
+    };
+    const int warmup = run.engine().has_graphs() ? StepGraphs::kWarmUps + 2 : 1;
+    for (int i = 0; i < warmup; ++i) step();
+    // Where the first one has taken all the time, it must do.
+    if (is_time_left()) steps.clear();
+    while (is_time_left() && steps.size() < kMost) step();
+    if (steps.empty()) step();
     medians.push_back(median(steps));
   }
   return medians;

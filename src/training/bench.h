@@ -67,7 +67,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
 
 // Returns the seconds of a whole step at each of `lengths`, which lengths_of() has, in their order:
 // of one micro-batch, counted as often as a process of `num_processes` has whole ones, and an
-// update. It measures for about `seconds`, and at least one step of each length. Otherwise as
+// update. It measures for about `seconds`, and one step of each length at least. Otherwise as
 // run_bench().
 std::vector<double> measure_steps(const Config& config, const std::vector<int64_t>& lengths,
                                   double seconds, int num_processes);
