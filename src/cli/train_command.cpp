@@ -11,8 +11,8 @@
 #include "cli/validators.h"
 #include "config/parse.h"
 #include "training/group.h"
+#include "training/preflight.h"
 #include "training/run_setup.h"
-#include "training/start_checks.h"
 
 namespace lmtrain {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,7 +25,6 @@
 #include "device/device.h"
 #include "device/failure.h"
 #include "distributed/orders.h"
-#include "distributed/process_checks.h"
 #include "eval/eval_share.h"
 #include "prepare/given_tokenizer.h"
 #include "runlog/data_files.h"
@@ -36,9 +34,8 @@
 #include "training/group.h"
 #include "training/length_picture.h"
 #include "training/micro_batch_limits.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/run_warnings.h"
-#include "training/start_checks.h"
 
 namespace lmtrain {
 namespace {
@@ -58,39 +55,16 @@ void announce(const std::vector<SettingChange>& changes) {
   }
 }
 
-// Where the schedule of the rate begins anew in the middle of a run.
-void warn_of_rate(const Config& before, const Config& after, const RestartableRun& training) {
+void log_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log_warning(warning);
+}
+
+// Warns where the run goes on from a checkpoint; a trial of random restart does not.
+void warn_of_changes(const Config& before, const Config& after, const RestartableRun& training) {
   const Trainer* trainer = training.trainer();
   if (trainer == nullptr) return;
   const TrainingState& state = trainer->state();
-  const std::optional<std::string> rise =
-      rate_rise(before, after, trainer->order(), {state.step, state.tokens});
-  if (rise) log_warning(*rise);
-}
-
-// Where a run was made shorter than what it has done.
-void warn_of_end(const std::vector<SettingChange>& changes, const Config& config,
-                 const RestartableRun& training) {
-  const Trainer* trainer = training.trainer();
-  const bool new_length = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
-    return change.key == "train.steps" || change.key == "train.tokens" ||
-           change.key == "train.epochs";
-  });
-  if (trainer == nullptr || !new_length) return;
-  const TrainingState& state = trainer->state();
-  const RunClock clock =
-      run_clock(config, trainer->order())
-          .after(static_cast<double>(state.step), static_cast<double>(state.tokens));
-  if (clock.done() <= clock.total) return;
-  log_warning(str("the run has already trained ", state.step, " steps (",
-                  format_count(static_cast<double>(state.tokens)),
-                  " tokens), more than its new length: it ends now, at its present learning rate, "
-                  "without a decay; to end with a decay, branch from an earlier checkpoint: "
-                  "lmtrain resume RUN --from STEP --run-dir NEW"));
-}
-
-void log_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) log_warning(warning);
+  log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
 }
 
 // The folder holds the run from here on, so the command that has begun it would be refused.
@@ -125,27 +99,6 @@ int train(RestartableRun& training, bool json) {
     if (!training.failed_status().empty()) print_status(training.failed_status());
     throw;
   }
-}
-
-void warn_of_threads(const Processes& processes, int64_t threads) {
-  const int sharers = processes.processor_sharers();
-  const int available = available_processors();
-  if (sharers * threads <= available) return;
-  log_warning(str(processes.is_only() ? "" : str(sharers, " processes of "),
-                  counted(threads, "thread"), " share ", counted(available, "processor"),
-                  " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
-                  "and give other bits"));
-}
-
-// torchrun takes every exit code but 0 for a failure.
-void warn_of_restarts(const Config& config) {
-  const char* restarts = std::getenv("TORCHELASTIC_MAX_RESTARTS");
-  if (!config.train.max_time || restarts == nullptr || std::atoi(restarts) <= 0) return;
-  log_warning(
-      str("train.max_time ends the run with exit code ", kExitMaxTime,
-          ", and torchrun starts it again up to ", restarts,
-          " times (--max-restarts), each time for train.max_time; give --max-restarts 0, or "
-          "set no max_time"));
 }
 
 // The others of its machine wait for the process that prepares, so it may use their processors too.
@@ -236,12 +189,12 @@ std::string what_rounds(const Config& config) {
 
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
-  check_processes(config.parallel, processes.count());
+  const Preflight start{.config = config, .num_processes = processes.count()};
+  require_preflight(PreflightStage::kSettings, start);
   set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
-  check_division(config, processes.count());
-  warn_of_threads(processes, *config.threads);
-  warn_of_restarts(config);
+  require_preflight(PreflightStage::kDevice, start);
+  log_warnings(process_warnings(config, processes));
   resolve_document_ends(config);
   tell(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
@@ -267,7 +220,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
   Processes& processes = joined_processes();
   set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
-  if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
+  if (processes.local_rank() == 0) log_warnings(process_warnings(config, processes));
   processes.meet(kPrepared);
   PreparedData data;
   // One process of each machine has prepared, and said what there is to say of the data; the others
@@ -292,7 +245,9 @@ RestartableRun make_run(Config& config, const RunFolder& run) {
 RestartableRun make_new_run(Config& config, RunFolder& run) {
   log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
-  require_room_for_checkpoint(config, run);
+  require_preflight(
+      PreflightStage::kNewRun,
+      {.config = config, .num_processes = joined_processes().count(), .data = &data, .run = &run});
   RunIdentity identity{.id = random_id()};
   if (config.init_from) identity.init_from = weights_digest(*config.init_from);
   run = RunFolder(run.path(), std::move(identity));
@@ -336,8 +291,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
   training.note_changes(changes_json(changes));
-  warn_of_rate(before, config, training);
-  warn_of_end(changes, config, training);
+  warn_of_changes(before, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
   if (moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
@@ -373,8 +327,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     const int64_t step = run.identity().branch_of->step;
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
-    warn_of_rate(origin.config, config, training);
-    warn_of_end(changes, config, training);
+    warn_of_changes(origin.config, config, training);
     nlohmann::ordered_json fields = start_fields(config);
     fields["changed"] = changes_json(changes);
     RunLog(run, training.trainer()->state(), /*tensorboard=*/false)

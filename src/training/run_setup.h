@@ -18,7 +18,7 @@ namespace lmtrain {
 // prepare_as_told(). Throws the errors of:
 //   resolve_runtime and resolve_vocab_size (training/resolve.h)
 //   prepare_data (prepare/prepare.h) and RestartableRun
-//   with several processes, check_processes, require_alike (distributed) and the exchanges
+//   require_preflight; with several processes, require_alike (distributed) and the exchanges
 RestartableRun make_run(Config& config, const RunFolder& run);
 // Does the same for a new run, and gives `run` its identity. It does not read the folder, which
 // need not be locked. First checks the weights of init_from (checkpoint/given_model.h). Throws

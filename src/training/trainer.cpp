@@ -12,8 +12,8 @@
 #include "device/failure.h"
 #include "device/torch_headers.h"
 #include "training/micro_batch_limits.h"
+#include "training/preflight.h"
 #include "training/restore.h"
-#include "training/start_checks.h"
 
 namespace lmtrain {
 

@@ -34,8 +34,8 @@
 #include "schedule/run_clock.h"
 #include "training/engine.h"
 #include "training/plan.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/run_warnings.h"
 #include "training/step_sum.h"
 
 namespace lmtrain {
@@ -64,9 +64,9 @@ class Trainer {
   std::string summary() const {
     return run_summary(config_, data_, *order_, eval_targets(), run_.path());
   }
-  // Returns warnings of settings that are seldom meant (training/run_warnings.h).
+  // Returns warnings of settings that are seldom meant (training/preflight.h).
   std::vector<std::string> warnings() const {
-    return run_warnings(config_, *order_, eval_targets());
+    return preflight_warnings(config_, *order_, eval_targets());
   }
   // Trains until the end, a signal or max_time. The folder's lock must be held. Errors are written
   // to status.json and rethrown.
