@@ -15,7 +15,6 @@
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
-#include "optim/incident.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/tokenizer.h"
 

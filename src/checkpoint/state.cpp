@@ -33,7 +33,7 @@ static void list_fields(Fields& json, GuardWindow& window) {
 static void list_fields(Fields& json, GuardState& guard) {
   json.field("skips_in_a_row", guard.skips_in_a_row);
   json.field("windows", guard.windows);
-  json.field("passed_over", guard.excluded_batches);
+  json.field("passed_over", guard.skipped_batches);
   json.field("rollback_step", guard.rollback_step);
   json.field("rollbacks_in_a_row", guard.rollbacks_in_a_row);
 }

@@ -24,7 +24,7 @@
 #include "cli/unexpected_end.h"
 #include "device/device.h"
 #include "device/failure.h"
-#include "training/group.h"
+#include "training/launch.h"
 
 namespace lmtrain {
 namespace {

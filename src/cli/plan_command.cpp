@@ -17,9 +17,8 @@
 #include "training/choices.h"
 #include "training/length_picture.h"
 #include "training/plan.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/run_warnings.h"
-#include "training/start_checks.h"
 
 namespace lmtrain {
 namespace {
@@ -269,13 +268,14 @@ int show_plan(const PlanArguments& options) {
     eval_targets = evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),
                                       *config.eval.tokens, eval_sets_of(config.data, data));
   }
-  for (std::string& warning : run_warnings(config, order, eval_targets))
+  for (std::string& warning : preflight_warnings(config, order, eval_targets))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;
   const RunFolder run(absolute_path(config.resolved_run_dir()));
   const CheckpointRoom room = checkpoint_room(config, plan, run);
-  const std::vector<std::string> obstacles = start_obstacles(config, data, run, options.processes);
+  const std::vector<std::string> obstacles =
+      preflight_errors({config, options.processes, &data, &run});
   const Shown shown = {config,  data, order, plan, room, obstacles, eval_targets.value_or(0),
                        warnings};
   if (options.json) {

@@ -12,9 +12,8 @@
 #include "cli/commands.h"
 #include "cli/run_argument.h"
 #include "cli/validators.h"
-#include "training/group.h"
+#include "training/launch.h"
 #include "training/resolve.h"
-#include "training/run_setup.h"
 #include "training/verify_resume.h"
 
 namespace lmtrain {

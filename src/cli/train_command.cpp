@@ -10,9 +10,8 @@
 #include "cli/config_options.h"
 #include "cli/validators.h"
 #include "config/parse.h"
-#include "training/group.h"
-#include "training/run_setup.h"
-#include "training/start_checks.h"
+#include "training/launch.h"
+#include "training/preflight.h"
 
 namespace lmtrain {
 namespace {

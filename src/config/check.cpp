@@ -245,7 +245,7 @@ void check_model_size(const Config& config, Rules& rules) {
                 "train.tokens");
 }
 
-// Whether so many processes fit is known where they are (distributed/process_checks.h).
+// Whether so many processes fit is known where they are (training/preflight.h).
 void check_parallel(const ParallelConfig& c, Rules& rules) {
   rules.require(is_power_of_two(c.parts), {"parallel.parts"},
                 str("parallel.parts ", c.parts, " is not a power of two; nearest: ",

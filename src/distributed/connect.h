@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "distributed/launch.h"
+#include "distributed/launcher.h"
 #include "distributed/nccl_library.h"
 #include "distributed/processes.h"
 

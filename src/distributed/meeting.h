@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/launch.h"
+#include "distributed/launcher.h"
 #include "distributed/members.h"
 
 namespace c10d {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/launch.h"
+#include "distributed/launcher.h"
 
 namespace lmtrain {
 

@@ -46,6 +46,16 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
   });
 }
 
+// In pieces, so that what isfinite() allocates stays small beside the weights.
+bool all_finite(const at::Tensor& flat) {
+  constexpr int64_t kPiece = int64_t{1} << 24;
+  for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
+    const at::Tensor piece = flat.narrow(0, begin, std::min(kPiece, flat.numel() - begin));
+    if (!piece.isfinite().all().item<bool>()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int64_t ParameterSpec::numel() const { return product(shape); }
@@ -168,6 +178,15 @@ void Parameters::refresh_working() { refresh_working(0, layout_.flat_size()); }
 void Parameters::refresh_working(int64_t first, int64_t size) {
   if (working_.is_same(master_)) return;
   working_.narrow(0, first, size).copy_(master_.narrow(0, first, size));
+}
+
+std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& flat,
+                             const std::function<bool(const ParameterSpec&)>& looks_at) {
+  for (const ParameterSpec& spec : layout.parameters()) {
+    if (looks_at && !looks_at(spec)) continue;
+    if (!all_finite(flat.narrow(0, spec.offset, spec.numel()))) return spec.name;
+  }
+  return "";
 }
 
 }  // namespace lmtrain

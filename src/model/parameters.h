@@ -115,4 +115,10 @@ struct MasterRange {
   at::Tensor values;  // [elements] fp32
 };
 
+// Returns the name of the first tensor with a value that is not finite; empty when all are finite.
+// `flat` is a flat buffer of this layout, such as the gradient or the masters. Only tensors for
+// which `looks_at` returns true are looked at; an empty function means all tensors.
+std::string first_bad_tensor(const ParameterLayout& layout, const at::Tensor& flat,
+                             const std::function<bool(const ParameterSpec&)>& looks_at = {});
+
 }  // namespace lmtrain

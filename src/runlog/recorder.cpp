@@ -257,31 +257,31 @@ void RunRecorder::reduced_micro_batch(const TrainingState& state,
                   ")"));
 }
 
-void RunRecorder::spike(const TrainingState& state, const Incident& incident,
+void RunRecorder::spike(const TrainingState& state, const RefusedBatch& refused,
                         const std::string& reason) {
-  event("spike", state, reason, incident_fields(incident));
+  event("spike", state, reason, refused_fields(refused));
 }
 
-void RunRecorder::skipped(const TrainingState& state, const Incident& incident,
+void RunRecorder::skipped(const TrainingState& state, const RefusedBatch& refused,
                           const std::string& reason) {
-  const Json fields = incident_fields(incident);
+  const Json fields = refused_fields(refused);
   event("skip", state, reason, fields);
   const auto shown_number = [&](const char* field) {
     return fields[field].is_null() ? std::string("not finite") : fields[field].dump();
   };
-  log_warning(str("batch ", incident.batch, " skipped: ", reason, " (loss ", shown_number("loss"),
+  log_warning(str("batch ", refused.batch, " skipped: ", reason, " (loss ", shown_number("loss"),
                   ", gradient norm ", shown_number("grad_norm"), ")"));
 }
 
-void RunRecorder::rolled_back(const TrainingState& state, const Incident& incident,
+void RunRecorder::rolled_back(const TrainingState& state, const RefusedBatch& refused,
                               const std::string& reason, int64_t from_step,
                               const std::optional<std::filesystem::path>& checkpoint) {
-  Json fields = incident_fields(incident);
+  Json fields = refused_fields(refused);
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json(nullptr);
-  fields["passed_over"] = state.guard.excluded_batches;
+  fields["passed_over"] = state.guard.skipped_batches;
   event("rollback", state, reason, fields);
-  log_warning(str("batch ", incident.batch, ": ", reason, "; back from step ", from_step,
+  log_warning(str("batch ", refused.batch, ": ", reason, "; back from step ", from_step,
                   " to step ", state.step, ", the batch is passed over"));
 }
 

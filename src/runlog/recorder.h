@@ -29,7 +29,7 @@
 #include "eval/samples.h"
 #include "eval/task_result.h"
 #include "model/parameters.h"
-#include "optim/incident.h"
+#include "optim/guard.h"
 #include "runlog/metrics.h"
 #include "runlog/report.h"
 #include "runlog/time_left.h"
@@ -109,13 +109,13 @@ class Recorder {
   // The next four write an event. All but spike() also warn.
   virtual void reduced_micro_batch(const TrainingState& state,
                                    const MicroBatchReduction& lowered) = 0;
-  virtual void spike(const TrainingState& state, const Incident& incident,
+  virtual void spike(const TrainingState& state, const RefusedBatch& refused,
                      const std::string& reason) = 0;
-  virtual void skipped(const TrainingState& state, const Incident& incident,
+  virtual void skipped(const TrainingState& state, const RefusedBatch& refused,
                        const std::string& reason) = 0;
   // The run went back from step `from_step` to `state`. `checkpoint` is the folder of the
   // checkpoint that it went back to; nothing: the run begins again.
-  virtual void rolled_back(const TrainingState& state, const Incident& incident,
+  virtual void rolled_back(const TrainingState& state, const RefusedBatch& refused,
                            const std::string& reason, int64_t from_step,
                            const std::optional<std::filesystem::path>& checkpoint) = 0;
   // These two only warn.
@@ -178,12 +178,12 @@ class RunRecorder final : public Recorder {
   void sampled(const TrainingState& state, const std::vector<SampledText>& samples) override;
   void add_save() override;
   void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) override;
-  void spike(const TrainingState& state, const Incident& incident,
+  void spike(const TrainingState& state, const RefusedBatch& refused,
              const std::string& reason) override;
-  void skipped(const TrainingState& state, const Incident& incident,
+  void skipped(const TrainingState& state, const RefusedBatch& refused,
                const std::string& reason) override;
-  void rolled_back(const TrainingState& state, const Incident& incident, const std::string& reason,
-                   int64_t from_step,
+  void rolled_back(const TrainingState& state, const RefusedBatch& refused,
+                   const std::string& reason, int64_t from_step,
                    const std::optional<std::filesystem::path>& checkpoint) override;
   void no_held_out_text() const override;
   void eval_loss_not_finite(const TrainingState& state) const override;
@@ -252,9 +252,9 @@ class SilentRecorder final : public Recorder {
   void sampled(const TrainingState&, const std::vector<SampledText>&) override {}
   void add_save() override {}
   void reduced_micro_batch(const TrainingState&, const MicroBatchReduction&) override {}
-  void spike(const TrainingState&, const Incident&, const std::string&) override {}
-  void skipped(const TrainingState&, const Incident&, const std::string&) override {}
-  void rolled_back(const TrainingState&, const Incident&, const std::string&, int64_t,
+  void spike(const TrainingState&, const RefusedBatch&, const std::string&) override {}
+  void skipped(const TrainingState&, const RefusedBatch&, const std::string&) override {}
+  void rolled_back(const TrainingState&, const RefusedBatch&, const std::string&, int64_t,
                    const std::optional<std::filesystem::path>&) override {}
   void no_held_out_text() const override {}
   void eval_loss_not_finite(const TrainingState&) const override {}

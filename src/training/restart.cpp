@@ -19,7 +19,7 @@
 #include "runlog/data_files.h"
 #include "runlog/recorder.h"
 #include "training/copy_checkpoint.h"
-#include "training/start_checks.h"
+#include "training/preflight.h"
 
 namespace lmtrain {
 namespace {
@@ -73,8 +73,9 @@ RestartableRun::RestartableRun(Config config, PreparedData data, const RunFolder
       is_new_(is_new),
       processes_(processes),
       started_(std::chrono::steady_clock::now()) {
-  require_held_out_text(config_, data_);
-  require_probes(config_, data_);
+  require_preflight(
+      PreflightStage::kData,
+      {.config = config_, .num_processes = processes_.count(), .data = &data_, .run = &run_});
   if (!is_new_ && run_.holds_run()) {
     trials_ = read_trials(run_);
     for (const TrialResult& trial : trials_) {

@@ -81,8 +81,7 @@ void adapt_state(TrainingState& state, const Config& config) {
     state.replans.push_back({state.batch, left});
     state.total = length;
     // From here on these numbers are those of other batches.
-    std::erase_if(state.guard.excluded_batches,
-                  [&](int64_t batch) { return batch >= state.batch; });
+    std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
   }
   if (config.precision != PrecisionSetting::kFp16) {
     state.loss_scale.reset();
@@ -108,8 +107,8 @@ void keep_after_rollback(TrainingState& restored, const TrainingState& left,
                          int64_t refused_batch) {
   const GuardState& before = left.guard;
   const bool again = before.rollbacks_in_a_row > 0 && before.rollback_step == restored.step;
-  restored.guard.excluded_batches = before.excluded_batches;
-  restored.guard.excluded_batches.push_back(refused_batch);
+  restored.guard.skipped_batches = before.skipped_batches;
+  restored.guard.skipped_batches.push_back(refused_batch);
   restored.guard.rollback_step = restored.step;
   restored.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
   restored.micro = left.micro;

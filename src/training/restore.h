@@ -36,7 +36,7 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
                           OptimizerShards& shards);
 
 // Adapts a state to a config that may have changed since:
-//   another length of the run  adds a replan; coming batches are no longer excluded, since their
+//   another length of the run  adds a replan; coming batches are no longer skipped, since their
 //                              numbers now mean other batches
 //   another micro_tokens       forgets the limits of micro-batches
 //   precision                  adds a loss scale for fp16, and removes it otherwise
@@ -49,7 +49,7 @@ BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const 
 
 // Copies from `left`, the state before a rollback, into `restored`, the state after it, what the
 // run must not forget:
-//   the excluded batches, with `refused_batch` added
+//   skipped_batches of the guard, with `refused_batch` added
 //   how many times in a row the run has gone back to this step
 //   the limits of micro-batches
 void keep_after_rollback(TrainingState& restored, const TrainingState& left, int64_t refused_batch);

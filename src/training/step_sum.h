@@ -24,7 +24,7 @@ namespace lmtrain {
 
 class StepSum {
  public:
-  // check_processes() (distributed/process_checks.h) must allow `processes`. All references but
+  // require_preflight() (training/preflight.h) must allow `processes`. All references but
   // `config` must outlive this object. Every process constructs its StepSum at the same point.
   StepSum(Processes& processes, const ParallelConfig& config, Engine& engine,
           const OptimizerShards& shards, ExchangeLines& lines);

@@ -12,8 +12,8 @@
 #include "device/failure.h"
 #include "device/torch_headers.h"
 #include "training/micro_batch_limits.h"
+#include "training/preflight.h"
 #include "training/restore.h"
-#include "training/start_checks.h"
 
 namespace lmtrain {
 
@@ -162,7 +162,7 @@ Stop Trainer::train() {
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
     stall_watch_->run_is_at(state_.step, state_.batch);
-    if (state_.guard.excludes(state_.batch)) {
+    if (state_.guard.skips(state_.batch)) {
       next_batch();
       ++state_.batch;
       continue;
@@ -279,14 +279,14 @@ std::optional<AppliedStep> Trainer::train_batch() {
   // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
   const double grad_norm = shards_.gradient_norm(engine_.gradient());
   ++state_.batch;
-  const StepDecision decision =
-      decide_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
-                  batch.length, loss, grad_norm);
-  if (decision.action != StepAction::kApply) {
+  const Verdict verdict =
+      judge_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
+                 batch.length, loss, grad_norm);
+  if (verdict.action != Verdict::Action::kApply) {
     state_.elapsed = agreement_.end_step();
     const std::string tensor = shards_.first_of_all(
         first_bad_tensor(engine_.layout(), engine_.gradient(), shards_.owned()));
-    refuse_step(describe_incident(batch, loss, grad_norm, tensor, data_.document_files), decision);
+    refuse_step(describe_refused(batch, loss, grad_norm, tensor, data_.document_files), verdict);
     return std::nullopt;
   }
   const double grad_scale = engine_.clip(grad_norm);
@@ -310,35 +310,36 @@ std::optional<AppliedStep> Trainer::train_batch() {
                      seconds, agreement_.balance()};
 }
 
-void Trainer::refuse_step(Incident incident, const StepDecision& decision) {
-  if (decision.overflow) {
-    incident.loss_scale = state_.loss_scale->scale;
+void Trainer::refuse_step(RefusedBatch refused, const Verdict& verdict) {
+  if (verdict.cause == Verdict::Cause::kOverflow) {
+    refused.loss_scale = state_.loss_scale->scale;
     state_.loss_scale->on_overflow();
   }
-  const bool spike = decision.anomaly == Anomaly::kSpike;
-  if (spike) recorder_->spike(state_, incident, decision.reason);
-  if (decision.action == StepAction::kRollback) {
-    roll_back(incident, decision.reason);
+  const bool spike = verdict.cause == Verdict::Cause::kSpike;
+  if (spike) recorder_->spike(state_, refused, verdict.reason);
+  if (verdict.action == Verdict::Action::kRollback) {
+    roll_back(refused, verdict.reason);
     return;
   }
-  if (decision.action == StepAction::kSkip || !spike)
-    recorder_->skipped(state_, incident, decision.reason);
-  if (decision.action == StepAction::kStop) throw stopped_by_guard(state_.step, incident, decision);
-  if (decision.counts_as_skip && ++state_.guard.skips_in_a_row >= config_.guard.max_skips) {
+  if (verdict.action == Verdict::Action::kSkip || !spike)
+    recorder_->skipped(state_, refused, verdict.reason);
+  if (verdict.action == Verdict::Action::kStop)
+    throw stopped_by_guard(state_.step, refused, verdict);
+  if (verdict.counts_as_skip && ++state_.guard.skips_in_a_row >= config_.guard.max_skips) {
     throw diverged(str(state_.guard.skips_in_a_row,
                        " batches in a row could not be applied (guard.max_skips)"));
   }
 }
 
-void Trainer::roll_back(const Incident& incident, const std::string& reason) {
+void Trainer::roll_back(const RefusedBatch& refused, const std::string& reason) {
   const TrainingState left = state_;
   if (saver_) saver_->wait();
   checkpoint_ = newest_checkpoint(run_, processes_);
   loader_.reset();  // it reads the order that is replaced
   restore();
-  keep_after_rollback(state_, left, incident.batch);
+  keep_after_rollback(state_, left, refused.batch);
   begin_from_state();
-  recorder_->rolled_back(state_, incident, reason, left.step,
+  recorder_->rolled_back(state_, refused, reason, left.step,
                          checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
   if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
     throw diverged(str("gone back to step ", state_.step, " ", state_.guard.rollbacks_in_a_row,

@@ -1,7 +1,7 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, optim/anomaly_policy.h what to do with a bad step, and
+// what is due after a step, optim/guard.h what becomes of a step, and
 // runlog/recorder.h reports both. Config, prepared data and checkpoint determine every bit of the
 // result. Time only decides when something is saved or printed.
 #pragma once
@@ -24,7 +24,7 @@
 #include "eval/samples.h"
 #include "eval/task_probe.h"
 #include "formats/token_shard.h"
-#include "optim/anomaly_policy.h"
+#include "optim/guard.h"
 #include "prepare/prepare.h"
 #include "runlog/recorder.h"
 #include "runlog/report.h"
@@ -34,8 +34,8 @@
 #include "schedule/run_clock.h"
 #include "training/engine.h"
 #include "training/plan.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/run_warnings.h"
 #include "training/step_sum.h"
 
 namespace lmtrain {
@@ -64,9 +64,9 @@ class Trainer {
   std::string summary() const {
     return run_summary(config_, data_, *order_, eval_targets(), run_.path());
   }
-  // Returns warnings of settings that are seldom meant (training/run_warnings.h).
+  // Returns warnings of settings that are seldom meant (training/preflight.h).
   std::vector<std::string> warnings() const {
-    return run_warnings(config_, *order_, eval_targets());
+    return preflight_warnings(config_, *order_, eval_targets());
   }
   // Trains until the end, a signal or max_time. The folder's lock must be held. Errors are written
   // to status.json and rethrown.
@@ -118,9 +118,9 @@ class Trainer {
   std::vector<double> compute_share(const Batch& batch);
   // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
-  // Carries out the decision about a step that must not be applied.
-  void refuse_step(Incident incident, const StepDecision& decision);
-  void roll_back(const Incident& incident, const std::string& reason);
+  // Carries out the verdict on a step that must not be applied.
+  void refuse_step(RefusedBatch refused, const Verdict& verdict);
+  void roll_back(const RefusedBatch& refused, const std::string& reason);
   // Evaluates this step, unless that was done before. Saves a new lowest loss if
   // checkpoint.keep_best asks for it. Always gathers the masters, since later code reads all
   // weights.

@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "device/failure.h"
 #include "device/torch_headers.h"
-#include "optim/incident.h"
+#include "optim/guard.h"
 #include "training/trainer.h"
 
 namespace lmtrain {

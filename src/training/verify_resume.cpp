@@ -26,9 +26,9 @@
 #include "runlog/compare_runs.h"
 #include "runlog/data_files.h"
 #include "training/copy_checkpoint.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
 #include "training/restore.h"
-#include "training/start_checks.h"
 #include "training/trainer.h"
 
 namespace lmtrain {

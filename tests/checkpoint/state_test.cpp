@@ -23,7 +23,7 @@ TrainingState full_state() {
   state.guard.skips_in_a_row = 3;
   state.guard.windows[64] = {{4.1, 1.0 / 3}, {0.1 + 0.2, 1e-300}};
   state.guard.windows[1024] = {{2.5}, {0.5}};
-  state.guard.excluded_batches = {5, 12};
+  state.guard.skipped_batches = {5, 12};
   state.guard.rollback_step = 4;
   state.guard.rollbacks_in_a_row = 2;
   state.loss_scale = LossScale{8192, 77};
@@ -159,7 +159,7 @@ TEST(State, IsSavedAgainWhereAResumeWouldGoOnOtherwise) {
   };
   EXPECT_TRUE(after([](TrainingState& now) { ++now.step; }));
   EXPECT_TRUE(after([](TrainingState& now) { ++now.batch; }));
-  EXPECT_TRUE(after([](TrainingState& now) { now.guard.excluded_batches.push_back(13); }));
+  EXPECT_TRUE(after([](TrainingState& now) { now.guard.skipped_batches.push_back(13); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.loss_scale->on_overflow(); }));
   EXPECT_TRUE(after([](TrainingState& now) { now.micro.rows[256] = 8; }));
   EXPECT_TRUE(after([](TrainingState& now) { now.eval_pending = false; }));

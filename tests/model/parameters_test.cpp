@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -245,6 +246,23 @@ TEST(Parameters, WorkingWeightsAreTheRoundedMasters) {
   bf16.initialize(7, 0.02);
   EXPECT_TRUE(same_bits(bf16.working(), bf16.master().to(at::kBFloat16)));
   EXPECT_TRUE(same_bits(bf16.master(), initialized(small_model(), 101, 7).master()));
+}
+
+TEST(Parameters, TheFirstTensorThatIsNotFiniteIsNamed) {
+  const Parameters parameters = initialized(small_model(), 101, 7);
+  const ParameterLayout& layout = parameters.layout();
+  const at::Tensor flat = at::zeros({layout.flat_size()});
+  EXPECT_EQ(first_bad_tensor(layout, flat), "");
+  for (const double bad : {static_cast<double>(NAN), HUGE_VAL, -HUGE_VAL}) {
+    for (const size_t i : {layout.parameters().size() - 1, size_t{3}, size_t{0}}) {
+      const ParameterSpec& spec = layout.parameters()[i];
+      flat[spec.offset + spec.numel() - 1] = bad;  // its last number, beside the ones after it
+      EXPECT_EQ(first_bad_tensor(layout, flat), spec.name);
+      const auto others = [&](const ParameterSpec& other) { return other.name != spec.name; };
+      EXPECT_NE(first_bad_tensor(layout, flat, others), spec.name);
+    }
+    flat.zero_();
+  }
 }
 
 }  // namespace

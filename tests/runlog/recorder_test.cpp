@@ -120,23 +120,23 @@ TEST_F(RecorderTest, StartAndResumeAreEvents) {
   EXPECT_EQ(tiny.events("resume").at(1).at("reason"), "chosen anew: why");
 }
 
-TEST_F(RecorderTest, IncidentsAreEventsAndWarnings) {
+TEST_F(RecorderTest, RefusedBatchesAreEventsAndWarnings) {
   recorder.begin(state);
-  Incident incident;
-  incident.batch = 17;
-  incident.loss = NAN;
-  incident.grad_norm = 2;
-  const std::string skipped = said([&] { recorder.skipped(state, incident, "not finite"); });
+  RefusedBatch refused;
+  refused.batch = 17;
+  refused.loss = NAN;
+  refused.grad_norm = 2;
+  const std::string skipped = said([&] { recorder.skipped(state, refused, "not finite"); });
   EXPECT_TRUE(contains(
       skipped, "warning: batch 17 skipped: not finite (loss not finite, gradient norm 2.0)"))
       << skipped;
   EXPECT_EQ(tiny.events("skip").at(0).at("skipped_batch"), 17);
-  recorder.spike(state, incident, "a spike");
+  recorder.spike(state, refused, "a spike");
   EXPECT_EQ(tiny.events("spike").at(0).at("reason"), "a spike");
-  state.guard.excluded_batches = {3, 17};
+  state.guard.skipped_batches = {3, 17};
   state.step = 15;
-  recorder.rolled_back(state, incident, "not finite", 16, fs::path("/run/step_15"));
-  recorder.rolled_back(state, incident, "not finite", 16, std::nullopt);
+  recorder.rolled_back(state, refused, "not finite", 16, fs::path("/run/step_15"));
+  recorder.rolled_back(state, refused, "not finite", 16, std::nullopt);
   const std::vector<Json> rollbacks = tiny.events("rollback");
   ASSERT_EQ(rollbacks.size(), 2U);
   EXPECT_EQ(rollbacks[0].at("step"), 15);

@@ -62,12 +62,12 @@ TEST(AdaptState, AnotherLengthIsAReplanOfWhatIsLeft) {
 // The numbers of batches to come are those of others then; the guard meets a bad one again.
 TEST(AdaptState, AnotherLengthForgetsWhichBatchesToComeAreLeftOut) {
   TrainingState state = state_after(40, 5000);
-  state.guard.excluded_batches = {12, 41, 42, 53};
+  state.guard.skipped_batches = {12, 41, 42, 53};
   TrainingState same = state;
   adapt_state(same, config_of_steps(100));
-  EXPECT_EQ(same.guard.excluded_batches, (std::vector<int64_t>{12, 41, 42, 53}));
+  EXPECT_EQ(same.guard.skipped_batches, (std::vector<int64_t>{12, 41, 42, 53}));
   adapt_state(state, config_of_steps(150));
-  EXPECT_EQ(state.guard.excluded_batches, (std::vector<int64_t>{12, 41}));
+  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{12, 41}));
 }
 
 TEST(AdaptState, MicroBatchesAskedForAnewAreTriedAnew) {
@@ -100,11 +100,11 @@ TEST(KeepAfterRollback, CountsHowOftenTheRunGoesBackToTheSameStep) {
     return restored;
   };
   TrainingState state = gone_back(state_after(37, 3700), 30, 39);
-  EXPECT_EQ(state.guard.excluded_batches, (std::vector<int64_t>{39}));
+  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{39}));
   EXPECT_EQ(state.guard.rollback_step, 30);
   EXPECT_EQ(state.guard.rollbacks_in_a_row, 1);
   state = gone_back(state, 30, 45);
-  EXPECT_EQ(state.guard.excluded_batches, (std::vector<int64_t>{39, 45}));
+  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{39, 45}));
   EXPECT_EQ(state.guard.rollbacks_in_a_row, 2);
   state = gone_back(state, 35, 50);
   EXPECT_EQ(state.guard.rollback_step, 35);

@@ -115,7 +115,7 @@ TEST(TrainerGuard, ASkippedBatchWasNeverSeen) {
 }
 
 // The table of files in the cache is gone, which is no reason to end a run.
-TEST(TrainerGuard, AnIncidentWithoutTheTableOfFilesNamesNone) {
+TEST(TrainerGuard, ARefusedBatchWithoutTheTableOfFilesNamesNone) {
   const TinyRun tiny;
   std::filesystem::remove(tiny.data.document_files);
   EXPECT_EQ(train(tiny, nan_loss(17)).exit_code, 0);
@@ -123,7 +123,7 @@ TEST(TrainerGuard, AnIncidentWithoutTheTableOfFilesNamesNone) {
 }
 
 // Rows of several documents, and documents of several rows.
-TEST(TrainerGuard, AnIncidentNamesEveryDocumentOnce) {
+TEST(TrainerGuard, ARefusedBatchNamesEveryDocumentOnce) {
   std::vector<std::string> sample;
   for (const auto& file : std::filesystem::directory_iterator(LMTRAIN_SOURCE_DIR "/data/sample"))
     sample.push_back(file.path().native());
@@ -247,7 +247,7 @@ TEST(TrainerGuard, RollbackGoesBackAndPassesTheBatchBy) {
     EXPECT_EQ(rollbacks[0].at("from_step"), 17);
     EXPECT_EQ(rollbacks[0].at("checkpoint"), tiny.run.checkpoint(15).string());
     EXPECT_EQ(rollbacks[0].at("passed_over"), Json::array({17}));
-    EXPECT_EQ(tiny.state(40).guard.excluded_batches, (std::vector<int64_t>{17}));
+    EXPECT_EQ(tiny.state(40).guard.skipped_batches, (std::vector<int64_t>{17}));
   }
 }
 
@@ -268,7 +268,7 @@ TEST(TrainerGuard, ASecondRollbackPassesByItsBatchAlone) {
   ASSERT_EQ(tiny.events("rollback").size(), 2U);
   EXPECT_EQ(tiny.events("rollback")[1].at("step"), 15);
   EXPECT_EQ(tiny.events("rollback")[1].at("passed_over"), Json::array({16, 18}));
-  EXPECT_EQ(tiny.state(40).guard.excluded_batches, (std::vector<int64_t>{16, 18}));
+  EXPECT_EQ(tiny.state(40).guard.skipped_batches, (std::vector<int64_t>{16, 18}));
   EXPECT_EQ(weights_of(tiny, 40), weights_without(tiny, {16, 18}, 40));
   expect_whole_metrics(tiny, 40);
 }

@@ -1,12 +1,15 @@
-#include "training/run_setup.h"
+#include "training/launch.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +17,7 @@
 #include "base/log_rank.h"
 #include "base/processors.h"
 #include "base/random_id.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
@@ -22,26 +26,182 @@
 #include "checkpoint/run_config.h"
 #include "checkpoint/share_state.h"
 #include "checkpoint/state.h"
+#include "checkpoint/trial.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "device/failure.h"
+#include "distributed/connect.h"
+#include "distributed/launcher.h"
 #include "distributed/orders.h"
-#include "distributed/process_checks.h"
 #include "eval/eval_share.h"
 #include "prepare/given_tokenizer.h"
 #include "runlog/data_files.h"
 #include "runlog/recorder.h"
 #include "training/choices.h"
 #include "training/copy_checkpoint.h"
-#include "training/group.h"
 #include "training/length_picture.h"
 #include "training/micro_batch_limits.h"
+#include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/run_warnings.h"
-#include "training/start_checks.h"
+#include "training/trainer.h"
 
 namespace lmtrain {
 namespace {
+
+// The process's own, like its signals: set once, before anything is exchanged.
+Processes* g_joined = nullptr;
+bool g_left_in_failure = false;
+
+// ---- Data, in every process ----
+
+void log_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log_warning(warning);
+}
+
+// The others of its machine wait for the process that prepares, so it may use their processors too.
+int threads_to_prepare(const Processes& processes, const Config& config) {
+  const auto threads = static_cast<int>(*config.threads);
+  return processes.is_only() ? threads : std::max(threads, available_processors());
+}
+
+PreparedData prepare_while_watching(Processes& processes, const Config& config) {
+  PreparedData data;
+  processes.while_watching(
+      [&] { data = prepare_data(config, threads_to_prepare(processes, config)); });
+  return data;
+}
+
+// Reached by each of several processes on its machine, before anything is exchanged in training.
+constexpr const char* kPrepared = "prepared";
+
+void set_exchanges(Processes& processes, const ParallelConfig& config) {
+  processes.set_timeout(
+      std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
+  processes.use_nccl(config.nccl);
+}
+
+// Returns a text of all that decides how results are rounded, which must be alike in every process.
+// `config` is resolved.
+std::string what_rounds(const Config& config) {
+  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
+}
+
+// Returns the data that one process of each machine prepares (Processes::prepares), for the others
+// nothing. Ranks after 0 call it first.
+std::optional<PreparedData> prepare_for_machine(const Config& config) {
+  Processes& processes = joined_processes();
+  set_exchanges(processes, config.parallel);
+  if (!processes.prepares()) return std::nullopt;
+  return prepare_while_watching(processes, config);
+}
+
+// Returns `prepared` if given, else the data that another process of this machine has prepared.
+// Ranks after 0 call it next. Resolves the settings of `config`, which rank 0 has sent, that depend
+// on the process.
+PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
+  Processes& processes = joined_processes();
+  set_exchanges(processes, config.parallel);
+  resolve_runtime(config, processes);
+  if (processes.local_rank() == 0) log_warnings(process_warnings(config, processes));
+  processes.meet(kPrepared);
+  PreparedData data;
+  // One process of each machine has prepared, and said what there is to say of the data; the others
+  // find what it has left in the cache.
+  if (prepared) {
+    data = std::move(*prepared);
+  } else {
+    const WarningsMuted muted;
+    data = prepare_while_watching(processes, config);
+  }
+  require_alike(processes, data.fingerprint, what_rounds(config));
+  prepare_memory(config, processes.count());
+  return data;
+}
+
+// ---- The ranks after 0 ----
+
+// One attempt of the run in a process that is not the first.
+void follow_attempt(const AttemptOrder& order, const Config& run_config, const PreparedData& data,
+                    Processes& processes) {
+  Config config = config_of_seed(run_config, order.seed);
+  config.train.max_time = order.max_time;
+  std::optional<TrainingDuration> trial;
+  if (order.is_trial) trial = config.restart.tokens;
+  try {
+    Trainer trainer(config, data, RunFolder(*config.run_dir), order.checkpoint, trial, processes);
+    trainer.last_step = order.last_step;
+    trainer.run();
+  } catch (const Error& error) {
+    // Every process has diverged; the first one decides what becomes of the run.
+    if (error.kind() != ErrorKind::kNumeric) throw;
+  }
+}
+
+int follow(Processes& processes) {
+  Config config;
+  std::optional<PreparedData> prepared;
+  PreparedData data;
+  for (;;) {
+    const Order order = listen(processes);
+    if (const auto* end = std::get_if<EndOrder>(&order)) return end->exit_code;
+    if (const auto* prepare = std::get_if<PrepareOrder>(&order)) {
+      prepared = prepare_for_machine(prepare->config);
+    } else if (const auto* run = std::get_if<RunOrder>(&order)) {
+      config = run->config;
+      data = prepare_as_told(config, std::move(prepared));
+    } else {
+      follow_attempt(std::get<AttemptOrder>(order), config, data, processes);
+    }
+  }
+}
+
+int lead_or_follow(Processes& processes, const std::function<int()>& lead) {
+  if (!processes.is_first()) return follow(processes);
+  const int code = lead();
+  tell(processes, EndOrder{code});
+  return code;
+}
+
+// Each process has two connections or more to every other one, and the usual limit is 1024 files.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  [[maybe_unused]] const int result = ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int take_part(const Launch& launch, const std::function<int()>& lead) {
+  raise_file_limit();
+  log_as_rank(launch.rank);
+  const auto timeout = std::chrono::duration<double>(ParallelConfig().timeout);
+  g_left_in_failure = true;  // until all are connected, a thread may wait for those which are not
+  std::unique_ptr<Processes> processes =
+      connect_processes(launch, std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+  g_left_in_failure = false;
+  g_joined = processes.get();
+  log_note(str(processes->count(), " processes, started by ", launch.launcher, ", ",
+               processes->local_count(), " of them on this machine"));
+  const auto give_up = [&](int code, const std::string& cause) {
+    // Destroying what a lost process has left half done could wait for it.
+    g_left_in_failure = true;
+    processes.release()->give_up(code, cause);
+  };
+  try {
+    const int code = lead_or_follow(*processes, lead);
+    processes->leave();
+    g_joined = nullptr;
+    return code;
+  } catch (const StopRequested& stop) {
+    give_up(stop.exit_code(), stop.message());
+    throw;
+  } catch (const std::exception& error) {
+    const Failure failure = describe_failure(error);
+    give_up(failure.exit_code, failure.message);
+    throw;
+  }
+}
+
+// ---- The run, in rank 0 ----
 
 // Says what is otherwise from here on.
 void announce(const std::vector<SettingChange>& changes) {
@@ -58,39 +218,12 @@ void announce(const std::vector<SettingChange>& changes) {
   }
 }
 
-// Where the schedule of the rate begins anew in the middle of a run.
-void warn_of_rate(const Config& before, const Config& after, const RestartableRun& training) {
+// Warns where the run goes on from a checkpoint; a trial of random restart does not.
+void warn_of_changes(const Config& before, const Config& after, const RestartableRun& training) {
   const Trainer* trainer = training.trainer();
   if (trainer == nullptr) return;
   const TrainingState& state = trainer->state();
-  const std::optional<std::string> rise =
-      rate_rise(before, after, trainer->order(), {state.step, state.tokens});
-  if (rise) log_warning(*rise);
-}
-
-// Where a run was made shorter than what it has done.
-void warn_of_end(const std::vector<SettingChange>& changes, const Config& config,
-                 const RestartableRun& training) {
-  const Trainer* trainer = training.trainer();
-  const bool new_length = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
-    return change.key == "train.steps" || change.key == "train.tokens" ||
-           change.key == "train.epochs";
-  });
-  if (trainer == nullptr || !new_length) return;
-  const TrainingState& state = trainer->state();
-  const RunClock clock =
-      run_clock(config, trainer->order())
-          .after(static_cast<double>(state.step), static_cast<double>(state.tokens));
-  if (clock.done() <= clock.total) return;
-  log_warning(str("the run has already trained ", state.step, " steps (",
-                  format_count(static_cast<double>(state.tokens)),
-                  " tokens), more than its new length: it ends now, at its present learning rate, "
-                  "without a decay; to end with a decay, branch from an earlier checkpoint: "
-                  "lmtrain resume RUN --from STEP --run-dir NEW"));
-}
-
-void log_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) log_warning(warning);
+  log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
 }
 
 // The folder holds the run from here on, so the command that has begun it would be refused.
@@ -127,49 +260,6 @@ int train(RestartableRun& training, bool json) {
   }
 }
 
-void warn_of_threads(const Processes& processes, int64_t threads) {
-  const int sharers = processes.processor_sharers();
-  const int available = available_processors();
-  if (sharers * threads <= available) return;
-  log_warning(str(processes.is_only() ? "" : str(sharers, " processes of "),
-                  counted(threads, "thread"), " share ", counted(available, "processor"),
-                  " and wait for each other; fewer threads (threads, OMP_NUM_THREADS) are faster, "
-                  "and give other bits"));
-}
-
-// torchrun takes every exit code but 0 for a failure.
-void warn_of_restarts(const Config& config) {
-  const char* restarts = std::getenv("TORCHELASTIC_MAX_RESTARTS");
-  if (!config.train.max_time || restarts == nullptr || std::atoi(restarts) <= 0) return;
-  log_warning(
-      str("train.max_time ends the run with exit code ", kExitMaxTime,
-          ", and torchrun starts it again up to ", restarts,
-          " times (--max-restarts), each time for train.max_time; give --max-restarts 0, or "
-          "set no max_time"));
-}
-
-// The others of its machine wait for the process that prepares, so it may use their processors too.
-int threads_to_prepare(const Processes& processes, const Config& config) {
-  const auto threads = static_cast<int>(*config.threads);
-  return processes.is_only() ? threads : std::max(threads, available_processors());
-}
-
-PreparedData prepare_while_watching(Processes& processes, const Config& config) {
-  PreparedData data;
-  processes.while_watching(
-      [&] { data = prepare_data(config, threads_to_prepare(processes, config)); });
-  return data;
-}
-
-// Reached by each of several processes on its machine, before anything is exchanged in training.
-constexpr const char* kPrepared = "prepared";
-
-void set_exchanges(Processes& processes, const ParallelConfig& config) {
-  processes.set_timeout(
-      std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
-  processes.use_nccl(config.nccl);
-}
-
 // -1: the folder has no checkpoint.
 int64_t newest_step(const RunFolder& run) {
   const std::vector<int64_t> steps = run.checkpoint_steps();
@@ -192,6 +282,14 @@ auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, c
 
 int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return read_state(run.checkpoint(step)).seed;
+}
+
+// A run's config.json holds the path of its folder.
+void require_storable(const std::filesystem::path& run) {
+  const std::string problem = why_config_cannot_hold(run.string());
+  if (problem.empty()) return;
+  throw Error(ErrorKind::kUsage, str("the path of the run, ", run.string(), ", ", problem,
+                                     ", and config.json cannot hold it; rename the folder"));
 }
 
 // Prepares the data of a run that goes on. Returns nothing, and says so, where its text cannot be
@@ -218,30 +316,34 @@ std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, 
   }
 }
 
-// A run's config.json holds the path of its folder.
-void require_storable(const std::filesystem::path& run) {
-  const std::string problem = why_config_cannot_hold(run.string());
-  if (problem.empty()) return;
-  throw Error(ErrorKind::kUsage, str("the path of the run, ", run.string(), ", ", problem,
-                                     ", and config.json cannot hold it; rename the folder"));
-}
-
-// Returns a text of all that decides how results are rounded, which must be alike in every process.
-// `config` is resolved.
-std::string what_rounds(const Config& config) {
-  return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
+// Builds the run of a folder that is locked and holds it. Warns of data files that have changed.
+RestartableRun make_run(Config& config, const RunFolder& run) {
+  warn_of_changed_files(run, config);
+  const PreparedData data = resolve_and_prepare(config);
+  return {config, data, run, /*is_new=*/false, joined_processes()};
 }
 
 }  // namespace
 
+int in_processes(const std::function<int()>& lead) {
+  const Launch launch = read_launch(process_environment());
+  return launch.count == 1 ? lead() : take_part(launch, lead);
+}
+
+bool is_first_process() { return read_launch(process_environment()).rank == 0; }
+
+bool left_in_failure() { return g_left_in_failure; }
+
+Processes& joined_processes() { return g_joined != nullptr ? *g_joined : only_process(); }
+
 PreparedData resolve_and_prepare(Config& config) {
   Processes& processes = joined_processes();
-  check_processes(config.parallel, processes.count());
+  const Preflight start{.config = config, .num_processes = processes.count()};
+  require_preflight(PreflightStage::kSettings, start);
   set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
-  check_division(config, processes.count());
-  warn_of_threads(processes, *config.threads);
-  warn_of_restarts(config);
+  require_preflight(PreflightStage::kDevice, start);
+  log_warnings(process_warnings(config, processes));
   resolve_document_ends(config);
   tell(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
@@ -256,43 +358,12 @@ PreparedData resolve_and_prepare(Config& config) {
   return data;
 }
 
-std::optional<PreparedData> prepare_for_machine(const Config& config) {
-  Processes& processes = joined_processes();
-  set_exchanges(processes, config.parallel);
-  if (!processes.prepares()) return std::nullopt;
-  return prepare_while_watching(processes, config);
-}
-
-PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
-  Processes& processes = joined_processes();
-  set_exchanges(processes, config.parallel);
-  resolve_runtime(config, processes);
-  if (processes.local_rank() == 0) warn_of_threads(processes, *config.threads);
-  processes.meet(kPrepared);
-  PreparedData data;
-  // One process of each machine has prepared, and said what there is to say of the data; the others
-  // find what it has left in the cache.
-  if (prepared) {
-    data = std::move(*prepared);
-  } else {
-    const WarningsMuted muted;
-    data = prepare_while_watching(processes, config);
-  }
-  require_alike(processes, data.fingerprint, what_rounds(config));
-  prepare_memory(config, processes.count());
-  return data;
-}
-
-RestartableRun make_run(Config& config, const RunFolder& run) {
-  warn_of_changed_files(run, config);
-  const PreparedData data = resolve_and_prepare(config);
-  return {config, data, run, /*is_new=*/false, joined_processes()};
-}
-
 RestartableRun make_new_run(Config& config, RunFolder& run) {
   log_warnings(check_given_model(config));
   const PreparedData data = resolve_and_prepare(config);
-  require_room_for_checkpoint(config, run);
+  require_preflight(
+      PreflightStage::kNewRun,
+      {.config = config, .num_processes = joined_processes().count(), .data = &data, .run = &run});
   RunIdentity identity{.id = random_id()};
   if (config.init_from) identity.init_from = weights_digest(*config.init_from);
   run = RunFolder(run.path(), std::move(identity));
@@ -336,8 +407,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   const std::vector<SettingChange> changes = changed_settings(before, config);
   announce(changes);
   training.note_changes(changes_json(changes));
-  warn_of_rate(before, config, training);
-  warn_of_end(changes, config, training);
+  warn_of_changes(before, config, training);
   const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
   if (moved || !changes.empty()) write_run_config(run, config, step);
   return train_run(run, training, json);
@@ -373,8 +443,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     const int64_t step = run.identity().branch_of->step;
     RestartableRun training = make_run(config, run);
     write_run_config(run, config, step);  // with what was auto made concrete
-    warn_of_rate(origin.config, config, training);
-    warn_of_end(changes, config, training);
+    warn_of_changes(origin.config, config, training);
     nlohmann::ordered_json fields = start_fields(config);
     fields["changed"] = changes_json(changes);
     RunLog(run, training.trainer()->state(), /*tensorboard=*/false)

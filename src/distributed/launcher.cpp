@@ -1,4 +1,4 @@
-#include "distributed/launch.h"
+#include "distributed/launcher.h"
 
 #include <unistd.h>
 

@@ -1,18 +1,93 @@
-#include "training/run_warnings.h"
+// The errors and the warnings before a run.
+#include "training/preflight.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "base/error.h"
 #include "base/text.h"
 #include "batching/test_corpus.h"
+#include "distributed/divided_config.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
 namespace {
 
+// ---- Errors ----
+
+// Returns the message with which a check refuses so many processes; empty where it allows them.
+std::string refusal_of(const std::function<void(int)>& check, int num_processes) {
+  try {
+    check(num_processes);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    return error.what();
+  }
+}
+
+TEST(PreflightErrors, ExactSumsWantAPowerOfTwoUpToTheParts) {
+  Config config;
+  config.parallel.parts = 4;
+  const auto check = [&](int num_processes) {
+    require_preflight(PreflightStage::kSettings,
+                      {.config = config, .num_processes = num_processes});
+  };
+  config.parallel.sum = ParallelSum::kFast;
+  for (const int count : {1, 2, 3, 8}) EXPECT_EQ(refusal_of(check, count), "") << count;
+  config.parallel.sum = ParallelSum::kExact;
+  for (const int count : {1, 2, 4}) EXPECT_EQ(refusal_of(check, count), "") << count;
+  for (const int count : {3, 8}) {
+    EXPECT_NE(refusal_of(check, count).find("a power of two, up to parallel.parts (4)"),
+              std::string::npos)
+        << count;
+  }
+}
+
+TEST(PreflightErrors, EachSettingThatDividedStateRulesOutIsNamed) {
+  Config possible = testing::divided_config();
+  possible.device = "cpu";
+  possible.model.activation_checkpointing = true;
+  possible.parallel.shard = ParallelShard::kParameters;
+  struct Case {
+    ParallelShard shard;
+    std::function<void(Config&)> change;
+    const char* message;
+  };
+  const Case cases[] = {
+      {ParallelShard::kParameters, [](Config& c) { c.model.activation_checkpointing = false; },
+       "set model.activation_checkpointing to true"},
+      {ParallelShard::kParameters, [](Config& c) { c.log.samples.emplace(); },
+       "leave log.samples out"},
+      {ParallelShard::kParameters, [](Config& c) { c.eval.tasks = "tasks"; },
+       "leave eval.tasks out"},
+  };
+  const auto check_of = [](const Config& config) {
+    return [&config](int num_processes) {
+      require_preflight(PreflightStage::kDevice,
+                        {.config = config, .num_processes = num_processes});
+    };
+  };
+  EXPECT_EQ(refusal_of(check_of(possible), 2), "");
+  for (const Case& tried : cases) {
+    Config config = possible;
+    config.parallel.shard = tried.shard;
+    tried.change(config);
+    EXPECT_NE(refusal_of(check_of(config), 2).find(tried.message), std::string::npos)
+        << tried.message;
+    EXPECT_EQ(refusal_of(check_of(config), 1), "") << "one process divides nothing";
+    config.parallel.shard = ParallelShard::kNone;
+    EXPECT_EQ(refusal_of(check_of(config), 2), "") << tried.message;
+  }
+}
+
+// ---- Warnings ----
+
 // 40 documents of 101 tokens: 4,000 targets an epoch.
-class RunWarningsTest : public ::testing::Test {
+class PreflightWarnings : public ::testing::Test {
  protected:
-  RunWarningsTest() {
+  PreflightWarnings() {
     config.data.train = {{"/corpus", 1.0}};
     config.sequence.max_length = 64;
     config.sequence.min_length = 8;
@@ -35,7 +110,8 @@ class RunWarningsTest : public ::testing::Test {
                        .run = run_length(config.train)});
   }
   std::vector<std::string> warnings(bool has_eval = true) const {
-    return run_warnings(config, order(), has_eval ? std::optional(eval_targets) : std::nullopt);
+    return preflight_warnings(config, order(),
+                              has_eval ? std::optional(eval_targets) : std::nullopt);
   }
   // Exactly one, with this in it.
   void expect(const std::string& part) const {
@@ -50,7 +126,7 @@ class RunWarningsTest : public ::testing::Test {
   Config config;
 };
 
-TEST_F(RunWarningsTest, AnOrdinaryRunHasNone) {
+TEST_F(PreflightWarnings, AnOrdinaryRunHasNone) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
   for (const Batching batching : {Batching::kPad, Batching::kPack, Batching::kConcat}) {
     config.sequence.batching = batching;
@@ -60,14 +136,14 @@ TEST_F(RunWarningsTest, AnOrdinaryRunHasNone) {
   }
 }
 
-TEST_F(RunWarningsTest, AnEvaluationOfOneLongDocument) {
+TEST_F(PreflightWarnings, AnEvaluationOfOneLongDocument) {
   eval_targets = 2000;
   EXPECT_EQ(warnings(), std::vector<std::string>());
   eval_targets = 83'500;
   expect("83.5K tokens in place of eval.tokens 1.00K");
 }
 
-TEST_F(RunWarningsTest, ManyPassesNameTheSettingAndTheText) {
+TEST_F(PreflightWarnings, ManyPassesNameTheSettingAndTheText) {
   config.train.tokens = 4'000 * 19;
   EXPECT_EQ(warnings(), std::vector<std::string>());
   config.train.tokens = 4'000 * 151;
@@ -80,7 +156,7 @@ TEST_F(RunWarningsTest, ManyPassesNameTheSettingAndTheText) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
-TEST_F(RunWarningsTest, AndTheSourceOfAMixture) {
+TEST_F(PreflightWarnings, AndTheSourceOfAMixture) {
   config.data.train = {{"/much", 1.0}, {"/little", 30.0}};
   runs = {{0, 0}, {39, 1}};
   config.train.tokens = 10'000;
@@ -89,12 +165,12 @@ TEST_F(RunWarningsTest, AndTheSourceOfAMixture) {
   EXPECT_EQ(found[0].find("/much"), std::string::npos) << found[0];
 }
 
-TEST_F(RunWarningsTest, ASourceWithoutADocument) {
+TEST_F(PreflightWarnings, ASourceWithoutADocument) {
   config.data.train = {{"/text", 1.0}, {"/empty", 1.0}};
   expect("/data/train/1 (\"/empty\") gives no document");
 }
 
-TEST_F(RunWarningsTest, ABatchLargerThanTheText) {
+TEST_F(PreflightWarnings, ABatchLargerThanTheText) {
   config.batch.tokens = 8192;
   config.eval.every = config.checkpoint.every = {1, TrainingDuration::Unit::kSteps};
   expect(
@@ -102,7 +178,7 @@ TEST_F(RunWarningsTest, ABatchLargerThanTheText) {
       "text 2.0 times");
 }
 
-TEST_F(RunWarningsTest, LengthsThatNoDocumentHas) {
+TEST_F(PreflightWarnings, LengthsThatNoDocumentHas) {
   config.sequence.max_length = 1024;
   config.batch.tokens = 1024;
   expect("sequence.max_length 1024: the longest rows have 64");
@@ -111,7 +187,7 @@ TEST_F(RunWarningsTest, LengthsThatNoDocumentHas) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
-TEST_F(RunWarningsTest, ACapThatTheRunDoesNotOutgrow) {
+TEST_F(PreflightWarnings, ACapThatTheRunDoesNotOutgrow) {
   config.sequence.schedule.type = LengthScheduleType::kLinear;
   EXPECT_EQ(warnings(), std::vector<std::string>());  // 100 %
   for (const auto& [duration, text] :
@@ -131,7 +207,7 @@ TEST_F(RunWarningsTest, ACapThatTheRunDoesNotOutgrow) {
   expect("sequence.schedule.boundaries 90K is longer");
 }
 
-TEST_F(RunWarningsTest, AWarmUpOrDecayThatFillsTheRun) {
+TEST_F(PreflightWarnings, AWarmUpOrDecayThatFillsTheRun) {
   config.lr_schedule.warmup = {1000, TrainingDuration::Unit::kSteps};
   expect("lr_schedule.warmup 1000 steps is as long as the run (train.tokens 40.0K)");
   config.lr_schedule.warmup = {1, TrainingDuration::Unit::kPercent};
@@ -141,7 +217,7 @@ TEST_F(RunWarningsTest, AWarmUpOrDecayThatFillsTheRun) {
   expect("lr_schedule.decay 50K is longer than what follows the warm-up");
 }
 
-TEST_F(RunWarningsTest, WhatFallsDueAfterTheRun) {
+TEST_F(PreflightWarnings, WhatFallsDueAfterTheRun) {
   config.eval.every = {500, TrainingDuration::Unit::kSteps};
   expect("eval.every 500 steps is longer than the run (train.tokens 40.0K)");
   EXPECT_EQ(warnings(/*has_eval=*/false), std::vector<std::string>());
@@ -160,7 +236,7 @@ TEST_F(RunWarningsTest, WhatFallsDueAfterTheRun) {
   EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
-TEST_F(RunWarningsTest, ACheckpointOfTheLowestLossIsOneOnTheWay) {
+TEST_F(PreflightWarnings, ACheckpointOfTheLowestLossIsOneOnTheWay) {
   config.checkpoint.every = {1'000'000, TrainingDuration::Unit::kTokens};
   config.checkpoint.keep_best = 1;
   EXPECT_EQ(warnings(), std::vector<std::string>());
@@ -168,7 +244,7 @@ TEST_F(RunWarningsTest, ACheckpointOfTheLowestLossIsOneOnTheWay) {
   expect("checkpoint.every 1M is longer than the run");
 }
 
-TEST_F(RunWarningsTest, SettingsThatGoByTheHeldOutLoss) {
+TEST_F(PreflightWarnings, SettingsThatGoByTheHeldOutLoss) {
   config.checkpoint.keep_best = 2;
   config.eval.early_stop = EarlyStopConfig{.patience = 5};
   config.eval.every = {10, TrainingDuration::Unit::kPercent};
@@ -190,8 +266,16 @@ TEST_F(RunWarningsTest, SettingsThatGoByTheHeldOutLoss) {
 
 // ---- A run that is made longer ----
 
-class RateRiseTest : public RunWarningsTest {
+class RateRiseTest : public PreflightWarnings {
  protected:
+  // Returns the warning of the rate; nothing when there is none.
+  static std::optional<std::string> rise_from(const Config& before, const Config& after,
+                                              const BatchOrder& order,
+                                              const ResumePoint& position) {
+    for (const std::string& warning : resume_warnings(before, after, order, position))
+      if (warning.starts_with("the learning rate rises")) return warning;
+    return std::nullopt;
+  }
   RateRiseTest() {
     config.train.tokens.reset();
     config.train.steps = 100;
@@ -201,7 +285,7 @@ class RateRiseTest : public RunWarningsTest {
   }
   std::optional<std::string> rise(int64_t step) {
     longer.lr_schedule = config.lr_schedule;
-    return rate_rise(config, longer, order(), {step, step * 256});
+    return rise_from(config, longer, order(), {step, step * 256});
   }
   Config longer;
 };
@@ -233,11 +317,11 @@ TEST_F(RateRiseTest, IsNoneWhereTheRateHolds) {
   config.lr_schedule.type = LrScheduleType::kCosine;
   config.lr_schedule.warmup = {50, TrainingDuration::Unit::kSteps};
   EXPECT_FALSE(rise(20));  // warming up, in the same steps
-  EXPECT_FALSE(rate_rise(config, config, order(), {90, 0}));
+  EXPECT_FALSE(rise_from(config, config, order(), {90, 0}));
   // A new peak is meant.
   Config higher = config;
   higher.optimizer.lr = 0.05;
-  EXPECT_FALSE(rate_rise(config, higher, order(), {90, 0}));
+  EXPECT_FALSE(rise_from(config, higher, order(), {90, 0}));
 }
 
 // The unit of the run's length may change.
@@ -249,10 +333,19 @@ TEST_F(RateRiseTest, IsFoundInTokensAndEpochs) {
   epochs.train.tokens.reset();
   epochs.train.epochs = 12.8;  // 4,000 targets each: twice as long
   const BatchOrder plan = order();
-  EXPECT_TRUE(rate_rise(tokens, epochs, plan, {90, 90 * 256}));
-  EXPECT_FALSE(rate_rise(epochs, tokens, plan, {90, 90 * 256}));
+  EXPECT_TRUE(rise_from(tokens, epochs, plan, {90, 90 * 256}));
+  EXPECT_FALSE(rise_from(epochs, tokens, plan, {90, 90 * 256}));
   epochs.train.epochs = 6.4;
-  EXPECT_FALSE(rate_rise(tokens, epochs, plan, {90, 90 * 256}));
+  EXPECT_FALSE(rise_from(tokens, epochs, plan, {90, 90 * 256}));
+}
+
+TEST_F(RateRiseTest, ARunThatIsMadeShorterThanItIsEndsAtOnce) {
+  Config shorter = config;
+  shorter.train.steps = 50;
+  const std::vector<std::string> found = resume_warnings(config, shorter, order(), {60, 60 * 256});
+  ASSERT_EQ(found.size(), 1U) << join(found, "\n");
+  EXPECT_EQ(found[0].find("the run has already trained 60 steps"), 0U) << found[0];
+  EXPECT_TRUE(resume_warnings(shorter, shorter, order(), {60, 60 * 256}).empty());
 }
 
 }  // namespace

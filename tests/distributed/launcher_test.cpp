@@ -1,5 +1,5 @@
 // The variables of each launcher, whole, in part and wrong.
-#include "distributed/launch.h"
+#include "distributed/launcher.h"
 
 #include <gtest/gtest.h>
 
@@ -31,13 +31,13 @@ Environment torchrun() {
           {"MASTER_PORT", "29501"}};
 }
 
-TEST(Launch, WithoutALauncherThereIsOneProcess) {
+TEST(Launcher, WithoutALauncherThereIsOneProcess) {
   const Launch launch = read_launch({{"HOME", "/root"}, {"MASTER_ADDR", "node1"}});
   EXPECT_EQ(launch.rank, 0);
   EXPECT_EQ(launch.count, 1);
 }
 
-TEST(Launch, Torchrun) {
+TEST(Launcher, Torchrun) {
   Environment environment = torchrun();
   Launch launch = read_launch(environment);
   EXPECT_EQ(launch.rank, 3);
@@ -53,7 +53,7 @@ TEST(Launch, Torchrun) {
   EXPECT_TRUE(launch.agent_store);
 }
 
-TEST(Launch, LocalhostNeedsNoNameServer) {
+TEST(Launcher, LocalhostNeedsNoNameServer) {
   Environment environment = torchrun();
   environment["MASTER_ADDR"] = "localhost";
   EXPECT_EQ(read_launch(environment).address, "127.0.0.1");
@@ -64,7 +64,7 @@ TEST(Launch, LocalhostNeedsNoNameServer) {
   EXPECT_EQ(read_launch(environment).address, "127.0.0.1");
 }
 
-TEST(Launch, NamesTheVariableThatIsMissing) {
+TEST(Launcher, NamesTheVariableThatIsMissing) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     Environment environment = torchrun();
     environment.erase(name);
@@ -74,7 +74,7 @@ TEST(Launch, NamesTheVariableThatIsMissing) {
   }
 }
 
-TEST(Launch, NamesTheVariableThatMakesNoSense) {
+TEST(Launcher, NamesTheVariableThatMakesNoSense) {
   const auto with = [](const char* name, const char* value) {
     Environment environment = torchrun();
     environment[name] = value;
@@ -89,7 +89,7 @@ TEST(Launch, NamesTheVariableThatMakesNoSense) {
   expect_refused(with("MASTER_PORT", "70000"), "MASTER_PORT is \"70000\"");
 }
 
-TEST(Launch, Slurm) {
+TEST(Launcher, Slurm) {
   Environment environment = {{"SLURM_PROCID", "5"},
                              {"SLURM_STEP_NUM_TASKS", "8"},
                              {"SLURM_LOCALID", "1"},
@@ -110,12 +110,12 @@ TEST(Launch, Slurm) {
   expect_refused(environment, "SLURM_PROCID is not set");
 }
 
-TEST(Launch, ASlurmBatchScriptIsOneProcess) {
+TEST(Launcher, ASlurmBatchScriptIsOneProcess) {
   EXPECT_EQ(
       read_launch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "7"}}).count, 1);
 }
 
-TEST(Launch, Mpi) {
+TEST(Launcher, Mpi) {
   Environment open_mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                           {"OMPI_COMM_WORLD_SIZE", "2"},
                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
@@ -138,7 +138,7 @@ TEST(Launch, Mpi) {
 }
 
 // mpirun starts its daemons by srun, whose variables its processes then have too.
-TEST(Launch, TheInnermostLauncherCounts) {
+TEST(Launcher, TheInnermostLauncherCounts) {
   Environment environment = torchrun();
   environment["OMPI_COMM_WORLD_RANK"] = "0";
   environment["OMPI_COMM_WORLD_SIZE"] = "9";
@@ -152,7 +152,7 @@ TEST(Launch, TheInnermostLauncherCounts) {
 }
 
 // Containers, notebooks and interactive jobs set some variables of a launcher.
-TEST(Launch, OneProcessAloneNeedsNoOtherVariable) {
+TEST(Launcher, OneProcessAloneNeedsNoOtherVariable) {
   const std::vector<Environment> environments = {
       {{"WORLD_SIZE", "1"}},
       {{"WORLD_SIZE", "1"}, {"RANK", "0"}},
@@ -177,7 +177,7 @@ TEST(Launch, OneProcessAloneNeedsNoOtherVariable) {
 }
 
 // A WORLD_SIZE that is left over does not make single processes of those of mpirun or srun.
-TEST(Launch, AWorldOfOneGivesWayToAnotherLauncher) {
+TEST(Launcher, AWorldOfOneGivesWayToAnotherLauncher) {
   Environment environment = {{"WORLD_SIZE", "1"},
                              {"OMPI_COMM_WORLD_RANK", "1"},
                              {"OMPI_COMM_WORLD_SIZE", "2"},
@@ -187,7 +187,7 @@ TEST(Launch, AWorldOfOneGivesWayToAnotherLauncher) {
   EXPECT_EQ(read_launch(environment).count, 1);
 }
 
-TEST(Launch, FirstMachineOfAList) {
+TEST(Launcher, FirstMachineOfAList) {
   EXPECT_EQ(first_machine("node7"), "node7");
   EXPECT_EQ(first_machine("node7,node9"), "node7");
   EXPECT_EQ(first_machine("node[03-05,9],login"), "node03");

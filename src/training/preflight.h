@@ -1,0 +1,117 @@
+// Answers the question: may this run start? Finds errors that keep it from starting, and warns of
+// settings that are seldom meant, though nothing forbids them.
+//
+// Each error and each warning is one function and one line of a list in preflight.cpp. A run throws
+// its first error before anything of it is written; `plan` lists all errors. `train`, its dry run,
+// `resume` and `plan` print the warnings.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "batching/batch_order.h"
+#include "checkpoint/run_folder.h"
+#include "checkpoint/state.h"
+#include "config/config.h"
+#include "distributed/processes.h"
+#include "prepare/prepare.h"
+#include "training/plan.h"
+
+namespace lmtrain {
+
+// ---- Errors ----
+
+// Holds what the checks look at. `data` and `run` may be null in the stages that do not need them.
+struct Preflight {
+  const Config& config;
+  int num_processes = 1;
+  const PreparedData* data = nullptr;
+  const RunFolder* run = nullptr;
+};
+
+// Says when a run makes a check: as soon as it is known what the check looks at.
+enum class PreflightStage {
+  kSettings,  // before anything is resolved
+  kDevice,    // device, threads and precision are resolved
+  kNewRun,    // everything is resolved, and the run is new; needs `run`
+  kData,      // everything is resolved, for a new run and for one that goes on; needs `data`
+  kPlanOnly,  // `plan` alone makes the check; a run finds the same error elsewhere
+};
+
+// Makes the checks of one stage, and throws the error of the first one that fails:
+//   kSettings  Error(kConfig)  parallel.sum "exact" does not allow this number of processes
+//   kDevice    Error(kConfig)  several processes divide the weights, and a setting forbids this
+//   kNewRun    Error(kIo)      there is no room for one checkpoint
+//   kData      Error(kConfig)  there is no held-out text, and a setting needs it
+//   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks)
+void require_preflight(PreflightStage stage, const Preflight& preflight);
+
+// Makes the checks of all stages for a new run, and returns the messages of all errors; empty if
+// the run can begin. Needs `data` and `run`; `config` is resolved. Beside the errors of
+// require_preflight() it finds those of require_new_run, require_memory and, on a CPU,
+// require_longest_row (training/micro_batch_limits.h).
+std::vector<std::string> preflight_errors(const Preflight& preflight);
+
+// Throws Error(kUsage) when the folder is a model of transformers. If it is a run too, throws the
+// error of require_config_of_run (checkpoint/run_config.h).
+void require_no_model(const RunFolder& run);
+// Checks the folder of a new run, without config and data, and creates nothing. Throws the errors
+// of require_no_model, and:
+//   Error(kUsage)  the folder already holds a run, or the rest of one
+//   Error(kIo)     the folder, or the nearest existing one above it, cannot be written to
+void require_new_run(const RunFolder& run);
+
+// ---- Warnings ----
+
+// Returns warnings of the settings of any run, in a fixed order; each names the settings to change.
+// `config` is resolved. `order` is the run's order of data. `eval_targets` is the number of targets
+// of an evaluation; nothing without held-out text.
+std::vector<std::string> preflight_warnings(const Config& config, const BatchOrder& order,
+                                            std::optional<int64_t> eval_targets);
+
+// Tells where a run stands when it is resumed.
+struct ResumePoint {
+  int64_t step = 0;    // updates applied
+  int64_t tokens = 0;  // targets of these updates
+};
+// Returns warnings of a run that goes on with other settings: the config was `before`, and is
+// `after`. It warns when the learning rate of the next step, as a fraction of optimizer.lr, rises
+// by more than 5 %: a decay that had begun begins anew. It warns when a new length of the run is
+// less than the run has done. `order` is the order of data under `after`.
+std::vector<std::string> resume_warnings(const Config& before, const Config& after,
+                                         const BatchOrder& order, const ResumePoint& position);
+
+// Returns warnings about the processes of a run: more threads than processors and, in rank 0, a
+// train.max_time that torchrun would take for a failure. `config` is resolved.
+std::vector<std::string> process_warnings(const Config& config, const Processes& processes);
+
+// ---- The disk space of checkpoints ----
+
+// Estimates the bytes of a checkpoint, rather a little too high. Here and below `config` is
+// resolved.
+uint64_t checkpoint_bytes(const Config& config);
+// Throws Error(kIo) when there is no room for one checkpoint of a run that goes on from the
+// checkpoint of this state. First removes checkpoints that `config` does not keep
+// (checkpoint/retention.h), since `config` may have changed.
+void make_room_for_checkpoint(const Config& config, const RunFolder& run,
+                              const TrainingState& state);
+
+// Estimates the disk space of a run's checkpoints from shapes and settings. `at_once` is missing if
+// it depends on a duration of time.
+struct CheckpointRoom {
+  uint64_t each = 0;               // bytes of one checkpoint
+  std::optional<int64_t> at_once;  // most checkpoints at a time, one being written included
+  uint64_t available = 0;          // free bytes there; UINT64_MAX: not known
+  std::filesystem::path where;     // the folder, or the nearest existing one above it
+
+  // Returns whether the checkpoints take more than is free, so that the disk would fill up.
+  bool is_short() const { return at_once && each * static_cast<uint64_t>(*at_once) > available; }
+};
+CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const RunFolder& run);
+// Returns "at most 4 at once of 1.2 GiB each, 3.1 GiB free in /runs", for people.
+std::string describe_room(const CheckpointRoom& room);
+
+}  // namespace lmtrain
