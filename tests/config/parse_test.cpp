@@ -103,11 +103,12 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
       {"lm_head.weight", 5e-4, std::nullopt}};
   EXPECT_EQ(scaled.groups, expected);
   EXPECT_EQ(scaled.base_width, std::nullopt);
-  const std::string shown = show_config(parsed(R"("optimizer": {"base_width": 128})"));
+  const std::string shown = show_config(parsed(R"("optimizer": {"lr": 1e-3, "base_width": 128})"));
   EXPECT_NE(shown.find("// optimizer.base_width, run.json:"), std::string::npos) << shown;
   // A run has its groups already.
   try {
-    parse_config(config_text(R"("optimizer": {"base_width": 128})"), "x.json", {}, InitFrom::kSkip);
+    parse_config(config_text(R"("optimizer": {"lr": 1e-3, "base_width": 128})"), "x.json", {},
+                 InitFrom::kSkip);
     ADD_FAILURE() << "not refused";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("change optimizer.groups"), std::string::npos);
@@ -138,7 +139,7 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
     EXPECT_EQ(muon.groups[1].lr, 5e-4) << adjust_lr;
   }
   const std::vector<std::string> problems =
-      problems_of(config_text(R"("optimizer": {"type": "soap", "base_width": 128})"));
+      problems_of(config_text(R"("optimizer": {"type": "soap", "lr": 1e-3, "base_width": 128})"));
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_NE(problems[0].find("how the rate of optimizer.type soap follows the width is not known"),
             std::string::npos)

@@ -146,7 +146,10 @@ Config random_config(uint64_t seed) {
   c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
   c.train.tokens = length == 1 ? std::optional<int64_t>(12345) : std::nullopt;
   c.train.epochs = length == 2 ? std::optional(0.1 + random.uniform()) : std::nullopt;
-  c.optimizer.base_width.reset();  // a resolved config has groups instead
+  // A resolved config has groups, tokens and a shape instead.
+  c.optimizer.base_width.reset();
+  c.train.time.reset();
+  c.model.size.reset();
   return c;
 }
 

@@ -170,7 +170,7 @@ TEST_F(DecideFormats, TextInUtf16IsNamedWithTheCommandThatConvertsIt) {
 TEST_F(DecideFormats, PointersAreNamedTogetherWhateverTheirNames) {
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-  for (const char* name : {"x/README.md", "x/a.jsonl", "x/b.parquet", "y/c.txt", "y/d.jsonl.gz"})
+  for (const char* name : {"x/notes.md", "x/a.jsonl", "x/b.parquet", "y/c.txt", "y/d.jsonl.gz"})
     folder_.write(name, pointer);
   folder_.write("y/e.txt", "text");
   folder_.write("y/f.csv", "a,b\n");
@@ -182,7 +182,7 @@ TEST_F(DecideFormats, PointersAreNamedTogetherWhateverTheirNames) {
   };
   const std::string all = message(DataFormat::kAuto);
   for (const char* part :
-       {"/data/train: 5 files of 7 not there yet: ", "README.md", "a.jsonl", "b.parquet", "c.txt",
+       {"/data/train: 5 files of 7 not there yet: ", "notes.md", "a.jsonl", "b.parquet", "c.txt",
         "d.jsonl.gz: each is a pointer of git-lfs", "run git lfs pull"})
     expect_contains(all, part);
   for (const char* part : {"pattern", "f.csv", "data.format"})
