@@ -77,8 +77,8 @@ def small_config(corpus, cache, steps, threads=2):
         "data": {"train": os.path.abspath(corpus), "cache_dir": cache, "eval_fraction": 0.1},
         "sequence": {"max_length": 128, "min_length": 16, "batching": "bucket"},
         "model": {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4},
-        "batch": {"tokens": 512}, "train": {"steps": steps},
-        "eval": {"every": "25 steps", "tokens": "8K"}, "checkpoint": {"every": "25 steps", "keep": 9},
+        "batch": {"tokens": 512}, "optimizer": {"lr": 1e-3}, "train": {"steps": steps},
+        "eval": {"every": "25 steps", "tokens": "8K"}, "checkpoint": {"every": "25 steps", "keep": 9, "keep_best": 0},
         "log": {"tensorboard": False}}
 
 
