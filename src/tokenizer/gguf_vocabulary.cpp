@@ -24,7 +24,7 @@ constexpr float kScoreOfAddedPiece = -1000;
 
 // A rule as llama.cpp knows it: its name, whether a word that is a token is taken whole, and the
 // patterns that the tokenizer.json of its models has, one after another.
-struct Rule {
+struct CuttingRule {
   std::string_view name;
   bool ignores_merges;
   std::vector<std::string_view> patterns;
@@ -48,15 +48,15 @@ constexpr std::string_view kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kDeepseekHan = "[一-龥\u3040-ゟ゠-ヿ]+";
+constexpr std::string_view kDeepseekHan = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 constexpr std::string_view kDeepseek =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Of rules that cut alike the first is named, and of those that also take merges alike. "dbrx" cuts
 // like Llama 3's without taking words whole.
-const std::array<Rule, 8>& rules() {
-  static const std::array<Rule, 8> all = {
+const std::array<CuttingRule, 8>& rules() {
+  static const std::array<CuttingRule, 8> all = {
       {{"gpt-2", false, {kGpt2}},
        {"llama-bpe", true, {kLlama3}},
        {"dbrx", false, {kLlama3}},
@@ -218,20 +218,20 @@ std::string gguf_pre_name(const TokenizerJson& json, const std::string& origin) 
              "it puts a space before the text (add_prefix_space), which llama.cpp does not");
   }
   const auto patterns = patterns_of(json);
-  std::vector<const Rule*> same_cut;
-  for (const Rule& rule : rules()) {
+  std::vector<const CuttingRule*> same_cut;
+  for (const CuttingRule& rule : rules()) {
     if (patterns == rule.patterns) same_cut.push_back(&rule);
   }
   if (same_cut.empty()) {
     std::vector<std::string> names;
-    for (const Rule& rule : rules()) names.emplace_back(rule.name);
+    for (const CuttingRule& rule : rules()) names.emplace_back(rule.name);
     refuse(origin, str("llama.cpp has no name for the rule by which it cuts text into words (known "
                        "here: ",
                        join(names, ", "), ")"));
   }
   // With such merges it makes no difference whether words that are tokens are taken whole.
   if (merges_give_tokens(json)) return std::string(same_cut.front()->name);
-  for (const Rule* rule : same_cut) {
+  for (const CuttingRule* rule : same_cut) {
     if (rule->ignores_merges == json.model.ignores_merges) return std::string(rule->name);
   }
   refuse(origin, str("it ", json.model.ignores_merges ? "takes" : "does not take",
