@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "base/support.h"
@@ -57,8 +59,8 @@ TEST(GgufModel, EveryTensorHasANameOfItsOwn) {
 void turn(float& a, float& b, double angle) {
   const double cosine = std::cos(angle);
   const double sine = std::sin(angle);
-  const double first = a * cosine - b * sine;
-  b = static_cast<float>(a * sine + b * cosine);
+  const double first = static_cast<double>(a) * cosine - static_cast<double>(b) * sine;
+  b = static_cast<float>(static_cast<double>(a) * sine + static_cast<double>(b) * cosine);
   a = static_cast<float>(first);
 }
 
@@ -68,7 +70,7 @@ TEST(GgufModel, RotatingNeighboursAfterIsRotatingHalvesBefore) {
   constexpr int64_t kColumns = 5;
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  std::vector<float> before(kHeads * 2 * kHalf * kColumns);
+  std::vector<float> before(static_cast<size_t>(kHeads * 2 * kHalf * kColumns));
   for (float& value : before) value = normal(random);
   std::vector<float> after = with_paired_rows(before, kHeads, kColumns);
   EXPECT_NE(after, before);
