@@ -137,13 +137,14 @@ def server_of(path):
 
 
 def continue_prompt(server, prompt, tokens):
-    """The greedy text, its tokens and their log-likelihoods."""
+    """The greedy text and the log-likelihoods of its tokens."""
     answer = server.handle_completions({
-        "prompt": prompt, "n_predict": tokens, "temperature": 0, "n_probs": 1, "return_tokens": True, "cache_prompt": False,
+        "prompt": prompt, "max_tokens": tokens, "temperature": 0, "logprobs": 1, "n_probs": 1, "cache_prompt": False,
     })  # fmt: skip
-    if "content" not in answer:
+    if "choices" not in answer:
         raise RuntimeError(str(answer)[:500])
-    return answer["content"], answer["tokens"], [entry["logprob"] for entry in answer.get("completion_probabilities", [])]
+    choice = answer["choices"][0]
+    return choice["text"], [entry["logprob"] for entry in choice["logprobs"]["content"]]
 
 
 def json_lines(program, arguments, lines):
@@ -160,15 +161,15 @@ def check_texts(path, program, target, options):
     theirs = [continue_prompt(server, prompt, options.tokens) for prompt in prompts]
     greedy = ["generate", target, "--temperature", "0", "--precision", "fp32", "--device", "cpu", "--batch-size", "1"]
     ours = json_lines(program, [*greedy, "--max-tokens", str(options.tokens), "--prompts"], [{"prompt": p} for p in prompts])
-    for prompt, (text, _, _), answer in zip(prompts, theirs, ours, strict=True):
+    for prompt, (text, _), answer in zip(prompts, theirs, ours, strict=True):
         is_same = text.rstrip("\ufffd") == answer["text"].rstrip("\ufffd")
         report(is_same, f"greedy text after {prompt!r}", "" if is_same else f"\n  lmtrain   {answer['text']!r}\n  llama.cpp {text!r}")
-    requests = [{"context": p, "continuation": text} for p, (text, _, _) in zip(prompts, theirs, strict=True)]
+    requests = [{"context": p, "continuation": text} for p, (text, _) in zip(prompts, theirs, strict=True)]
     kept = [i for i, p in enumerate(prompts) if theirs[i][0] and not p.endswith((" ", "\n"))]
     scores = json_lines(program, ["eval", target, "--precision", "fp32", "--device", "cpu", "--score"], [requests[i] for i in kept])
     compared, largest = 0, 0.0
     for i, score in zip(kept, scores, strict=True):
-        logprobs = theirs[i][2]
+        logprobs = theirs[i][1]
         if score["tokens"] != len(logprobs):  # the text is encoded otherwise than it was drawn, or EOS was drawn
             continue
         compared += 1
@@ -192,8 +193,8 @@ def check_target(program, target, options):
             if dtype == "fp32":
                 check_texts(path, program, target, options)
             else:
-                text, tokens, _ = continue_prompt(server_of(path), "The", options.tokens)
-                report(bool(tokens), f"{dtype}: llama.cpp continues", repr(text[:40]))
+                text, logprobs = continue_prompt(server_of(path), "The", options.tokens)
+                report(bool(logprobs), f"{dtype}: llama.cpp continues", repr(text[:40]))
 
 
 def main():
