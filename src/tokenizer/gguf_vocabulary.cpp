@@ -96,14 +96,23 @@ bool merges_give_tokens(const TokenizerJson& json) {
   return true;
 }
 
+// A quotation mark needs no backslash, and some files have one before it.
+std::string without_escaped_quotes(std::string_view pattern) {
+  std::string result;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern.substr(i, 2) != "\\\"") result += pattern[i];
+  }
+  return result;
+}
+
 // The patterns of the steps; nothing where a step cuts in a way that no rule has.
-std::optional<std::vector<std::string_view>> patterns_of(const TokenizerJson& json) {
-  std::vector<std::string_view> patterns;
+std::optional<std::vector<std::string>> patterns_of(const TokenizerJson& json) {
+  std::vector<std::string> patterns;
   for (const PreTokenizerStep& step : json.steps) {
     if (!step.regex) continue;
     // "Removed" and inverted keeps the matches; the patterns of the rules match all text.
     if (step.removes != step.is_inverted) return std::nullopt;
-    patterns.push_back(step.pattern);
+    patterns.push_back(without_escaped_quotes(step.pattern));
   }
   return patterns;
 }
@@ -220,7 +229,9 @@ std::string gguf_pre_name(const TokenizerJson& json, const std::string& origin) 
   const auto patterns = patterns_of(json);
   std::vector<const CuttingRule*> same_cut;
   for (const CuttingRule& rule : rules()) {
-    if (patterns == rule.patterns) same_cut.push_back(&rule);
+    if (patterns &&
+        std::equal(patterns->begin(), patterns->end(), rule.patterns.begin(), rule.patterns.end()))
+      same_cut.push_back(&rule);
   }
   if (same_cut.empty()) {
     std::vector<std::string> names;
@@ -247,9 +258,10 @@ GgufVocabulary gguf_vocabulary(const Tokenizer& tokenizer, int64_t vocab_size,
                     "; they do not belong together"));
   }
   if (tokenizer.eos_id() < 0) {
-    refuse(origin,
-           "its files name no EOS, and llama.cpp takes another token for one, at which a "
-           "text ends");
+    throw Error(ErrorKind::kData,
+                str(origin,
+                    ": its files name no EOS, and llama.cpp would end texts at another token; name "
+                    "it as eos_token in tokenizer_config.json"));
   }
   GgufVocabulary result =
       tokenizer.is_json() ? from_json(tokenizer, origin) : from_sentencepiece(tokenizer, origin);
