@@ -25,13 +25,13 @@ constexpr uint64_t kQ8BlockBytes = 2 + kQ8Block;
 constexpr float kLargestHalf = 65504;
 
 template <class T>
-void append(std::string& bytes, T value) {
+void append_number(std::string& bytes, T value) {
   const auto as_bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
   bytes.append(as_bytes.data(), as_bytes.size());
 }
 
 void append_text(std::string& bytes, std::string_view text) {
-  append(bytes, static_cast<uint64_t>(text.size()));
+  append_number(bytes, static_cast<uint64_t>(text.size()));
   bytes += text;
 }
 
@@ -52,9 +52,9 @@ uint16_t half_bits(float value) {
 // Everything before the tensors' bytes, filled up to the alignment.
 std::string file_head(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
   std::string head = "GGUF";
-  append(head, kGgufVersion);
-  append(head, static_cast<uint64_t>(tensors.size()));
-  append(head, metadata.size());
+  append_number(head, kGgufVersion);
+  append_number(head, static_cast<uint64_t>(tensors.size()));
+  append_number(head, metadata.size());
   head += metadata.bytes();
   std::set<std::string> names;
   uint64_t offset = 0;
@@ -62,11 +62,11 @@ std::string file_head(const GgufMetadata& metadata, const std::vector<GgufTensor
     if (!names.insert(tensor.name).second)
       throw Error(ErrorKind::kInternal, str("GGUF: two tensors ", tensor.name));
     append_text(head, tensor.name);
-    append(head, static_cast<uint32_t>(tensor.shape.size()));
+    append_number(head, static_cast<uint32_t>(tensor.shape.size()));
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size)
-      append(head, static_cast<uint64_t>(*size));
-    append(head, static_cast<uint32_t>(tensor.type));
-    append(head, offset);
+      append_number(head, static_cast<uint64_t>(*size));
+    append_number(head, static_cast<uint32_t>(tensor.type));
+    append_number(head, offset);
     offset += aligned(gguf_tensor_bytes(tensor));
   }
   head.resize(aligned(head.size()), '\0');
@@ -110,7 +110,7 @@ std::string q8_0_bytes(std::span<const float> values, std::string_view tensor) {
                       is_finite ? printed("%g", largest) : "a number that is not finite",
                       ", which has no form in q8_0; export in bf16 or fp32"));
     }
-    append(bytes, half_bits(scale));
+    append_number(bytes, half_bits(scale));
     // As ggml: by the scale before it is rounded. One so small that it has no inverse rounds to 0.
     float inverse = scale == 0 ? 0 : 1 / scale;
     if (!std::isfinite(inverse)) inverse = 0;
@@ -127,23 +127,23 @@ void GgufMetadata::begin(std::string_view key, uint32_t type) {
   if (!is_good || !keys_.emplace(key).second)
     throw Error(ErrorKind::kInternal, str("GGUF: the key ", key, " is malformed or there already"));
   append_text(bytes_, key);
-  append(bytes_, type);
+  append_number(bytes_, type);
 }
 
 void GgufMetadata::begin_array(std::string_view key, uint32_t type, size_t size) {
   begin(key, kArray);
-  append(bytes_, type);
-  append(bytes_, static_cast<uint64_t>(size));
+  append_number(bytes_, type);
+  append_number(bytes_, static_cast<uint64_t>(size));
 }
 
 void GgufMetadata::add_integer(std::string_view key, uint32_t value) {
   begin(key, kUint32);
-  append(bytes_, value);
+  append_number(bytes_, value);
 }
 
 void GgufMetadata::add_number(std::string_view key, float value) {
   begin(key, kFloat32);
-  append(bytes_, value);
+  append_number(bytes_, value);
 }
 
 void GgufMetadata::add_flag(std::string_view key, bool value) {
@@ -163,12 +163,12 @@ void GgufMetadata::add_texts(std::string_view key, std::span<const std::string> 
 
 void GgufMetadata::add_numbers(std::string_view key, std::span<const float> values) {
   begin_array(key, kFloat32, values.size());
-  for (const float value : values) append(bytes_, value);
+  for (const float value : values) append_number(bytes_, value);
 }
 
 void GgufMetadata::add_integers(std::string_view key, std::span<const int32_t> values) {
   begin_array(key, kInt32, values.size());
-  for (const int32_t value : values) append(bytes_, value);
+  for (const int32_t value : values) append_number(bytes_, value);
 }
 
 void write_gguf(FileWriter& writer, const GgufMetadata& metadata,
