@@ -1,7 +1,7 @@
-// Exports a model for other programs: as a folder of Hugging Face transformers, or as a TorchScript
-// file.
+// Exports a model for other programs: as a folder of Hugging Face transformers, as a TorchScript
+// file, or as a GGUF file for llama.cpp.
 //
-// Both are written under a temporary name and published at `to` when they are whole; after an error
+// All are written under a temporary name and published at `to` when they are whole; after an error
 // `to` is as it was. The functions throw Error(kUsage) where something is at `to` already; the
 // errors of located_model_config and located_max_length (checkpoint/model_location.h), TensorFiles
 // (formats/tensor_files.h), load_weights (model/hf_folder.h) and rounded_weights
@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "checkpoint/model_location.h"
+#include "formats/gguf.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain {
@@ -36,5 +37,14 @@ ModelExport export_hf(const ModelLocation& location, const std::filesystem::path
 // Writes a TorchScript file as model/torchscript.h says. `to` must be missing.
 ModelExport export_torchscript(const ModelLocation& location, const std::filesystem::path& to,
                                DType dtype);
+
+// Writes one GGUF file with weights, settings and tokenizer, as checkpoint/gguf_model.h and
+// tokenizer/gguf_vocabulary.h say; no chat template. Matrices have the type, vectors are fp32; a
+// note names the matrices that are fp16 because their rows are no whole blocks of Q8_0, and another
+// says what llama.cpp does otherwise with text. `to` must be missing. Throws Error(kUsage) too for
+// a model without a tokenizer, and the errors of gguf_vocabulary(), add_gguf_model() and
+// q8_0_bytes().
+ModelExport export_gguf(const ModelLocation& location, const std::filesystem::path& to,
+                        GgufType type);
 
 }  // namespace lmtrain

@@ -16,6 +16,7 @@ namespace lmtrain {
 struct PreTokenizerStep {
   bool adds_prefix_space = false;   // before the step; not to a piece that begins with a space
   std::optional<SplitRegex> regex;  // none: nothing is cut
+  std::string pattern;              // of the regex, as the tokenizer's file spells it
   // Behaviour of the matches: they are pieces by themselves, or are removed. If inverted, that is
   // so for what lies between matches.
   bool removes = false;

@@ -51,6 +51,11 @@ void read_normalizer(const JsonPlace& place, TokenizerJson& result) {
   });
 }
 
+void set_pattern(std::string_view pattern, const JsonPlace& place, PreTokenizerStep& step) {
+  step.pattern = pattern;
+  step.regex.emplace(pattern, place.name());
+}
+
 PreTokenizerStep read_split(const JsonPlace& part) {
   part.require_object({"type", "pattern", "behavior", "invert"});
   const JsonPlace pattern = part.member("pattern").require_object({"Regex", "String"});
@@ -59,14 +64,14 @@ PreTokenizerStep read_split(const JsonPlace& part) {
   if (regex.is_null() == text.is_null()) pattern.fail("has not one of Regex and String");
   PreTokenizerStep step;
   if (!regex.is_null()) {
-    step.regex.emplace(regex.text(), regex.name());
+    set_pattern(regex.text(), regex, step);
   } else {
     std::string escaped;
     for (const char c : text.text()) {
       if (std::string_view("\\^$.[]|()?*+{}-").find(c) != std::string_view::npos) escaped += '\\';
       escaped += c;
     }
-    step.regex.emplace(escaped, text.name());
+    set_pattern(escaped, text, step);
   }
   const JsonPlace behavior = part.member("behavior");
   step.removes = behavior.text() == "Removed";
@@ -87,14 +92,13 @@ void read_pre_tokenizer(const JsonPlace& place, TokenizerJson& result) {
       part.require_object({"type", "add_prefix_space", "trim_offsets", "use_regex"});
       has_byte_level = true;
       step.adds_prefix_space = part.member("add_prefix_space").boolean_or(true);
-      if (part.member("use_regex").boolean_or(true))
-        step.regex.emplace(kByteLevelRegex, part.name());
+      if (part.member("use_regex").boolean_or(true)) set_pattern(kByteLevelRegex, part, step);
     } else if (type == "Split") {
       step = read_split(part);
     } else if (type == "Digits") {
       part.require_object({"type", "individual_digits"});
       const bool each = part.member("individual_digits").boolean_or(false);
-      step.regex.emplace(each ? "\\p{N}" : "\\p{N}+", part.name());
+      set_pattern(each ? "\\p{N}" : "\\p{N}+", part, step);
     } else {
       refuse(part, "ByteLevel, Split, Digits or a Sequence of them");
     }

@@ -5,6 +5,7 @@
 
 #include "base/examine.h"
 #include "e2e/references.h"
+#include "formats/gguf_reader.h"
 #include "formats/tensor_files.h"
 
 namespace lmtrain::testing {
@@ -183,6 +184,79 @@ TEST(Export, TorchScriptIsOneFile) {
   EXPECT_EQ(shards.exit_code, 2) << shards;
 }
 
+ProcessResult export_gguf(const std::string& target, const std::string& to,
+                          const Arguments& more = {}) {
+  Arguments command = {"export", target, "--format", "gguf", "--to", to};
+  command.insert(command.end(), more.begin(), more.end());
+  return lmtrain(command);
+}
+
+// What llama.cpp makes of it is seen by scripts/check_gguf.sh.
+TEST(Export, GgufIsOneFileWithWeightsAndTokenizer) {
+  const Workspace workspace;
+  const std::string to = (workspace / "own.gguf").string();
+  const ProcessResult result = export_gguf(reference().run.path(), to);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.out.find("own.gguf"), std::string::npos) << result;
+  EXPECT_EQ(list_folder(workspace / ""), Arguments{"own.gguf"});
+
+  const TensorFiles weights(reference().run.newest_checkpoint());
+  const std::string bytes = read_text(to);
+  const GgufReader file(bytes);
+  EXPECT_EQ(file.magic, "GGUF");
+  EXPECT_EQ(file.tensors.size(), weights.tensors().size());
+  EXPECT_EQ(file.text_of("general.architecture"), "llama");
+  const TensorView& embedding = weights.at("model.embed_tokens.weight");
+  EXPECT_EQ(file.values.at("tokenizer.ggml.tokens").texts.size(),
+            static_cast<size_t>(embedding.shape.front()));
+  const std::map<std::string, std::string> same = {
+      {"token_embd.weight", "model.embed_tokens.weight"},
+      {"blk.0.attn_v.weight", "model.layers.0.self_attn.v_proj.weight"},
+      {"output_norm.weight", "model.norm.weight"}};
+  for (const auto& [name, hf_name] : same) {
+    const std::string_view expected = weights.at(hf_name).bytes;
+    EXPECT_EQ(file.data(file.tensor(name), expected.size()), expected) << name;
+  }
+  const std::string_view queries = weights.at("model.layers.0.self_attn.q_proj.weight").bytes;
+  EXPECT_NE(file.data(file.tensor("blk.0.attn_q.weight"), queries.size()), queries);
+
+  const ProcessResult again = export_gguf(reference().run.path(), to);
+  EXPECT_EQ(again.exit_code, 2) << again;
+  EXPECT_NE(again.err.find("own.gguf is there already"), std::string::npos) << again;
+  const ProcessResult shards =
+      export_gguf(kHfModel, (workspace / "b").string(), {"--shard-size", "1GB"});
+  EXPECT_EQ(shards.exit_code, 2) << shards;
+  EXPECT_NE(shards.err.find("gguf is one file"), std::string::npos) << shards;
+}
+
+TEST(Export, GgufHasTheTypesOfItsDtype) {
+  const Workspace workspace;
+  // Rows of 16 and 36 are no whole blocks of 32.
+  for (const auto& [dtype, type] :
+       std::map<std::string, uint32_t>{{"fp32", 0}, {"fp16", 1}, {"bf16", 30}, {"q8_0", 1}}) {
+    const std::string to = (workspace / dtype).string();
+    const ProcessResult result = export_gguf(kHfModel, to, {"--dtype", dtype});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_EQ(result.err.find("in fp16, since q8_0 needs rows") != std::string::npos,
+              dtype == "q8_0")
+        << result;
+    const std::string bytes = read_text(to);
+    const GgufReader file(bytes);
+    EXPECT_EQ(file.tensor("token_embd.weight").type, type) << dtype;
+    EXPECT_EQ(file.tensor("output_norm.weight").type, 0U) << dtype;
+  }
+}
+
+TEST(Export, GgufNeedsATokenizer) {
+  const Workspace workspace;
+  fs::copy(kHfModel, workspace / "model");
+  fs::remove(workspace / "model/tokenizer.model");
+  const ProcessResult result = export_gguf(workspace / "model", (workspace / "own.gguf").string());
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_NE(result.err.find("has no tokenizer.model"), std::string::npos) << result;
+  EXPECT_EQ(list_folder(workspace / ""), Arguments{"model"});
+}
+
 TEST(Export, RefusesWhatItCannotWriteAndLeavesNothing) {
   const Workspace workspace;
   workspace.write("full/file", "mine");
@@ -192,13 +266,14 @@ TEST(Export, RefusesWhatItCannotWriteAndLeavesNothing) {
     int exit_code;
     std::string part;
   };
-  for (const Refusal& refusal :
-       std::vector<Refusal>{{workspace / "full", {}, 2, "is a folder that is not empty"},
-                            {workspace / "full/file", {}, 2, "is there already"},
-                            {workspace / "full/file/below", {}, 5, "full/file"},
-                            {workspace / "out", {"--dtype", "int8"}, 2, "give fp32, bf16 or fp16"},
-                            {workspace / "out", {"--format", "gguf"}, 2, "--format"},
-                            {workspace / "out", {"--shard-size", "0"}, 2, "give bytes above 0"}}) {
+  for (const Refusal& refusal : std::vector<Refusal>{
+           {workspace / "full", {}, 2, "is a folder that is not empty"},
+           {workspace / "full/file", {}, 2, "is there already"},
+           {workspace / "full/file/below", {}, 5, "full/file"},
+           {workspace / "out", {"--dtype", "int8"}, 2, "give fp32, bf16, fp16 or q8_0"},
+           {workspace / "out", {"--dtype", "q8_0"}, 2, "goes with --format gguf"},
+           {workspace / "out", {"--format", "onnx"}, 2, "--format"},
+           {workspace / "out", {"--shard-size", "0"}, 2, "give bytes above 0"}}) {
     const ProcessResult result = export_hf(kHfModel, refusal.to, refusal.more);
     EXPECT_EQ(result.exit_code, refusal.exit_code) << result;
     EXPECT_NE(result.err.find(refusal.part), std::string::npos) << result;

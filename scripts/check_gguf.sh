@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Does llama.cpp read what `lmtrain export --format gguf` writes, and does it compute the same? By hand; needs the network once.
+#   scripts/check_gguf.sh TARGET...   runs, checkpoints or folders of transformers with a tokenizer
+#   scripts/check_gguf.sh             the stored reference folders and tiny runs of its own: Llama and Qwen3, with both kinds of tokenizer
+#     --tokens N    of each greedy text (default 40)
+#     --prompt TEXT repeatable; default: some of several kinds
+# Exports in fp32, fp16, bf16 and q8_0. The package gguf reads every field and tensor back and compares the numbers with those of the
+# exported folder; llama.cpp, by the package xllamacpp, continues prompts, whose greedy text in fp32 must be that of `lmtrain generate`,
+# and whose log-likelihood that of `lmtrain eval --score`. Prints PASS and FAIL lines; exit code 1 when anything failed.
+# The environment lives in the cache (LMTRAIN_CACHE), with the versions of scripts/requirements/gguf.txt; LMTRAIN_BINARY names another
+# lmtrain than build/lmtrain.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+case "${1:-}" in -h | --help) print_help "$0"; exit ;; esac
+
+cache=${LMTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lmtrain}
+requirements=$repo_root/scripts/requirements/gguf.txt
+venv=$cache/venv-gguf
+wanted=$(grep -v '^#' "$requirements")
+if [ "$(cat "$venv/requirements.installed" 2>/dev/null)" != "$wanted" ]; then
+  say "Making a virtual environment for gguf and llama.cpp in $venv (0.2 GB)"
+  mkdir -p "$cache"
+  rm -rf "$venv"
+  python3 -m venv "$venv" || fail "python3 -m venv failed; on Debian: apt install python3-venv"
+  mapfile -t packages <<<"$wanted"
+  "$venv/bin/pip" install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all: "${packages[@]}" >&2 ||
+    fail "pip could not install: ${packages[*]}"
+  printf '%s\n' "$wanted" >"$venv/requirements.installed"
+fi
+
+binary=${LMTRAIN_BINARY:-$repo_root/build/lmtrain}
+[ -x "$binary" ] || fail "no $binary: build it with scripts/build.sh"
+check=("$venv/bin/python" "$repo_root/scripts/check_gguf.py" --lmtrain "$binary")
+has_target=
+for argument in "$@"; do if [ -d "$argument" ]; then has_target=1; fi; done
+if [ -n "$has_target" ]; then exec "${check[@]}" "$@"; fi
+
+status=0
+"${check[@]}" "$repo_root"/tests/reference/eval/hf "$repo_root"/tests/reference/eval/hf_sharded "$@" || status=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/tiny.json" <<JSON
+{
+  "device": "cpu", "precision": "fp32",
+  "tokenizer": { "train": { "vocab_size": 512 } },
+  "data": { "train": [ "$repo_root/src/**/*.h" ], "cache_dir": "$work/cache" },
+  "sequence": { "max_length": 256, "min_length": 256, "schedule": { "type": "constant" } },
+  "model": { "hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "tie_word_embeddings": false },
+  "batch": { "tokens": 1024 }, "optimizer": { "lr": 0.002 }, "train": { "steps": 60 }
+}
+JSON
+for model in llama qwen3; do
+  for type in bpe byte_bpe; do
+    run=$work/$model-$type
+    changes=(--set "model.model_type=$model" --set "tokenizer.train.type=$type")
+    if [ "$model" = qwen3 ]; then changes+=(--set model.head_dim=64); fi
+    if "$binary" train "$work/tiny.json" --run-dir "$run" "${changes[@]}" >"$work/out" 2>"$work/log"; then
+      "${check[@]}" "$run" "$@" || status=1
+    else
+      tail -n 5 "$work/log" >&2
+      echo "FAIL a tiny $model with $type to check"
+      status=1
+    fi
+  done
+done
+exit $status

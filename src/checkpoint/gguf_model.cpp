@@ -1,0 +1,165 @@
+#include "checkpoint/gguf_model.h"
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lmtrain {
+namespace {
+
+using NamePair = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<NamePair, 3> kNames = {{{"model.embed_tokens.weight", "token_embd.weight"},
+                                             {"model.norm.weight", "output_norm.weight"},
+                                             {"lm_head.weight", "output.weight"}}};
+constexpr std::array<NamePair, 11> kNamesInLayer = {
+    {{"input_layernorm.weight", "attn_norm.weight"},
+     {"self_attn.q_proj.weight", "attn_q.weight"},
+     {"self_attn.k_proj.weight", "attn_k.weight"},
+     {"self_attn.v_proj.weight", "attn_v.weight"},
+     {"self_attn.o_proj.weight", "attn_output.weight"},
+     {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+     {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+     {"post_attention_layernorm.weight", "ffn_norm.weight"},
+     {"mlp.gate_proj.weight", "ffn_gate.weight"},
+     {"mlp.up_proj.weight", "ffn_up.weight"},
+     {"mlp.down_proj.weight", "ffn_down.weight"}}};
+constexpr std::string_view kLayers = "model.layers.";
+
+constexpr uint32_t kQuantizationVersion = 2;  // GGML_QNT_VERSION
+
+// llama_ftype
+uint32_t file_type(GgufType type) {
+  switch (type) {
+    case GgufType::kF32:
+      return 0;
+    case GgufType::kF16:
+      return 1;
+    case GgufType::kQ8_0:
+      return 7;
+    case GgufType::kBF16:
+      break;
+  }
+  return 32;
+}
+
+bool has_scaled_rope(const ModelConfig& model) {
+  return model.rope_scaling && model.rope_scaling->rope_type == RopeType::kLlama3;
+}
+
+}  // namespace
+
+std::string gguf_tensor_name(std::string_view hf_name) {
+  for (const auto& [theirs, ours] : kNames) {
+    if (hf_name == theirs) return std::string(ours);
+  }
+  if (hf_name.starts_with(kLayers)) {
+    const std::string_view rest = hf_name.substr(kLayers.size());
+    const size_t dot = rest.find('.');
+    for (const auto& [theirs, ours] : kNamesInLayer) {
+      if (dot != std::string_view::npos && rest.substr(dot + 1) == theirs)
+        return str("blk.", rest.substr(0, dot), ".", ours);
+    }
+  }
+  throw Error(ErrorKind::kInternal, str("GGUF has no name for the tensor ", hf_name));
+}
+
+int64_t paired_heads(const ModelConfig& model, std::string_view hf_name) {
+  if (model.model_type != ModelArchitecture::kLlama) return 0;
+  if (hf_name.ends_with(".q_proj.weight")) return model.num_attention_heads;
+  if (hf_name.ends_with(".k_proj.weight")) return model.num_key_value_heads;
+  return 0;
+}
+
+std::vector<float> with_paired_rows(std::span<const float> values, int64_t heads, int64_t columns) {
+  const int64_t half = static_cast<int64_t>(values.size()) / columns / heads / 2;
+  std::vector<float> result;
+  result.reserve(values.size());
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t row = 0; row < half; ++row) {
+      for (const int64_t part : {row, row + half}) {
+        const auto from = values.subspan(static_cast<size_t>((head * 2 * half + part) * columns),
+                                         static_cast<size_t>(columns));
+        result.insert(result.end(), from.begin(), from.end());
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<float> gguf_rope_factors(const ModelConfig& model) {
+  if (!has_scaled_rope(model)) return {};
+  const RopeScalingConfig& scaling = *model.rope_scaling;
+  const auto original = static_cast<double>(scaling.original_max_position_embeddings);
+  const int64_t size = model.resolved_head_dim();
+  std::vector<float> factors;
+  for (int64_t i = 0; i < size; i += 2) {
+    const double exponent = static_cast<double>(i) / static_cast<double>(size);
+    const double wavelength = 2 * std::numbers::pi * std::pow(model.rope_theta, exponent);
+    double factor = 1;
+    if (wavelength > original / scaling.low_freq_factor) {
+      factor = scaling.factor;
+    } else if (wavelength >= original / scaling.high_freq_factor) {
+      const double smooth = (original / wavelength - scaling.low_freq_factor) /
+                            (scaling.high_freq_factor - scaling.low_freq_factor);
+      factor = 1 / ((1 - smooth) / scaling.factor + smooth);
+    }
+    factors.push_back(static_cast<float>(factor));
+  }
+  return factors;
+}
+
+GgufType gguf_type_of(const std::vector<int64_t>& shape, GgufType type) {
+  if (shape.size() < 2) return GgufType::kF32;
+  if (type == GgufType::kQ8_0 && shape.back() % kQ8Block != 0) return GgufType::kF16;
+  return type;
+}
+
+void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetadata& metadata) {
+  if (model.has_qk_norm() && has_scaled_rope(model)) {
+    throw Error(ErrorKind::kConfig,
+                "llama.cpp computes no Qwen3 with the scaled positions of rope_type \"llama3\"; "
+                "export it with --format hf");
+  }
+  const std::string architecture(name_of(model.model_type));
+  metadata.add_text("general.architecture", architecture);
+  metadata.add_text("general.type", "model");
+  metadata.add_text("general.name", facts.name);
+  metadata.add_text("general.size_label", size_label(facts.parameters));
+  metadata.add_integer("general.file_type", file_type(facts.type));
+  metadata.add_integer("general.quantization_version", kQuantizationVersion);
+  metadata.add_integer("general.alignment", kGgufAlignment);
+  const auto add = [&](const char* key, int64_t value) {
+    metadata.add_integer(str(architecture, ".", key), static_cast<uint32_t>(value));
+  };
+  add("block_count", model.num_hidden_layers);
+  add("context_length", facts.max_length);
+  add("embedding_length", model.hidden_size);
+  add("feed_forward_length", model.intermediate_size);
+  add("attention.head_count", model.num_attention_heads);
+  add("attention.head_count_kv", model.num_key_value_heads);
+  add("attention.key_length", model.resolved_head_dim());
+  add("attention.value_length", model.resolved_head_dim());
+  add("rope.dimension_count", model.resolved_head_dim());
+  add("vocab_size", facts.vocab_size);
+  metadata.add_number(str(architecture, ".attention.layer_norm_rms_epsilon"),
+                      static_cast<float>(model.rms_norm_eps));
+  metadata.add_number(str(architecture, ".rope.freq_base"), static_cast<float>(model.rope_theta));
+}
+
+std::string size_label(int64_t parameters) {
+  constexpr std::array<std::pair<double, char>, 4> kUnits = {
+      {{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}, {1e3, 'K'}}};
+  for (const auto& [unit, letter] : kUnits) {
+    const double value = static_cast<double>(parameters) / unit;
+    if (value >= 1 || letter == 'K')
+      return str(printed(value >= 9.95 ? "%.0f" : "%.1f", value), letter);
+  }
+  return {};
+}
+
+}  // namespace lmtrain
