@@ -137,7 +137,9 @@ TEST(Gguf, Q8IsThatOfTheReference) {
       const auto exact = static_cast<double>(scale);
       const double error = std::abs(half(stored) - exact);
       EXPECT_LE(error, std::abs(half(static_cast<uint16_t>(stored + 1)) - exact));
-      if (stored > 0) EXPECT_LE(error, std::abs(half(static_cast<uint16_t>(stored - 1)) - exact));
+      if (stored > 0) {
+        EXPECT_LE(error, std::abs(half(static_cast<uint16_t>(stored - 1)) - exact));
+      }
       for (size_t i = 0; i < 32; ++i) {
         const float value = values[block * 32 + i];
         const float inverse = scale == 0 ? 0 : 1 / scale;
