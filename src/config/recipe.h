@@ -40,8 +40,8 @@ void choose_settings(Config& config, const RunFacts& facts);
 // the run has the numbers alone.
 void end_choice(Config& config);
 
-// Returns how many tokens the recipe wants for each parameter that a token multiplies
-// (count_multiplied).
-double tokens_per_parameter();
+// Returns how many tokens a run of `tokens` has for each parameter that a token multiplies
+// (count_multiplied), where the recipe chooses the size: 3 at 2M tokens, 20 from 1B on.
+double tokens_per_parameter(double tokens);
 
 }  // namespace lmtrain

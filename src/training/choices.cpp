@@ -72,7 +72,12 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
                 best_matmul_rate(device_of(config), precision_of(config).dtype);
   const bool is_auto = takes_model_size(config);
   const auto multiplied = [&] { return count_multiplied(config.model, facts.vocab_size); };
-  const auto best_tokens = [&] { return std::sqrt(rate * time * tokens_per_parameter()); };
+  // Parameters times tokens is rate times time; their ratio is a function of the tokens.
+  const auto best_tokens = [&] {
+    double tokens = std::sqrt(rate * time);
+    for (int i = 0; i < 50; ++i) tokens = std::sqrt(rate * time * tokens_per_parameter(tokens));
+    return tokens;
+  };
 
   choose_for(is_auto ? best_tokens() : static_cast<double>(kLeastEvalTokens));
   facts.keeps_size = !is_auto;
