@@ -156,7 +156,7 @@ TEST(Plan, EveryPresetHasTheSizeOfItsName) {
     EXPECT_NEAR(plan.at("tokens").get<double>() / parameters, 20, 1) << name;
     ++num_presets;
   }
-  EXPECT_EQ(num_presets, 7);
+  EXPECT_EQ(num_presets, 9);
 }
 
 TEST(Plan, RefusesWhatTrainRefuses) {
