@@ -28,7 +28,7 @@ constexpr double kShareOfProducts = 0.5;
 // Parts of train.time: a round of measuring, and what no step accounts for (checkpoints, the start
 // and the end of the process).
 constexpr double kMeasuringShare = 0.02;
-constexpr double kOtherShare = 0.01;
+constexpr double kOtherShare = 0.03;
 constexpr double kOtherSeconds = 0.5;
 
 double seconds_since(Clock::time_point begin) {
