@@ -14,8 +14,8 @@
 
 namespace lmtrain {
 
-// Returns the name for that of transformers: "blk.0.attn_q.weight". Throws Error(kInternal) for a
-// tensor that no such model has.
+// Returns the GGUF name of a tensor, "blk.0.attn_q.weight", for its Hugging Face name. Throws
+// Error(kInternal) for a tensor that no such model has.
 std::string gguf_tensor_name(std::string_view hf_name);
 
 // Returns how many heads the rows of a tensor have that are rotated in pairs of neighbours: those
@@ -44,8 +44,8 @@ struct GgufFacts {
   int64_t vocab_size = 0;
   int64_t max_length = 0;  // tokens
 };
-// Adds the keys "general.*" and those of the architecture. Throws Error(kConfig) for a Qwen3 with
-// scaled positions, which llama.cpp does not compute.
+// Adds the keys "general.*" and the keys of the architecture. Throws Error(kConfig) for a Qwen3
+// with scaled positions, which llama.cpp does not compute.
 void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetadata& metadata);
 
 // Returns parameters in at least two digits, as names of models have them: "363K", "1.2B".

@@ -116,12 +116,10 @@ std::string to_text(const Config& config, const BenchResult& result) {
 
 int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
-  const std::optional<int64_t> given_micro_tokens = config.batch.micro_tokens;
-  resolve_runtime(config);
   config.model.vocab_size = bench_vocab_size(config);
   choose_settings(config, {.vocab_size = *config.model.vocab_size});
   end_choice(config);
-  config.batch.micro_tokens = given_micro_tokens;
+  resolve_runtime(config);
   resolve_micro_tokens(config, /*num_processes=*/1);
   // Nothing is saved, so no memory is needed for it.
   config.checkpoint.async = false;

@@ -19,6 +19,7 @@
 #include "training/plan.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
+#include "training/restore.h"
 
 namespace lmtrain {
 namespace {
@@ -254,14 +255,7 @@ int show_plan(const PlanArguments& options) {
   resolve_micro_tokens(config, options.processes);
   resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
-  const BatchOrder order({.shard = shard,
-                          .sources = data.sources,
-                          .fingerprint = data.fingerprint,
-                          .sequence = config.sequence,
-                          .data = config.data,
-                          .data_seed = config.data_seed(),
-                          .batch_tokens = config.batch.tokens,
-                          .run = run_length(config.train)});
+  const BatchOrder order(order_spec(config, data, shard));
   const RunPlan plan = plan_run(config, data, order, options.processes);
   std::optional<int64_t> eval_targets;
   if (data.eval_shard) {

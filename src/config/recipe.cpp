@@ -171,9 +171,8 @@ void choose_muon(Config& config, double steps, double passes, Chooser& chooser) 
   OptimizerConfig& optimizer = config.optimizer;
   const auto width = static_cast<double>(config.model.hidden_size);
   const double lr = rounded(5e-3 * std::sqrt(kWidth / width));
-  const std::string measured = "measured at widths 128 to 512";
   chooser.choose("optimizer.lr", optimizer.lr, lr,
-                 "5e-3 times the root of 256 / width, " + measured);
+                 "5e-3 times the root of 256 / width, measured at widths 128 to 512");
   Groups groups;
   // The norm of a query or key head has the rate of the matrices.
   if (config.model.has_qk_norm()) groups.push_back({"*.self_attn.?_norm.weight", lr, std::nullopt});

@@ -29,8 +29,8 @@ std::vector<std::filesystem::path> documents_of(const std::filesystem::path& roo
                                                 const std::string& pattern, DataFormat format,
                                                 Role role, const std::string& prefix);
 
-// Returns whether a file's name ends as those of unfinished downloads, of locks and of what tools
-// keep do, which documents_of() leaves out.
+// Returns whether the name of a file ends like an unfinished download, a lock, or a file that a
+// tool keeps for itself. documents_of() leaves such files out.
 bool has_tool_ending(const std::filesystem::path& file);
 
 }  // namespace lmtrain

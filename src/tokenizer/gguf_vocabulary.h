@@ -15,7 +15,7 @@
 namespace lmtrain {
 
 struct GgufVocabulary {
-  // Numbers of llama_token_type; those of sentencepiece's PieceType are the same.
+  // Numbers of llama_token_type. sentencepiece's PieceType has the same numbers.
   enum Type : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
   std::string model;                      // "llama" or "gpt2"

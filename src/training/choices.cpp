@@ -17,6 +17,7 @@
 #include "training/bench.h"
 #include "training/matmul_rate.h"
 #include "training/resolve.h"
+#include "training/restore.h"
 
 namespace lmtrain {
 namespace {
@@ -39,14 +40,7 @@ double seconds_since(Clock::time_point begin) {
 double measured_rate(const Config& config, const PreparedData& data, double seconds,
                      int num_processes) {
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
-  const BatchOrder order({.shard = shard,
-                          .sources = data.sources,
-                          .fingerprint = data.fingerprint,
-                          .sequence = config.sequence,
-                          .data = config.data,
-                          .data_seed = config.data_seed(),
-                          .batch_tokens = config.batch.tokens,
-                          .run = run_length(config.train)});
+  const BatchOrder order(order_spec(config, data, shard));
   const std::vector<int64_t> lengths = order.batch_lengths();
   const std::vector<int64_t> counts = order.count_lengths(0, order.num_batches());
   const std::vector<double> steps = measure_steps(config, lengths, seconds, num_processes);
@@ -79,9 +73,9 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
     return tokens;
   };
 
-  choose_for(is_auto ? best_tokens() : static_cast<double>(kLeastEvalTokens));
+  choose_settings(config, facts);
   facts.keeps_size = !is_auto;
-  if (!is_auto) choose_for(rate * time / multiplied());
+  choose_for(is_auto ? best_tokens() : rate * time / multiplied());
   // Two rounds: the first may find another size or batch.
   double tokens_per_second = 0;
   for (int round = 0; round < 2; ++round) {
@@ -99,11 +93,7 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   Config evaluated = config;
   resolve_eval_tokens(evaluated, data);
   const int64_t held_out = std::max<int64_t>(0, data.eval_tokens - data.eval_documents);
-  if (held_out > 0 || !data.eval_shard) {
-    tokens *= 1 - (data.eval_shard ? evaluation_share(evaluated, data,
-                                                      std::min(*evaluated.eval.tokens, held_out))
-                                   : 0);
-  }
+  tokens *= 1 - evaluation_share(evaluated, data, std::min(*evaluated.eval.tokens, held_out));
   tokens = std::max(tokens, static_cast<double>(config.batch.tokens));
   choose_for(tokens);
   log_note(str("train.time ", write_duration(time), ": ",
@@ -131,8 +121,7 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
   const bool recipe = takes_recipe(config);
   if (!recipe && config.origins.is_written && !config.init_from) {
     log_note(
-        "optimizer.lr is given, so that no setting is chosen: without it lmtrain takes the recipe "
-        "of "
+        "optimizer.lr is given, so that no setting is chosen; without it: the recipe of "
         "docs/recipe.md");
   }
   if (!recipe && !config.train.time && !config.model.size) return;

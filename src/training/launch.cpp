@@ -348,7 +348,8 @@ PreparedData resolve_and_prepare(Config& config) {
   tell(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  resolve_choices(config, data, processes.count(), processes);
+  // With train.time it measures, for longer than the others may be left waiting.
+  processes.while_watching([&] { resolve_choices(config, data, processes.count(), processes); });
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
   tell(processes, RunOrder{config});

@@ -50,9 +50,9 @@ enum class PreflightStage {
 void require_preflight(PreflightStage stage, const Preflight& preflight);
 
 // Makes the checks of all stages for a new run, and returns the messages of all errors; empty if
-// the run can begin. Needs `data` and `run`; `config` is resolved. Beside the errors of
-// require_preflight() it finds those of require_new_run, require_memory and, on a CPU,
-// require_longest_row (training/micro_batch_limits.h).
+// the run can begin. Needs `data` and `run`; `config` is resolved. It finds the errors of
+// require_preflight(), require_new_run() and require_memory(). On a CPU it also finds the errors
+// of require_longest_row() (training/micro_batch_limits.h).
 std::vector<std::string> preflight_errors(const Preflight& preflight);
 
 // Throws Error(kUsage) when the folder is a model of transformers. If it is a run too, throws the

@@ -57,10 +57,7 @@ void resolve_runtime(Config& config, const Processes& processes) {
       config.compile = CompileMode::kScript;
     }
   }
-  if (!config.batch.micro_tokens && device.is_cpu()) {
-    config.batch.micro_tokens =
-        fitted_micro_tokens(config.batch.tokens, config.sequence.max_length, kCpuMicroTokens);
-  }
+  if (device.is_cpu()) resolve_micro_tokens(config, processes.count(), processes);
 }
 
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {

@@ -103,6 +103,12 @@ BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const 
           .replans = state.replans};
 }
 
+BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard) {
+  TrainingState state;
+  state.planned = run_length(config.train);
+  return order_spec(config, data, shard, state);
+}
+
 void keep_after_rollback(TrainingState& restored, const TrainingState& left,
                          int64_t refused_batch) {
   const GuardState& before = left.guard;

@@ -46,6 +46,8 @@ void adapt_state(TrainingState& state, const Config& config);
 // data.train_shard, and must outlive the order.
 BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard,
                           const TrainingState& state);
+// Returns the same for a run that is new.
+BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard);
 
 // Copies from `left`, the state before a rollback, into `restored`, the state after it, what the
 // run must not forget:
