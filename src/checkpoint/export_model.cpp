@@ -62,7 +62,7 @@ std::string gguf_bytes(const at::Tensor& master, const ModelConfig& model,
       return bytes_of(rounded_weights(values, DType::kF16, spec.name));
     case GgufType::kBF16:
       return bytes_of(rounded_weights(values, DType::kBF16, spec.name));
-    case GgufType::kQ8_0:
+    case GgufType::kQ80:
       return q8_0_bytes({values.const_data_ptr<float>(), static_cast<size_t>(spec.numel())},
                         spec.name);
     case GgufType::kF32:
@@ -103,7 +103,7 @@ std::vector<GgufTensor> gguf_tensors(const ParameterLayout& layout, size_t num_f
 void note_half_matrices(const std::vector<GgufTensor>& tensors, GgufType type) {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : tensors) {
-    if (type == GgufType::kQ8_0 && tensor.type == GgufType::kF16) names.push_back(tensor.name);
+    if (type == GgufType::kQ80 && tensor.type == GgufType::kF16) names.push_back(tensor.name);
   }
   if (names.empty()) return;
   log_note(str(counted(static_cast<int64_t>(names.size()), "tensor"),

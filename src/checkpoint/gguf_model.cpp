@@ -39,7 +39,7 @@ uint32_t file_type(GgufType type) {
       return 0;
     case GgufType::kF16:
       return 1;
-    case GgufType::kQ8_0:
+    case GgufType::kQ80:
       return 7;
     case GgufType::kBF16:
       break;
@@ -115,7 +115,7 @@ std::vector<float> gguf_rope_factors(const ModelConfig& model) {
 
 GgufType gguf_type_of(const std::vector<int64_t>& shape, GgufType type) {
   if (shape.size() < 2) return GgufType::kF32;
-  if (type == GgufType::kQ8_0 && shape.back() % kQ8Block != 0) return GgufType::kF16;
+  if (type == GgufType::kQ80 && shape.back() % kQ8Block != 0) return GgufType::kF16;
   return type;
 }
 

@@ -27,7 +27,7 @@ DType dtype_named(const std::string& name) {
 }
 
 GgufType gguf_type_named(const std::string& name) {
-  return name == "q8_0"   ? GgufType::kQ8_0
+  return name == "q8_0"   ? GgufType::kQ80
          : name == "bf16" ? GgufType::kBF16
          : name == "fp16" ? GgufType::kF16
                           : GgufType::kF32;

@@ -84,7 +84,7 @@ uint64_t gguf_tensor_bytes(const GgufTensor& tensor) {
     case GgufType::kF16:
     case GgufType::kBF16:
       return elements * 2;
-    case GgufType::kQ8_0:
+    case GgufType::kQ80:
       break;
   }
   if (tensor.shape.empty() || tensor.shape.back() % kQ8Block != 0)

@@ -21,7 +21,7 @@ inline constexpr int64_t kQ8Block = 32;         // elements that share a scale i
 
 // The types of ggml that are written, with its numbers. Q8_0 has blocks of 34 bytes: a scale in
 // fp16, then 32 signed bytes.
-enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ8_0 = 8, kBF16 = 30 };
+enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ80 = 8, kBF16 = 30 };
 
 struct GgufTensor {
   std::string name;

@@ -149,7 +149,7 @@ NoDocuments DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_ou
   tokenizer.require_special_ids(add_bos, add_eos);
   ProgressBar progress(action, corpus.total_bytes());
   EncodingPass pass(*this, corpus, held_out, sink);
-  const NoDocuments skipped = corpus.for_each(
+  NoDocuments skipped = corpus.for_each(
       progress,
       [&](std::string_view text, const DocumentLocation& location) { pass.add(text, location); },
       from);

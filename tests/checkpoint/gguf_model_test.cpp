@@ -124,10 +124,10 @@ TEST(GgufModel, FactorsAreTheScalingOfPositions) {
 }
 
 TEST(GgufModel, VectorsAreFp32AndOddRowsAreNotQuantized) {
-  EXPECT_EQ(gguf_type_of({64}, GgufType::kQ8_0), GgufType::kF32);
+  EXPECT_EQ(gguf_type_of({64}, GgufType::kQ80), GgufType::kF32);
   EXPECT_EQ(gguf_type_of({64}, GgufType::kBF16), GgufType::kF32);
-  EXPECT_EQ(gguf_type_of({3, 64}, GgufType::kQ8_0), GgufType::kQ8_0);
-  EXPECT_EQ(gguf_type_of({64, 48}, GgufType::kQ8_0), GgufType::kF16);
+  EXPECT_EQ(gguf_type_of({3, 64}, GgufType::kQ80), GgufType::kQ80);
+  EXPECT_EQ(gguf_type_of({64, 48}, GgufType::kQ80), GgufType::kF16);
   EXPECT_EQ(gguf_type_of({64, 48}, GgufType::kBF16), GgufType::kBF16);
 }
 

@@ -89,7 +89,7 @@ TEST(Gguf, EveryKindOfValueIsReadBack) {
 TEST(Gguf, TensorsLieAtMultiplesOf32AndKeepTheirBytes) {
   const std::vector<GgufTensor> tensors = {{"odd", GgufType::kF16, {3, 5}},
                                            {"vector", GgufType::kF32, {7}},
-                                           {"blocks", GgufType::kQ8_0, {2, 64}},
+                                           {"blocks", GgufType::kQ80, {2, 64}},
                                            {"wide", GgufType::kBF16, {1, 1}}};
   const auto content = [](const GgufTensor& tensor) {
     return std::string(gguf_tensor_bytes(tensor), tensor.name.front());
@@ -191,7 +191,7 @@ TEST(Gguf, RefusesWhatNoFileHolds) {
   const GgufTensor one = {"t", GgufType::kF32, {1}};
   error_of(ErrorKind::kInternal, [&] { written({}, {one, one}, four); });
   error_of(ErrorKind::kInternal, [&] { written({}, {{"t", GgufType::kF32, {2}}}, four); });
-  error_of(ErrorKind::kInternal, [&] { gguf_tensor_bytes({"t", GgufType::kQ8_0, {2, 48}}); });
+  error_of(ErrorKind::kInternal, [&] { gguf_tensor_bytes({"t", GgufType::kQ80, {2, 48}}); });
 }
 
 }  // namespace
