@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace lmtrain {
 
 // Each column holds one element an update, by ascending step, in the units of metrics.jsonl.
@@ -51,8 +53,9 @@ struct MetricsSeries {
   std::vector<EvaluationColumn> evaluations;  // in the order in which the keys appear
 };
 
-// A missing file has no lines. Throws Error(kIo) or Error(kData) when the file cannot be read or is
-// no file, and StopRequested on a signal.
-MetricsSeries read_metrics_series(const std::filesystem::path& file);
+// A missing file has no lines. Calls `poll` at each line, which by default throws StopRequested on
+// a signal. Throws Error(kIo) or Error(kData) when the file cannot be read or is no file.
+MetricsSeries read_metrics_series(const std::filesystem::path& file,
+                                  const Poll& poll = throw_if_stopped);
 
 }  // namespace lmtrain

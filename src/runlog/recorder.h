@@ -1,6 +1,7 @@
 // Reports everything about a run. People get the progress line, notes, warnings and the summary at
-// the end. Programs get metrics.jsonl, events.jsonl, status.json and TensorBoard. The recorder also
-// estimates the time left. It is given the state and figures, and decides nothing.
+// the end. Programs get metrics.jsonl, events.jsonl, status.json, TensorBoard and the file of
+// log.prometheus. A run that is done gets its model cards (checkpoint/model_card.h). The recorder
+// also estimates the time left. It is given the state and figures, and decides nothing.
 //
 // begin() must come before all calls that write to the logs, unless a function says otherwise. Only
 // the trainer's thread may call it. Throws Error(kIo) when a file cannot be written.
@@ -31,6 +32,7 @@
 #include "model/parameters.h"
 #include "optim/guard.h"
 #include "runlog/metrics.h"
+#include "runlog/prometheus.h"
 #include "runlog/report.h"
 #include "runlog/time_left.h"
 #include "schedule/due.h"
@@ -202,6 +204,7 @@ class RunRecorder final : public Recorder {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void begin_prometheus(const TrainingState& state);
   void event(const std::string& name, const TrainingState& state, const std::string& reason,
              const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
@@ -223,6 +226,8 @@ class RunRecorder final : public Recorder {
   std::optional<double> peak_flops_;  // of one device, a second
   TimeLeft time_left_;
   std::optional<RunLog> log_;  // from begin() on
+  std::optional<PrometheusFile> prometheus_;
+  PrometheusFigures figures_;  // what prometheus_ has
   bool is_started_ = false;    // started() has been called
   Clock::time_point started_, status_written_, lap_begin_;
   int64_t tokens_at_begin_ = 0;
