@@ -148,7 +148,7 @@ ModelExport export_gguf(const ModelLocation& location, const fs::path& to, GgufT
   GgufMetadata metadata;
   add_gguf_model(model,
                  {gguf_name(location), type, layout.num_parameters(), vocab_size,
-                  located_max_length(location)},
+                  located_max_length(location), located_card(location)},
                  metadata);
   const Tokenizer tokenizer = located_tokenizer(location);
   const GgufVocabulary vocabulary =

@@ -28,7 +28,10 @@ auto what_is_known(const Read& read) -> std::optional<decltype(read())> {
   try {
     return read();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kIo) throw;
+    const bool is_damage = error.kind() == ErrorKind::kCheckpoint ||
+                           error.kind() == ErrorKind::kData || error.kind() == ErrorKind::kConfig ||
+                           error.kind() == ErrorKind::kUsage;
+    if (!is_damage) throw;
     return std::nullopt;
   }
 }
@@ -124,6 +127,12 @@ void write_model_card(const ModelLocation& location, const fs::path& folder) {
   const Card card = card_of(location, facts);
   if (!card.curve.empty()) write_file_synced(folder / kCurveFile, card.curve);
   write_file_synced(folder / kCardFile, card.text);
+}
+
+CardConfig located_card(const ModelLocation& location) {
+  if (!location.run) return {};
+  return what_is_known([&] { return read_run_config(RunFolder(*location.run)).config.card; })
+      .value_or(CardConfig());
 }
 
 }  // namespace lmtrain

@@ -6,6 +6,7 @@
 
 #include "checkpoint/model_location.h"
 #include "checkpoint/run_folder.h"
+#include "config/config.h"
 
 namespace lmtrain {
 
@@ -18,5 +19,9 @@ void write_model_cards(const RunFolder& run);
 // synced. A model without a run keeps the README.md that its folder has. What cannot be read is
 // left out of the card. Throws Error(kIo).
 void write_model_card(const ModelLocation& location, const std::filesystem::path& folder);
+
+// Returns what the config of the model's run says for its card; nothing of it without a run, or
+// where its config cannot be used. Throws Error(kIo).
+CardConfig located_card(const ModelLocation& location);
 
 }  // namespace lmtrain

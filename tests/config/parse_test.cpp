@@ -221,7 +221,8 @@ TEST(Parse, OneTextIsAListOfOne) {
             (SamplesConfig{{"a"}, 64}));
   const Config config =
       parsed(R"("card": {"license": "mit", "language": "en"})", {R"(card.datasets=["a/b", "c"])"});
-  EXPECT_EQ(config.card, (CardConfig{"mit", {{"en"}}, {{"a/b", "c"}}}));
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(config.card, (CardConfig{"mit", Texts{"en"}, Texts{"a/b", "c"}}));
   EXPECT_EQ(parsed(R"("card": {"language": "en"})", {"card.language=null"}).card, CardConfig());
 }
 
