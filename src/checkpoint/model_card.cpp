@@ -37,15 +37,15 @@ auto what_is_known(const Read& read) -> std::optional<decltype(read())> {
 }
 
 // What the folder of a run says.
-struct RunFacts {
+struct KnownOfRun {
   std::optional<Config> config;
   std::optional<RunRecord> record;
   std::optional<DataTotals> totals;
 };
 
-RunFacts facts_of_run(const RunFolder& run, const Poll& poll) {
+KnownOfRun facts_of_run(const RunFolder& run, const Poll& poll) {
   constexpr size_t kMostBuckets = 720;
-  RunFacts facts;
+  KnownOfRun facts;
   facts.config = what_is_known([&] { return read_run_config(run).config; });
   facts.record = what_is_known([&] {
     MetricsSeries series = read_metrics_series(run.metrics(), poll);
@@ -64,7 +64,7 @@ struct Card {
 };
 
 // The card of a model. Throws the errors of located_model_config and located_max_length.
-Card card_of(const ModelLocation& location, const RunFacts& run) {
+Card card_of(const ModelLocation& location, const KnownOfRun& run) {
   CardFacts facts;
   facts.model = located_model_config(location);
   facts.vocab_size = facts.model.vocab_size.value_or(kLlamaDefaultVocabSize);
@@ -104,7 +104,7 @@ void write_if_other(const fs::path& file, const std::string& bytes) {
 
 void write_model_cards(const RunFolder& run) {
   // A signal that has come since the last step changes nothing of a run that is done.
-  const RunFacts facts = facts_of_run(run, [] {});
+  const KnownOfRun facts = facts_of_run(run, [] {});
   for (const int64_t step : run.checkpoint_steps()) {
     const ModelLocation location{run.checkpoint(step), run.path(), step};
     const fs::path file = location.folder / kCardFile;
@@ -122,7 +122,7 @@ void write_model_card(const ModelLocation& location, const fs::path& folder) {
       if (is_file(location.folder / name)) copy_file_synced(location.folder / name, folder / name);
     return;
   }
-  RunFacts facts;
+  KnownOfRun facts;
   if (location.run) facts = facts_of_run(RunFolder(*location.run), throw_if_stopped);
   const Card card = card_of(location, facts);
   if (!card.curve.empty()) write_file_synced(folder / kCurveFile, card.curve);

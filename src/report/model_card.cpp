@@ -319,13 +319,13 @@ std::string data_section(const CardFacts& facts) {
                 format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, all.bytes))), ". ");
     text += held_out.documents > 0
                 ? str("The held-out text has ", counted(held_out.documents, "document"), " and ",
-                      whole(held_out.tokens), " tokens; none of it was trained on.\n")
+                      whole(held_out.tokens), " tokens.\n")
                 : str("No text was held out.\n");
   }
   if (const auto& names = facts.config->card.datasets) {
     std::vector<std::string> shown_names;
     for (const std::string& name : *names) shown_names.push_back(markdown_text(name));
-    text += str("\nIt is from ", join(shown_names, ", "), ".\n");
+    text += str("\nThe text is from ", join(shown_names, ", "), ".\n");
   }
   return section("Data", text);
 }
