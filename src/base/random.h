@@ -24,7 +24,8 @@ enum class RandomStream : uint64_t {
   kSample = 5,      // tokens of generated text
   // 6 is taken: no other use may have it.
   kBench = 7,   // input of benchmarks
-  kMixture = 8  // order of the sources among the rows
+  kMixture = 8,  // order of the sources among the rows
+  kDropout = 9   // what falls out of activations
 };
 
 // Returns 64 random bits.

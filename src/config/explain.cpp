@@ -75,7 +75,7 @@ constexpr FirstSetting kFirstSettings[] = {
     {"model.size", "auto", "parameters, as 3M; or its parts:"},
     {"model.hidden_size", "auto", "width of the model"},
     {"model.num_hidden_layers", "auto", "depth of the model"},
-    {"sequence.max_length", "", "tokens that the model sees at once"},
+    {"sequence.max_length", "auto", "tokens that the model sees at once"},
     {"batch.tokens", "auto", "tokens of one update"},
     {"optimizer.type", "auto", "the update rule (explain lists them)"},
     {"optimizer.lr", "auto", "peak learning rate"},

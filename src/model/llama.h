@@ -43,7 +43,7 @@ class Llama {
   // matrices are lm.fp8_linear. The parameters must outlive the model; their buffers must not be
   // replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
-        double z_loss = 0, bool fp8 = false);
+        double z_loss = 0, bool fp8 = false, uint64_t dropout_seed = 0);
   ~Llama();
 
   // Takes ids_BT, int64, T at most max_length, and returns logits_BTV in the working dtype. All
@@ -99,6 +99,10 @@ class Llama {
   void sum_by_products(bool on) { sums_by_products_ = on; }
 
   int64_t max_length() const { return max_length_; }
+  // Probability that an element falls out where MicroBatch::dropout_keys are given.
+  double dropout() const { return dropout_; }
+  // What the keys of all rows are made from.
+  uint64_t dropout_seed() const { return dropout_seed_; }
   const Parameters& parameters() const { return parameters_; }
   at::Device device() const { return parameters_.master().device(); }
 
@@ -107,6 +111,8 @@ class Llama {
   class LeafSums;
   // Returns cos, sin and segments as the source takes them.
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
+  // Returns the keys of dropout as the source takes them.
+  static c10::IValue dropout_keys(const MicroBatch& micro);
   c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
@@ -138,6 +144,8 @@ class Llama {
   std::vector<std::vector<size_t>> layer_leaves_;
   WeightPieces* pieces_ = nullptr;
   size_t head_piece_ = 0;
+  double dropout_;
+  uint64_t dropout_seed_;
   bool activation_checkpointing_;
   bool sums_by_products_;
   at::Tensor cos_, sin_;

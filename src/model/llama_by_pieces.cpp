@@ -153,10 +153,12 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
     attempt([&] {
       RECORD_USER_SCOPE("forward");
       for_each([&](Passing& one) {
-        one.inputs.push_back(piece == 0 ? call("embed", {one.micro.ids, weights_})
-                                        : call("whole_layer", {one.inputs.back(), layers[piece - 1],
-                                                               one.attention[0], one.attention[1],
-                                                               one.attention[2]}));
+        one.inputs.push_back(
+            piece == 0
+                ? call("embed", {one.micro.ids, weights_})
+                : call("whole_layer", {one.inputs.back(), layers[piece - 1], one.attention[0],
+                                       one.attention[1], one.attention[2], dropout_keys(one.micro),
+                                       static_cast<int64_t>(piece - 1)}));
       });
     });
   });
@@ -194,8 +196,10 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
         std::vector<at::Tensor> inputs = {one.take_input()};
         for (const size_t leaf : layer_leaves_[layer]) inputs.push_back(leaves_[leaf]);
         const at::AutoGradMode record(true);
-        const at::Tensor y = call("whole_layer", {inputs[0], layers[layer], one.attention[0],
-                                                  one.attention[1], one.attention[2]});
+        const at::Tensor y =
+            call("whole_layer",
+                 {inputs[0], layers[layer], one.attention[0], one.attention[1], one.attention[2],
+                  dropout_keys(one.micro), static_cast<int64_t>(layer)});
         std::vector<at::Tensor> gradients = torch::autograd::grad({y}, inputs, {one.gradient});
         one.gradient = gradients[0];
         gradients.erase(gradients.begin());
@@ -253,7 +257,8 @@ TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
         attention = attention_arguments(*micro);
         x = call("embed", {micro->ids, weights_});
       } else {
-        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2]});
+        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2],
+                                 c10::IValue(), static_cast<int64_t>(piece - 1)});
       }
     });
   });

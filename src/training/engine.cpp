@@ -40,7 +40,7 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       parameters_(make_parameters(config_, precision, device, parts.held.has_value())),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
-             config_.loss.z_loss, precision.fp8),
+             config_.loss.z_loss, precision.fp8, static_cast<uint64_t>(config_.seed)),
       precision_(precision),
       evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)

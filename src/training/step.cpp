@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "device/failure.h"
@@ -28,6 +29,21 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
+// A number for each of some rows, which depends on the batch and on the row's place in the whole
+// batch; none without dropout.
+std::vector<int64_t> dropout_keys_of(const Llama& model, const Batch& batch, int64_t first_row,
+                                     int64_t rows) {
+  if (model.dropout() == 0) return {};
+  const uint64_t of_batch =
+      random_bits(model.dropout_seed(), RandomStream::kDropout, static_cast<uint64_t>(batch.index));
+  std::vector<int64_t> keys(static_cast<size_t>(rows));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto row = static_cast<uint64_t>(batch.first_row + first_row) + i;
+    keys[i] = static_cast<int64_t>(hash_combine(of_batch, row));
+  }
+  return keys;
+}
+
 // Calls f with each micro-batch of some rows, and whether it is the first and the last.
 template <class F>
 void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange& own,
@@ -39,7 +55,8 @@ void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange
     const int64_t rows = std::min(micro_rows, own.end - row);
     f(micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                   rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
-                  segments_of(batch, row, rows), model.device()),
+                  segments_of(batch, row, rows), model.device(),
+                  dropout_keys_of(model, batch, row, rows)),
       row == own.first, row + rows == own.end);
   }
 }

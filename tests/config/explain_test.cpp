@@ -50,7 +50,7 @@ TEST(Explain, WithoutAKeyTwentySettingsOnOneScreen) {
     ++found;
   }
   EXPECT_EQ(found, 20);
-  EXPECT_NE(text.find("  sequence.max_length         1024 "), std::string::npos) << text;
+  EXPECT_NE(text.find("  sequence.max_length         auto "), std::string::npos) << text;
   EXPECT_NE(text.find("--all"), std::string::npos) << text;
 }
 
