@@ -219,4 +219,16 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::vector<std::string> key_parts(std::string_view key) {
+  std::vector<std::string> parts(1);
+  for (const char c : key) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 }  // namespace lmtrain

@@ -75,4 +75,8 @@ std::string to_hex(std::string_view bytes);
 // Returns the host name of this machine; empty where the system does not say it.
 std::string host_name();
 
+// Returns the parts of the key of a value inside nested objects: {"a", "b", "c"} for "a.b.c". A
+// part may be empty: "a..b" gives {"a", "", "b"}, and "" gives {""}.
+std::vector<std::string> key_parts(std::string_view key);
+
 }  // namespace lmtrain

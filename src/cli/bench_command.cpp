@@ -6,9 +6,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "base/unpublished.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "cli/output_file.h"

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/percent_line.h"
-#include "base/signal.h"
+#include "base/progress.h"
 #include "base/stop.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/loaded_model.h"

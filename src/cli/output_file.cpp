@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/read_file.h"

@@ -73,7 +73,7 @@ Pager begin_pager(std::string command) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
   ::posix_spawnattr_init(&attributes);
-  sigset_t usual;  // lmtrain ignores SIGPIPE (base/signal.h), and other programs do not
+  sigset_t usual;  // lmtrain ignores SIGPIPE (base/stop.h), and other programs do not
   sigemptyset(&usual);
   sigaddset(&usual, SIGPIPE);
   ::posix_spawnattr_setsigdefault(&attributes, &usual);

@@ -2,7 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/table.h"
 #include "base/text.h"

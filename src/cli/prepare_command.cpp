@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "base/log.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
 #include "config/parse.h"

@@ -3,12 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "base/text.h"
-#include "base/unpublished.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
 #include "cli/run_argument.h"

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"

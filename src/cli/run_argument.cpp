@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
 

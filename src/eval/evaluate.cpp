@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/percent_line.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "batching/batch.h"
 #include "batching/micro_batch.h"

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "base/buffered_file.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "formats/block_sums.h"

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/hash.h"
-#include "base/link.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/text.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/text.h"
 #include "config/set_name.h"
 #include "text/glob.h"

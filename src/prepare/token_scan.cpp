@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/progress_bar.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "formats/token_file.h"
 #include "prepare/held_out.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/random_id.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "report/charts.h"
 #include "report/html.h"

@@ -9,10 +9,9 @@
 
 #include "base/error.h"
 #include "base/examine.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "base/read_file.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "config/digest.h"
 #include "formats/strict_json.h"
 

@@ -9,7 +9,6 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/log_rank.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "formats/checked_json.h"

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
-#include "base/retry.h"
 #include "base/text.h"
 #include "formats/quote.h"
 #include "text/byte_stream.h"

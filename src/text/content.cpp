@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/dotted_key.h"
 #include "base/foreign_text.h"
 #include "base/hash.h"
 #include "base/text.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/progress_bar.h"
+#include "base/progress.h"
 #include "config/config.h"
 #include "text/format.h"
 #include "text/source_file.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "formats/quote.h"

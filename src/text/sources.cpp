@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"

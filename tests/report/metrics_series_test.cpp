@@ -5,7 +5,6 @@
 #include <cmath>
 #include <csignal>
 
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/support.h"
 

@@ -1,4 +1,4 @@
-#include "base/scratch_folder.h"
+#include "base/temporary_folder.h"
 
 #include <system_error>
 

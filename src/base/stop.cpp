@@ -1,4 +1,4 @@
-#include "base/signal.h"
+#include "base/stop.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -1,17 +1,88 @@
-#include "base/memory.h"
+#include "base/machine.h"
 
+#include <gtest/gtest.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/support.h"
 
 namespace lmtrain {
 namespace {
+
+using testing::exit_code_of;
+using testing::FileSystemRoot;
+
+int of_affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+TEST(Processors, ThoseOfTheAffinityMask) {
+  const FileSystemRoot no_groups;
+  EXPECT_EQ(available_processors(no_groups.folder()), of_affinity());
+  const int code = exit_code_of([&] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    int one = 0;
+    while (!CPU_ISSET(one, &set)) ++one;
+    CPU_ZERO(&set);
+    CPU_SET(one, &set);
+    if (::sched_setaffinity(0, sizeof set, &set) != 0) return 98;
+    return available_processors(no_groups.folder());
+  });
+  EXPECT_EQ(code, 1);
+}
+
+// Version 2: the least of all groups up to the root counts, rounded down.
+TEST(Processors, NoMoreThanTheTimeOfAGroup) {
+  FileSystemRoot root;
+  const auto processors = [&] { return available_processors(root.folder()); };
+  root.write("proc/self/cgroup", "0::/job/step\n");
+  EXPECT_EQ(processors(), of_affinity());
+  root.write("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  EXPECT_EQ(processors(), of_affinity());
+  root.write("sys/fs/cgroup/job/cpu.max", "99000000 100000\n");
+  EXPECT_EQ(processors(), std::min(990, of_affinity()));
+  root.write("sys/fs/cgroup/job/cpu.max", "199000 100000\n");
+  EXPECT_EQ(processors(), 1);
+  root.write("sys/fs/cgroup/job/cpu.max", "20000 100000\n");
+  EXPECT_EQ(processors(), 1);
+}
+
+// Version 1; and a path of the host's that is not mounted here.
+TEST(Processors, NoMoreThanTheTimeOfAGroupOfVersion1) {
+  FileSystemRoot root;
+  const auto processors = [&] { return available_processors(root.folder()); };
+  root.write("proc/self/cgroup", "4:cpuset,cpu:/docker/abc\n3:memory:/docker/abc\n0::/\n");
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "50000\n");
+  EXPECT_EQ(processors(), of_affinity());
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(processors(), of_affinity());
+  root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "60000\n");
+  EXPECT_EQ(processors(), 1);
+}
+
+// What cannot be read limits nothing.
+TEST(Processors, OddFilesAreNoLimit) {
+  FileSystemRoot root;
+  root.write("proc/self/cgroup", "0::/\nnonsense\n");
+  for (const char* text : {"", "x y", "100000", "100000 0"}) {
+    root.write("sys/fs/cgroup/cpu.max", text);
+    EXPECT_EQ(available_processors(root.folder()), of_affinity()) << text;
+  }
+}
 
 using testing::exit_code_of;
 using testing::FileSystemRoot;
@@ -120,5 +191,55 @@ TEST(Memory, AvailableUnderAnAddressSpaceLimit) {
   EXPECT_EQ(code, 0);
 }
 
+using testing::exit_code_of;
+using testing::limit_addresses;
+
+constexpr uint64_t kLessThanAStack = 1 << 20;
+
+// Makes stacks larger than those that the C library keeps of threads that have ended, so that a new
+// thread needs new addresses.
+bool use_large_stacks() {
+  constexpr size_t kBytes = size_t{1} << 28;
+  pthread_attr_t attributes;
+  return ::pthread_attr_init(&attributes) == 0 &&
+         ::pthread_attr_setstacksize(&attributes, kBytes) == 0 &&
+         ::pthread_setattr_default_np(&attributes) == 0;
+}
+
+// 0 when `action` throws an Error of memory that names the limit and the setting.
+template <class Action>
+int code_of_refusal(const Action& action) {
+  return exit_code_of([&] {
+    if (!use_large_stacks() || !limit_addresses(kLessThanAStack)) return 1;
+    try {
+      action();
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      const bool names_both = message.find("ulimit -v ") != std::string::npos &&
+                              message.find("lower threads") != std::string::npos;
+      return error.kind() == ErrorKind::kMemory && names_both ? 0 : 2;
+    }
+    return 3;
+  });
+}
+
+TEST(Threads, OneThatIsStartedWorks) {
+  std::atomic<bool> done = false;
+  start_thread([&] { done = true; }).join();
+  EXPECT_TRUE(done);
+}
+
+TEST(Threads, ARefusedOneIsAnErrorThatNamesTheLimit) {
+  EXPECT_EQ(code_of_refusal([] { start_thread([] {}).join(); }), 0);
+}
+
+TEST(Threads, ThoseThatCanBeHadAreAsked) {
+  require_threads(0);
+  require_threads(-1);
+  require_threads(20);
+  EXPECT_EQ(code_of_refusal([] { require_threads(3); }), 0);
+}
+
 }  // namespace
+
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-#include "base/signal.h"
+#include "base/stop.h"
 
 #include <gtest/gtest.h>
 
@@ -96,4 +96,5 @@ TEST(Signal, FileSizeLimitAndBrokenPipeDoNotKill) {
 }
 
 }  // namespace
+
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-#include "base/progress_line.h"
+#include "base/progress.h"
 
 #include <gtest/gtest.h>
 
@@ -49,4 +49,5 @@ TEST(ProgressLine, CommandsAndLongPathsStayWhole) {
 }
 
 }  // namespace
+
 }  // namespace lmtrain
