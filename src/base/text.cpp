@@ -231,4 +231,12 @@ std::vector<std::string> key_parts(std::string_view key) {
   return parts;
 }
 
+std::string quote(std::string_view name) {
+  constexpr size_t kLongest = 120;
+  size_t size = std::min(kLongest, name.size());
+  // No character is cut.
+  while (size < name.size() && size > 0 && is_utf8_continuation(name[size])) --size;
+  return '"' + shown(name.substr(0, size)) + (size < name.size() ? "...\"" : "\"");
+}
+
 }  // namespace lmtrain

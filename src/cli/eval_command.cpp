@@ -15,7 +15,7 @@
 #include "base/variables.h"
 #include "checkpoint/loaded_model.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "config/units.h"
 #include "eval/answer_requests.h"
 #include "eval/evaluate.h"

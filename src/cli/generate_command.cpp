@@ -11,7 +11,7 @@
 #include "checkpoint/loaded_model.h"
 #include "checkpoint/prompts.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "model/generate.h"
 #include "tokenizer/text_stream.h"
 

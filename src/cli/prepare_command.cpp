@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
+#include "cli/options.h"
 #include "config/parse.h"
 #include "prepare/prepare.h"
 #include "training/resolve.h"

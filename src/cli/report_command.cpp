@@ -9,13 +9,12 @@
 #include "base/publish.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/output_file.h"
-#include "cli/run_argument.h"
-#include "cli/validators.h"
+#include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "config/parse.h"
 #include "model/parameters.h"
 #include "report/page.h"
-#include "report/run_labels.h"
+#include "report/run_record.h"
 
 namespace lmtrain {
 namespace {

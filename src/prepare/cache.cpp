@@ -13,8 +13,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "formats/checked_json.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 #include "formats/token_shard.h"
 #include "text/sources.h"
 

@@ -11,8 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/checked_json.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 #include "prepare/given_tokenizer.h"
 #include "text/sources.h"
 

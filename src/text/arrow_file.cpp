@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/open_file.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "text/byte_stream.h"
 
 namespace lmtrain {

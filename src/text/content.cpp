@@ -10,11 +10,9 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/quote.h"
 #include "formats/safetensors.h"
 #include "text/byte_stream.h"
 #include "text/json_line.h"
-#include "text/json_scanner.h"
 
 namespace lmtrain {
 namespace {

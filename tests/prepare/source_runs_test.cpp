@@ -1,10 +1,9 @@
-#include "prepare/document_files.h"
+#include "prepare/source_runs.h"
 
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "prepare/folder.h"
-#include "prepare/source_runs.h"
 
 namespace lmtrain {
 namespace {
@@ -56,4 +55,5 @@ TEST(FileTally, FilesWithoutDocumentsAndSources) {
 }
 
 }  // namespace
+
 }  // namespace lmtrain

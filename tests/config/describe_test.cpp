@@ -1,10 +1,11 @@
+#include "config/describe.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "config/config_text.h"
-#include "config/describe.h"
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -83,4 +84,5 @@ TEST(Explain, AnUnknownKeyIsAUsageErrorWithTheNearest) {
 }
 
 }  // namespace
+
 }  // namespace lmtrain

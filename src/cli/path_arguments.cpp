@@ -1,18 +1,20 @@
-#include "cli/run_argument.h"
+#include "cli/path_arguments.h"
 
 #include <optional>
 #include <string>
 
 #include "base/error.h"
 #include "base/examine.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"
 
 namespace lmtrain {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 // The run that the path lies in: RUN/config.json, RUN/checkpoints/step_00000100, RUN/trials/seed_5.
 std::optional<fs::path> run_around(const fs::path& path) {
@@ -53,6 +55,25 @@ RunFolder run_of_argument(const std::string& typed, const std::string& command) 
     if (is_folder(path)) cure += " --run-dir " + shell_quoted(path.string());
   }
   throw Error(ErrorKind::kUsage, str(path.string(), " ", what_it_is(path), cure));
+}
+
+void require_place_of(const OutputKind& kind, const fs::path& path) {
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorKind::kUsage, str(kind.option, " ", path.string(), ": ", problem));
+  };
+  const FileInfo info = examine(path);
+  if (info.kind == FileKind::kFolder)
+    refuse("is a folder; give a file in it: " + shell_quoted((path / kind.name).string()));
+  if (info.kind == FileKind::kOther)
+    refuse("is " + file_kind_name(path) + "; give the path of a file");
+  if (info.kind == FileKind::kFile && info.size > 0 && !file_begins_with(path, kind.beginning))
+    refuse(str("is there already and is no ", kind.what, "; give another path, or remove it"));
+  const fs::path folder = absolute_path(path).parent_path();
+  if (!is_folder(folder)) {
+    refuse(is_there(folder) ? folder.string() + " is no folder"
+                            : str("there is no folder ", folder.string(),
+                                  "; make it with: mkdir -p ", shell_quoted(folder.string())));
+  }
 }
 
 }  // namespace lmtrain
