@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/examine.h"
-#include "base/replace_folder.h"
+#include "base/publish.h"
 #include "checkpoint/run_identity.h"
 #include "checkpoint/run_lock.h"
 
@@ -56,7 +56,7 @@ class RunFolder {
   // Removes the unfinished checkpoints that a killed process left. The lock must be held. Throws
   // Error(kIo).
   void remove_unfinished() const;
-  // Puts back a checkpoint that a killed process had moved aside (base/replace_folder.h). The
+  // Puts back a checkpoint that a killed process had moved aside (base/publish.h). The
   // lock must be held.
   void put_back_replaced() const { lmtrain::put_back_replaced(checkpoints()); }
   // Creates the folder if need be, takes its lock, and calls put_back_replaced(). Throws

@@ -5,7 +5,7 @@
 
 #include "base/activities.h"
 #include "base/error.h"
-#include "base/random_id.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "device/failure.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/elapsed.h"
-#include "base/signal.h"
+#include "base/stop.h"
 
 namespace lmtrain {
 namespace {

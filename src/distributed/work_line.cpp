@@ -11,7 +11,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/threads.h"
+#include "base/machine.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
 

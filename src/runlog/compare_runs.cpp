@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state.h"
-#include "formats/json_lines.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
+#include "formats/strict_json.h"
 #include "formats/tensor_files.h"
 
 namespace lmtrain {

@@ -8,7 +8,7 @@
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {

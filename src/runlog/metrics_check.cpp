@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/json_lines.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {

@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "eval/eval_share.h"
-#include "formats/json_lines.h"
+#include "formats/strict_json.h"
 #include "runlog/metrics_check.h"
 #include "runlog/report.h"
 

@@ -18,8 +18,8 @@
 #include <optional>
 #include <string>
 
+#include "batching/batch.h"
 #include "batching/batch_order.h"
-#include "batching/micro_batch.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
@@ -34,7 +34,6 @@
 #include "runlog/report.h"
 #include "runlog/time_left.h"
 #include "schedule/due.h"
-#include "schedule/run_end.h"
 
 namespace lmtrain {
 

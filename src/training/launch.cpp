@@ -14,9 +14,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/log_rank.h"
-#include "base/processors.h"
-#include "base/random_id.h"
+#include "base/machine.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"

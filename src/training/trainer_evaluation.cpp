@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/activities.h"
-#include "base/signal.h"
+#include "base/stop.h"
 #include "checkpoint/retention.h"
 #include "eval/evaluate.h"
 #include "training/trainer.h"

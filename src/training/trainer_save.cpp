@@ -3,7 +3,7 @@
 #include "base/activities.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/random_id.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "device/failure.h"

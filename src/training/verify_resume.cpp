@@ -8,14 +8,12 @@
 #include <optional>
 #include <utility>
 
-#include "base/absolute_path.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/scratch_folder.h"
 #include "base/stop.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"

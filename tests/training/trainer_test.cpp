@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include "base/signal.h"
 #include "base/stop.h"
 #include "training/tiny_run.h"
 
