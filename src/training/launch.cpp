@@ -36,7 +36,7 @@
 #include "eval/eval_share.h"
 #include "prepare/given_tokenizer.h"
 #include "runlog/data_files.h"
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 #include "training/choices.h"
 #include "training/copy_checkpoint.h"
 #include "training/length_picture.h"
@@ -447,7 +447,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     warn_of_changes(origin.config, config, training);
     nlohmann::ordered_json fields = start_fields(config);
     fields["changed"] = changes_json(changes);
-    RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
+    LogFiles(run, training.trainer()->state(), /*tensorboard=*/false)
         .event("start", training.trainer()->state(),
                str("branch of ", from.checkpoint(step).string()), fields);
     return train(training, json);

@@ -17,7 +17,7 @@
 #include "formats/json_number.h"
 #include "formats/manifest.h"
 #include "runlog/data_files.h"
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 #include "training/copy_checkpoint.h"
 #include "training/preflight.h"
 
@@ -126,7 +126,7 @@ void RestartableRun::report_failure(const std::exception& error) {
   try {
     const TrainingState reached = newest_state(run_);
     if (!trainer_ || next_trial_)
-      RunLog(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
+      LogFiles(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
     failed_status_ = write_failed_status(run_, reached, failure);
   } catch (const Error& second) {
     log_warning(second.what());
@@ -293,7 +293,7 @@ void RestartableRun::prepare_trainer() {
 std::optional<RunOutcome> RestartableRun::run_trial() {
   const TrainingState none;
   const bool first = !is_there(run_.events());
-  RunLog log(run_, none, /*tensorboard=*/false);
+  LogFiles log(run_, none, /*tensorboard=*/false);
   TrialResult result = *next_trial_;
   result.fingerprint = data_.fingerprint;
   const RunFolder folder = trial_folder(run_, result.seed);

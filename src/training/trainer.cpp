@@ -47,12 +47,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     rules_.patience = config_.eval.early_stop->patience;
   }
   rules_.max_seconds = config_.train.max_time;
-  if (processes_.is_first()) {
-    recorder_ =
-        std::make_unique<RunRecorder>(config_, run_, eval_targets(), started_, processes_.count());
-  } else {
-    recorder_ = std::make_unique<SilentRecorder>();
-  }
+  log_.emplace(config_, run_, eval_targets(), started_, processes_.count(), processes_.rank());
   const Tokenizer tokenizer = Tokenizer::load(data_.tokenizer_model);
   texts_ = checkpoint_texts(config_, tokenizer);
   if (config_.log.samples && processes_.is_first()) samples_.emplace(config_, tokenizer);
@@ -83,7 +78,7 @@ void Trainer::restore() {
 }
 
 void Trainer::poll_planning() const {
-  if (recorder_) return;  // a run that goes back has steps to save
+  if (log_) return;  // a run that goes back has steps to save
   throw_if_stopped();
   const std::optional<double>& most = config_.train.max_time;
   if (processes_.is_first() && most && seconds_since(started_) >= *most) throw StopRequested{};
@@ -120,23 +115,22 @@ RunOutcome Trainer::run() {
     const Failure failure = describe_failure(error);
     log_progress_done();
     if (saver_) saver_->wait_or_warn();
-    failed_status_ = recorder_->failed(state_, failure, changed_settings);
+    failed_status_ = log_->failed(state_, failure, changed_settings);
     throw;
   }
   const bool is_part = trial || last_step;
-  if (!is_part)
-    recorder_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
+  if (!is_part) log_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
   const RunEnd end = run_end(why, state_.eval_step == state_.step, agreement_.signal());
-  return {end.exit_code, recorder_->ended(state_, end, is_part)};
+  return {end.exit_code, log_->ended(state_, end, is_part)};
 }
 
 std::optional<RunOutcome> Trainer::already_done(Stop why) {
-  const std::string status = recorder_->done_status(state_);
+  const std::string status = log_->done_status(state_);
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
   if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
-  recorder_->note_finished(state_, why);
+  log_->note_finished(state_, why);
   run_.remove_unfinished();
-  return RunOutcome{0, recorder_->finished_before(state_, why, status, changed_settings)};
+  return RunOutcome{0, log_->finished_before(state_, why, status, changed_settings)};
 }
 
 Stop Trainer::train() {
@@ -146,10 +140,10 @@ Stop Trainer::train() {
     lmtrain::create_directories(run_.checkpoints());
     if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, state_);
   }
-  const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
+  const std::string left_behind = resumed ? "" : log_->put_metrics_aside();
   begin_from_state();
   prepare_saves();
-  recorder_->started(state_, resumed, left_behind, changed_settings);
+  log_->started(state_, resumed, left_behind, changed_settings);
   stall_watch_ = std::make_unique<StallWatch>(
       processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
   agreement_.refresh();
@@ -158,7 +152,7 @@ Stop Trainer::train() {
   const bool needs_evaluation = state_.step == 0 || state_.eval_pending;
   if (needs_evaluation && stop() != Stop::kMaxTime) evaluate_now();
 
-  recorder_->begin_lap();
+  log_->begin_lap();
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
     stall_watch_->run_is_at(state_.step, state_.batch);
@@ -170,12 +164,12 @@ Stop Trainer::train() {
     const RunClock before = clock();
     const std::optional<AppliedStep> step = train_batch();
     const Due due = due_since(before);
-    if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
+    if (step) log_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
     state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
     if (saver_) saver_->poll();
-    recorder_->refresh_status(state_);
+    log_->refresh_status(state_);
   }
   log_progress_done();
   ending_ = true;
@@ -184,18 +178,18 @@ Stop Trainer::train() {
     evaluate_now();
     require_finite_end(config_, first_bad_weight(), state_.step, state_.loss);
   }
-  if (agreement_.signal() != 0) recorder_->signalled(state_, agreement_.signal());
+  if (agreement_.signal() != 0) log_->signalled(state_, agreement_.signal());
   save_checkpoint();
-  recorder_->begin_lap();
+  log_->begin_lap();
   if (saver_) saver_->wait();
-  recorder_->add_save();
+  log_->add_save();
   // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
   if (has_all_steps(why) && agreement_.signal() == 0) evaluate_now();
   return why;
 }
 
 void Trainer::begin_from_state() {
-  recorder_->begin(state_);
+  log_->begin(state_);
   loader_.reset();
   loader_ = std::make_unique<Loader>(
       *order_, state_.batch, config_.train.epochs ? order_->num_batches() : -1, step_sum_.share());
@@ -203,7 +197,7 @@ void Trainer::begin_from_state() {
 
 void Trainer::fit_micro_batches() {
   const ReportReduction report = [this](const MicroBatchReduction& lowered) {
-    recorder_->reduced_micro_batch(state_, lowered);
+    log_->reduced_micro_batch(state_, lowered);
   };
   if (shards_.divides_weights()) {
     if (const auto available = available_memory(engine_.device())) {
@@ -246,9 +240,8 @@ std::vector<double> Trainer::compute_share(const Batch& batch) {
       const Failure failure = describe_failure(error);
       if (failure.kind != ErrorKind::kMemory) throw;
       if (!keep_less())
-        recorder_->reduced_micro_batch(
-            state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause,
-                                      processes_.count()));
+        log_->reduced_micro_batch(state_, reduce_micro_rows(config_, state_.micro, batch.length,
+                                                            failure.cause, processes_.count()));
       reset_peak_memory(engine_.device());
     }
     if (step_sum_.is_spoiled()) return step_sum_.no_losses();
@@ -272,7 +265,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
   const RunClock before = clock();
   // 1. Sample.
   const Batch batch = next_batch();
-  recorder_->add_wait(seconds_since(begin));
+  log_->add_wait(seconds_since(begin));
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
   if (after_backward) after_backward(batch, loss, engine_.gradient());
@@ -316,13 +309,13 @@ void Trainer::refuse_step(RefusedBatch refused, const Verdict& verdict) {
     state_.loss_scale->on_overflow();
   }
   const bool spike = verdict.cause == Verdict::Cause::kSpike;
-  if (spike) recorder_->spike(state_, refused, verdict.reason);
+  if (spike) log_->spike(state_, refused, verdict.reason);
   if (verdict.action == Verdict::Action::kRollback) {
     roll_back(refused, verdict.reason);
     return;
   }
   if (verdict.action == Verdict::Action::kSkip || !spike)
-    recorder_->skipped(state_, refused, verdict.reason);
+    log_->skipped(state_, refused, verdict.reason);
   if (verdict.action == Verdict::Action::kStop)
     throw stopped_by_guard(state_.step, refused, verdict);
   if (verdict.counts_as_skip && ++state_.guard.skips_in_a_row >= config_.guard.max_skips) {
@@ -339,8 +332,8 @@ void Trainer::roll_back(const RefusedBatch& refused, const std::string& reason) 
   restore();
   keep_after_rollback(state_, left, refused.batch);
   begin_from_state();
-  recorder_->rolled_back(state_, refused, reason, left.step,
-                         checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
+  log_->rolled_back(state_, refused, reason, left.step,
+                    checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
   if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
     throw diverged(str("gone back to step ", state_.step, " ", state_.guard.rollbacks_in_a_row,
                        " times (guard.max_skips)"));

@@ -2,7 +2,7 @@
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
 // what is due after a step, optim/guard.h what becomes of a step, and
-// runlog/recorder.h reports both. Config, prepared data and checkpoint determine every bit of the
+// runlog/run_log.h reports both. Config, prepared data and checkpoint determine every bit of the
 // result. Time only decides when something is saved or printed.
 #pragma once
 
@@ -26,8 +26,8 @@
 #include "formats/token_shard.h"
 #include "optim/guard.h"
 #include "prepare/prepare.h"
-#include "runlog/recorder.h"
 #include "runlog/report.h"
+#include "runlog/run_log.h"
 #include "runlog/stall_watch.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
@@ -176,7 +176,7 @@ class Trainer {
   std::unique_ptr<ShardedWeights> weights_, evaluation_weights_;
   StepSum step_sum_;
   Agreement agreement_;
-  std::unique_ptr<Recorder> recorder_;
+  std::optional<RunLog> log_;
   CheckpointTexts texts_;
   std::optional<SampleWriter> samples_;  // in rank 0, when log.samples is set
   std::optional<TaskProbe> tasks_;

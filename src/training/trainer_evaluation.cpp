@@ -13,12 +13,12 @@ namespace lmtrain {
 void Trainer::evaluate_now() {
   shards_.gather_masters(engine_.parameters());
   if (state_.eval_step == state_.step) return;
-  recorder_->begin_lap();
+  log_->begin_lap();
   if (!eval_shard_) {
-    if (!state_.eval_step) recorder_->no_held_out_text();
+    if (!state_.eval_step) log_->no_held_out_text();
     state_.eval_step = state_.step;
-    recorder_->sampled(state_, write_samples());
-    return recorder_->begin_lap();
+    log_->sampled(state_, write_samples());
+    return log_->begin_lap();
   }
   const auto result = evaluate_held_out();
   const auto tasks = result ? ask_tasks() : std::nullopt;
@@ -30,11 +30,11 @@ void Trainer::evaluate_now() {
   const bool saved = saved_ && saved_->step == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
   const std::vector<SampledText> samples = write_samples();
-  recorder_->evaluated(state_, *result, *tasks);
-  recorder_->sampled(state_, samples);
+  log_->evaluated(state_, *result, *tasks);
+  log_->sampled(state_, samples);
   if (!std::isfinite(result->all.loss())) {
     require_only_loss_lost(config_, first_bad_weight(), state_.step, has_all_steps(stop()));
-    recorder_->eval_loss_not_finite(state_);
+    log_->eval_loss_not_finite(state_);
   }
   if (config_.checkpoint.keep_best == 0) return;
   if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);

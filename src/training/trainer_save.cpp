@@ -44,7 +44,7 @@ void Trainer::prepare_saves() {
   if (!writers_.writes(processes_.rank())) return;
   saver_ = std::make_unique<CheckpointSaver>(
       config_.checkpoint.async,
-      [this](const TrainingState& saved, double seconds) { recorder_->saved(saved, seconds); },
+      [this](const TrainingState& saved, double seconds) { log_->saved(saved, seconds); },
       [this](const TrainingState& lost, const std::exception_ptr& failure) {
         save_failed(lost, failure);
       });
@@ -57,7 +57,7 @@ std::string Trainer::first_bad_weight() const {
 
 void Trainer::save_checkpoint() {
   const bool is_wanted = !saved_ || must_save_again(*saved_, state_);
-  if (is_wanted) recorder_->begin_lap();
+  if (is_wanted) log_->begin_lap();
   // Where the save under way has failed and the run ends, it ends before the others rely on a new
   // one.
   if (is_wanted && saver_) saver_->wait();
@@ -70,7 +70,7 @@ void Trainer::save_checkpoint() {
                               shards_.collect(engine_.optimizer(), writers_)};
   saved_ = state_;
   try {
-    recorder_->sync();
+    log_->sync();
   } catch (const Error&) {
     shared_save_->call_off(*attempt);
     return save_failed(state_, std::current_exception());
@@ -81,8 +81,8 @@ void Trainer::save_checkpoint() {
       shared_save_->write(*attempt, snapshot);
     });
   }
-  recorder_->add_save();
-  recorder_->running(state_);
+  log_->add_save();
+  log_->running(state_);
 }
 
 void Trainer::save_and_end(const std::exception_ptr& error) {
@@ -111,7 +111,7 @@ void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& f
     const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
                       (ending_ && lost.step == state_.step) ||
                       dynamic_cast<const ProcessLost*>(&error) != nullptr;
-    recorder_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
+    log_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
     if (ends) throw;
     if (saved_ && saved_->step == lost.step) saved_.reset();
   }
