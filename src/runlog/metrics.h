@@ -13,7 +13,7 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "device/failure.h"
-#include "distributed/agreement.h"
+#include "distributed/step_consensus.h"
 #include "eval/evaluate.h"
 #include "eval/task_result.h"
 #include "runlog/line_file.h"

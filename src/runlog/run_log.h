@@ -25,7 +25,7 @@
 #include "checkpoint/state.h"
 #include "config/config.h"
 #include "device/failure.h"
-#include "distributed/agreement.h"
+#include "distributed/step_consensus.h"
 #include "eval/evaluate.h"
 #include "eval/samples.h"
 #include "eval/task_result.h"

@@ -129,8 +129,7 @@ void follow_attempt(const AttemptOrder& order, const Config& run_config, const P
   if (order.is_trial) trial = config.restart.tokens;
   try {
     Trainer trainer(config, data, RunFolder(*config.run_dir), order.checkpoint, trial, processes);
-    trainer.last_step = order.last_step;
-    trainer.run();
+    trainer.run({.last_step = order.last_step});
   } catch (const Error& error) {
     // Every process has diverged; the first one decides what becomes of the run.
     if (error.kind() != ErrorKind::kNumeric) throw;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/elapsed.h"
 #include "base/error.h"
@@ -112,11 +113,7 @@ RunOutcome RestartableRun::run() {
 }
 
 void RestartableRun::note_changes(nlohmann::ordered_json changes) {
-  if (trainer_ && !next_trial_) {
-    trainer_->changed_settings = std::move(changes);
-  } else {
-    changed_settings_ = std::move(changes);
-  }
+  changed_settings_ = std::move(changes);
 }
 
 // Writes the failure that the run's own Trainer did not write, as no Trainer or a trial's was at
@@ -301,7 +298,8 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   lmtrain::create_directories(folder.path());
   if (!announced_) {
     nlohmann::ordered_json fields = start_fields(config_);
-    if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
+    const auto changes = std::exchange(changed_settings_, nlohmann::ordered_json::array());
+    if (!changes.empty()) fields["changed"] = changes;
     log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
     announced_ = true;
   }
@@ -342,7 +340,8 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
 
 std::optional<RunOutcome> RestartableRun::run_to_the_end() {
   try {
-    return trainer_->run();
+    return trainer_->run(
+        {.changed_settings = std::exchange(changed_settings_, nlohmann::ordered_json::array())});
   } catch (const Error& error) {
     const bool again = error.kind() == ErrorKind::kNumeric && config_.restart.on_divergence;
     if (!again) {

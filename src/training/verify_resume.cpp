@@ -104,8 +104,7 @@ class ComparedTraining {
     tell(processes_,
          AttemptOrder{seed_, checkpoint, /*is_trial=*/false, /*max_time=*/{}, last_step});
     Trainer trainer(std::move(config), data_, folder, checkpoint, /*trial=*/{}, processes_);
-    trainer.last_step = last_step;
-    const int code = trainer.run().exit_code;
+    const int code = trainer.run({.last_step = last_step}).exit_code;
     if (code > 128) throw StopRequested{code - 128};
     return trainer.state().step;
   }

@@ -24,8 +24,7 @@ const CheckpointTexts kTexts{"{}", "{}", {{"tokenizer.model", "a tokenizer"}}};
 class Saver {
  public:
   Saver(Processes& processes, const Config& config, CheckpointWriters writers, const RunFolder& run)
-      : lines_(processes),
-        shards_(processes, config, lines_),
+      : shards_(processes, config, CommThreads(processes)),
         parameters_(testing::layout_of(config), at::kFloat, at::kCPU),
         optimizer_(make_optimizer(config.optimizer, parameters_, shards_.owned())),
         writers_(std::move(writers)),
@@ -50,7 +49,6 @@ class Saver {
   const SharedSave& shared() const { return save_; }
 
  private:
-  ExchangeLines lines_;
   OptimizerShards shards_;
   Parameters parameters_;
   std::unique_ptr<Optimizer> optimizer_;
