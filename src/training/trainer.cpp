@@ -8,7 +8,6 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/random_id.h"
 #include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
@@ -25,21 +24,6 @@
 #include "training/restore.h"
 
 namespace lmtrain {
-namespace {
-
-// Notes a save from here to the end of the block.
-class SaveNote {
- public:
-  explicit SaveNote(Processes& processes) : processes_(processes) { processes.mark_saving(true); }
-  ~SaveNote() { processes_.mark_saving(false); }
-  SaveNote(const SaveNote&) = delete;
-  SaveNote& operator=(const SaveNote&) = delete;
-
- private:
-  Processes& processes_;
-};
-
-}  // namespace
 
 // ---- The run ----
 
@@ -433,19 +417,9 @@ std::optional<std::vector<TaskResult>> Trainer::ask_tasks() {
 // ---- Checkpoints ----
 
 void Trainer::prepare_saves() {
-  if (shards_.is_divided()) {
-    // The trial lies in an unfinished checkpoint, so the next start removes what a kill leaves.
-    writers_ = CheckpointWriters::find(processes_, run_.unfinished_checkpoint(0, random_id()));
-    const int writers = 1 + static_cast<int>(writers_.others().size());
-    if (writers < processes_.count() && processes_.is_first())
-      log_note(str(writers, " of ", processes_.count(),
-                   " processes write checkpoints: the others do not see ", run_.path().string(),
-                   ", cannot write there, or its file system mixes up what several processes write "
-                   "to one file; rank 0 writes what they send, and keeps it in memory meanwhile"));
-  }
-  shared_save_.emplace(processes_, shards_, writers_, run_, texts_, engine_.layout(),
-                       config_.checkpoint);
-  if (!writers_.writes(processes_.rank())) return;
+  shared_save_.emplace(processes_, shards_, find_writers(processes_, shards_, run_), run_, texts_,
+                       engine_.layout(), config_.checkpoint);
+  if (!shared_save_->writes()) return;
   saver_ = std::make_unique<CheckpointSaver>(
       config_.checkpoint.async,
       [this](const TrainingState& saved, double seconds) { log_->saved(saved, seconds); },
@@ -470,8 +444,8 @@ void Trainer::save_checkpoint() {
   if (!attempt) return;
   const Activity saving("copying weights and optimizer for the checkpoint");
   require_finite_weights(config_, first_bad_weight(), state_.step);
-  CheckpointSnapshot snapshot{state_, shards_.collect_masters(engine_.parameters(), writers_),
-                              shards_.collect(engine_.optimizer(), writers_)};
+  CheckpointSnapshot snapshot =
+      shared_save_->snapshot(state_, engine_.parameters(), engine_.optimizer());
   saved_ = state_;
   try {
     log_->sync();
@@ -481,7 +455,6 @@ void Trainer::save_checkpoint() {
   }
   if (saver_) {
     saver_->save(state_, [this, attempt, snapshot = std::move(snapshot)] {
-      const SaveNote note(processes_);
       shared_save_->write(*attempt, snapshot);
     });
   }

@@ -18,7 +18,6 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "checkpoint/shared_save.h"
 #include "config/config.h"
-#include "distributed/checkpoint_writers.h"
 #include "distributed/gradient_reducer.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/sharded_weights.h"
@@ -185,7 +184,6 @@ class Trainer {
   std::optional<SampleWriter> samples_;  // in rank 0, when log.samples is set
   std::optional<TaskProbe> tasks_;
   std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
-  CheckpointWriters writers_;
   std::optional<SharedSave> shared_save_;
   std::unique_ptr<CheckpointSaver> saver_;  // of a process that writes checkpoints
   std::unique_ptr<Loader> loader_;
