@@ -171,10 +171,10 @@ class Trainer {
   DueRules rules_;
 
   TrainingOptions options_;
-  std::chrono::steady_clock::time_point started_;
   Processes& processes_;
   OptimizerShards shards_;
   Engine engine_;
+  std::chrono::steady_clock::time_point started_;
   std::unique_ptr<GradientReducer> reducer_;
   // Divided weights of evaluations that have a model of their own; otherwise null.
   std::unique_ptr<WeightPieces> evaluation_weights_;
