@@ -75,14 +75,16 @@ class Llama {
   // sum_by_products(false).
   void read_by_pieces(WeightPieces& pieces) { pieces_ = &pieces; }
   // Does the forward and backward of all micro-batches of a step in one pass over the layers, which
-  // computes each layer again in the backward: two bringings of a layer serve all of them. Adds the
+  // computes each layer again in the backward. So each layer is brought twice a step. Adds the
   // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
   // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
-  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer, from
-  // which pieces are taken as soon as they are final. Returns the scaled losses by part. All
-  // pieces come and go where this throws, unless it is a piece that fails.
+  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer.
+  // `finished` is called for each piece whose gradient is final, and for the norms at the end.
+  // Returns the scaled losses by part. When this throws, all pieces have come and gone and
+  // `finished` was called for all, unless a piece itself fails.
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(
-      const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale);
+      const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
+      const ElementsFinished& finished);
   // Takes part in the bringing of a target_losses() of others; does nothing where the weights do
   // not come in pieces.
   void take_part_in_evaluation();

@@ -129,7 +129,8 @@ class Llama::LeafSums {
 };
 
 std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
-    const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale) {
+    const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
+    const ElementsFinished& finished) {
   if (pieces_ == nullptr || sums_by_products_)
     throw Error(ErrorKind::kInternal, "a model whose weights do not come in pieces");
   const at::NoGradGuard no_grad;
@@ -148,6 +149,9 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
   LeafSums sums(*this, grad, unscale);
   const auto layers = layers_.toListRef();
   const bool is_tied = head_piece_ == 0;
+  const ParameterLayout& layout = parameters_.layout();
+  const std::vector<WeightPiece> pieces = weight_pieces(layout);
+  const auto finish = [&](size_t piece) { finished(pieces[piece].first, pieces[piece].size); };
 
   pass_forward([&](size_t piece) {
     attempt([&] {
@@ -185,7 +189,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
     });
   });
   pieces_->release(head_piece_);
-  if (!is_tied) pieces_->take_gradient(head_piece_);
+  if (!is_tied) finish(head_piece_);
 
   for (size_t layer = layers.size(); layer-- > 0;) {
     pieces_->await();
@@ -207,7 +211,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
       });
     });
     pieces_->release(1 + layer);
-    pieces_->take_gradient(1 + layer);
+    finish(1 + layer);
   }
 
   attempt([&] {
@@ -222,8 +226,8 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
       return std::vector<at::Tensor>{gradient};
     });
   });
-  pieces_->take_gradient(0);
-  pieces_->finish_gradient();
+  finish(0);
+  finished(layout.decayed_size(), layout.flat_size() - layout.decayed_size());
   attempt.rethrow();
 
   std::vector<std::vector<at::Tensor>> losses(parts.size());

@@ -124,7 +124,8 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
 
 std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                                          const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale) {
+                                         const at::Tensor& grad, double loss_scale,
+                                         const ElementsFinished& finished) {
   std::vector<std::vector<MicroBatch>> micros(parts.size());
   try {
     for (size_t part = 0; part < parts.size(); ++part) {
@@ -134,11 +135,12 @@ std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                            });
     }
   } catch (...) {  // the other processes wait for this one's part in bringing the pieces
-    model.loss_and_gradient_by_pieces({{}}, grad, 1);
+    model.loss_and_gradient_by_pieces({{}}, grad, 1, finished);
     throw;
   }
   std::vector<double> losses;
-  for (const auto& part : model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale)) {
+  for (const auto& part :
+       model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale, finished)) {
     double loss = 0;
     for (const at::Tensor& one : part) loss += one.item<double>();
     losses.push_back(loss / loss_scale);

@@ -1,4 +1,4 @@
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,25 +49,27 @@ Json start_fields(const Config& config) {
           {"eval_precision", precision_name(evaluations)}};
 }
 
-RunRecorder::RunRecorder(const Config& config, const RunFolder& run,
-                         std::optional<int64_t> eval_targets, Clock::time_point started,
-                         int num_processes)
+RunLog::RunLog(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
+               Clock::time_point started, int num_processes, int rank)
     : config_(config),
       run_(run),
       layout_(config.model, *config.model.vocab_size),
       has_held_out_(eval_targets.has_value()),
       num_processes_(num_processes),
+      is_quiet_(rank != 0),
       peak_flops_(known_peak_flops(device_of(config), precision_of(config).dtype)),
       time_left_(time_left(config, layout_, eval_targets.value_or(0))),
       started_(started),
       status_written_(started),
       lap_begin_(started) {}
 
-std::string RunRecorder::done_status(const TrainingState& state) const {
+std::string RunLog::done_status(const TrainingState& state) const {
+  if (is_quiet_) return {};
   return lmtrain::done_status(run_, state.step);
 }
 
-void RunRecorder::note_finished(const TrainingState& state, Stop why) const {
+void RunLog::note_finished(const TrainingState& state, Stop why) const {
+  if (is_quiet_) return;
   const std::string end = why == Stop::kEarlyStop
                               ? str(" ended early: ", early_stop_reason(config_, state), "; ")
                               : " is finished: ";
@@ -76,12 +78,12 @@ void RunRecorder::note_finished(const TrainingState& state, Stop why) const {
   log_note(next_after(why, evaluations(state.step)));
 }
 
-std::string RunRecorder::next_after(Stop why, const EndReport& report) const {
+std::string RunLog::next_after(Stop why, const EndReport& report) const {
   return next_commands(run_.path(), config_, has_held_out_, why == Stop::kEarlyStop,
                        best_note(report));
 }
 
-EndReport RunRecorder::evaluations(std::optional<int64_t> saved_step) const {
+EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
   EndReport report;
   if (saved_step) {
     report.saved = run_.checkpoint(*saved_step);
@@ -108,12 +110,12 @@ EndReport RunRecorder::evaluations(std::optional<int64_t> saved_step) const {
   return report;
 }
 
-std::string RunRecorder::finished_before(const TrainingState& state, Stop why,
-                                         const std::string& status,
-                                         const Json& changed_settings) const {
+std::string RunLog::finished_before(const TrainingState& state, Stop why, const std::string& status,
+                                    const Json& changed_settings) const {
+  if (is_quiet_) return {};
   // A run may have been killed after more steps than it has now.
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
-  RunLog log(run_, state, /*tensorboard=*/false);
+  LogFiles log(run_, state, /*tensorboard=*/false);
   report_damage(damage, run_, state, log);
   if (!changed_settings.empty())
     log.event("resume", state, "the run is finished", {{"changed", changed_settings}});
@@ -124,34 +126,37 @@ std::string RunRecorder::finished_before(const TrainingState& state, Stop why,
   return write_status(run_, "done", state, 0);
 }
 
-std::string RunRecorder::put_metrics_aside() const {
+std::string RunLog::put_metrics_aside() const {
+  if (is_quiet_) return {};
   std::string left_behind = lmtrain::put_metrics_aside(run_);
   if (!left_behind.empty()) log_warning(left_behind);
   return left_behind;
 }
 
-void RunRecorder::begin(const TrainingState& state) {
+void RunLog::begin(const TrainingState& state) {
+  if (is_quiet_) return;
   std::string kept_events;
-  if (log_) {
+  if (files_) {
     try {
-      log_->sync();  // what a full disk has kept out of it
+      files_->sync();  // what a full disk has kept out of it
     } catch (const Error& error) {
       if (!outlives_full_disk()) throw;
-      kept_events = log_->kept_events();  // metrics are those of steps that come again
+      kept_events = files_->kept_events();  // metrics are those of steps that come again
       log_warning(str(error.what(), "; the run goes on"));
     }
   }
-  log_.reset();
+  files_.reset();
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
-  log_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk(), kept_events);
-  report_damage(damage, run_, state, *log_);
+  files_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk(), kept_events);
+  report_damage(damage, run_, state, *files_);
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
   seconds_waited_ = 0;
 }
 
-void RunRecorder::started(const TrainingState& state, bool resumed, const std::string& reason,
-                          const Json& changed_settings) {
+void RunLog::started(const TrainingState& state, bool resumed, const std::string& reason,
+                     const Json& changed_settings) {
+  if (is_quiet_) return;
   Json fields = start_fields(config_);
   if (!changed_settings.empty()) fields["changed"] = changed_settings;
   event(resumed ? "resume" : "start", state, reason, fields);
@@ -161,23 +166,24 @@ void RunRecorder::started(const TrainingState& state, bool resumed, const std::s
   running(state);
 }
 
-void RunRecorder::event(const std::string& name, const TrainingState& state,
-                        const std::string& reason, const Json& fields) {
-  log_->event(name, state, reason, fields);
+void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
+                   const Json& fields) {
+  if (!is_quiet_) files_->event(name, state, reason, fields);
 }
 
-double RunRecorder::lap() {
+double RunLog::lap() {
   const auto begin = std::exchange(lap_begin_, Clock::now());
   return std::chrono::duration<double>(lap_begin_ - begin).count();
 }
 
-void RunRecorder::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
-                         bool keep_line) {
+void RunLog::update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+                    bool keep_line) {
+  if (is_quiet_) return;
   const double tokens_per_second = static_cast<double>(step.targets) / step.seconds;
   const std::optional<double> mfu = model_flops_utilization(
       tokens_per_second * layout_.flops_per_token(step.length), num_processes_, peak_flops_);
-  log_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
-                tokens_per_second, mfu, state.elapsed, step.balance});
+  files_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
+                  tokens_per_second, mfu, state.elapsed, step.balance});
   time_left_.add_batch(step.length, lap());
   StepReport report;
   report.step = state.step;
@@ -193,7 +199,7 @@ void RunRecorder::update(const TrainingState& state, const AppliedStep& step, co
   log_progress(step_line(report), keep_line);
 }
 
-double RunRecorder::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
+double RunLog::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
   TimeLeft::Ahead left;
   const std::vector<int64_t> lengths = ahead.order.batch_lengths();
   const int64_t batches = batches_left(config_, state, ahead);
@@ -224,16 +230,18 @@ double RunRecorder::seconds_left(const TrainingState& state, const RunAhead& ahe
                                time_left_.seconds({.saves = 1}));
 }
 
-void RunRecorder::evaluated(const TrainingState& state, const Evaluation& evaluation,
-                            const std::vector<TaskResult>& tasks) {
+void RunLog::evaluated(const TrainingState& state, const Evaluation& evaluation,
+                       const std::vector<TaskResult>& tasks) {
+  if (is_quiet_) return;
   time_left_.add_evaluation(lap());
-  log_->evaluation(state.step, state.tokens, evaluation, tasks);
+  files_->evaluation(state.step, state.tokens, evaluation, tasks);
   log_note(evaluation_note(state.step, evaluation));
   if (!tasks.empty()) log_note("tasks      " + task_line(tasks));
   running(state);
 }
 
-void RunRecorder::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {
+void RunLog::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {
+  if (is_quiet_) return;
   constexpr size_t kShown = 100;  // bytes of each text
   for (const SampledText& sample : samples) {
     event("sample", state, "",
@@ -245,10 +253,10 @@ void RunRecorder::sampled(const TrainingState& state, const std::vector<SampledT
   }
 }
 
-void RunRecorder::add_save() { time_left_.add_save(lap()); }
+void RunLog::add_save() { time_left_.add_save(lap()); }
 
-void RunRecorder::reduced_micro_batch(const TrainingState& state,
-                                      const MicroBatchReduction& lowered) {
+void RunLog::reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered) {
+  if (is_quiet_) return;
   event(
       "oom_fit", state, lowered.reason,
       {{"seq_len", lowered.length}, {"rows_before", lowered.rows_before}, {"rows", lowered.rows}});
@@ -257,13 +265,14 @@ void RunRecorder::reduced_micro_batch(const TrainingState& state,
                   ")"));
 }
 
-void RunRecorder::spike(const TrainingState& state, const RefusedBatch& refused,
-                        const std::string& reason) {
+void RunLog::spike(const TrainingState& state, const RefusedBatch& refused,
+                   const std::string& reason) {
   event("spike", state, reason, refused_fields(refused));
 }
 
-void RunRecorder::skipped(const TrainingState& state, const RefusedBatch& refused,
-                          const std::string& reason) {
+void RunLog::skipped(const TrainingState& state, const RefusedBatch& refused,
+                     const std::string& reason) {
+  if (is_quiet_) return;
   const Json fields = refused_fields(refused);
   event("skip", state, reason, fields);
   const auto shown_number = [&](const char* field) {
@@ -273,9 +282,10 @@ void RunRecorder::skipped(const TrainingState& state, const RefusedBatch& refuse
                   ", gradient norm ", shown_number("grad_norm"), ")"));
 }
 
-void RunRecorder::rolled_back(const TrainingState& state, const RefusedBatch& refused,
-                              const std::string& reason, int64_t from_step,
-                              const std::optional<std::filesystem::path>& checkpoint) {
+void RunLog::rolled_back(const TrainingState& state, const RefusedBatch& refused,
+                         const std::string& reason, int64_t from_step,
+                         const std::optional<std::filesystem::path>& checkpoint) {
+  if (is_quiet_) return;
   Json fields = refused_fields(refused);
   fields["from_step"] = from_step;
   fields["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json(nullptr);
@@ -285,7 +295,8 @@ void RunRecorder::rolled_back(const TrainingState& state, const RefusedBatch& re
                   " to step ", state.step, ", the batch is passed over"));
 }
 
-void RunRecorder::no_held_out_text() const {
+void RunLog::no_held_out_text() const {
+  if (is_quiet_) return;
   const bool is_asked_for = config_.data.eval_fraction > 0;
   log_warning(str("no held-out text (",
                   is_asked_for ? "data.train is one short text, or the same one again and "
@@ -294,18 +305,22 @@ void RunRecorder::no_held_out_text() const {
                   "): evaluations are skipped"));
 }
 
-void RunRecorder::eval_loss_not_finite(const TrainingState& state) const {
+void RunLog::eval_loss_not_finite(const TrainingState& state) const {
+  if (is_quiet_) return;
   log_warning(
       str("the held-out loss after step ", state.step, " is not finite, though the weights are"));
 }
 
-void RunRecorder::signalled(const TrainingState& state, int signal) {
+void RunLog::signalled(const TrainingState& state, int signal) {
   event("signal", state, str("signal ", signal));
 }
 
-void RunRecorder::sync() { log_->sync(); }
+void RunLog::sync() {
+  if (!is_quiet_) files_->sync();
+}
 
-void RunRecorder::saved(const TrainingState& saved, double seconds) {
+void RunLog::saved(const TrainingState& saved, double seconds) {
+  if (is_quiet_) return;
   event("save", saved, "",
         {{"checkpoint", run_.checkpoint(saved.step).string()},
          {"seconds", seconds},
@@ -313,17 +328,19 @@ void RunRecorder::saved(const TrainingState& saved, double seconds) {
   if (config_.checkpoint.async) time_left_.set_writing(seconds);
 }
 
-void RunRecorder::save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) {
+void RunLog::save_failed(const TrainingState& lost, const std::string& reason, bool goes_on) {
+  if (is_quiet_) return;
   event("save_failed", lost, reason, {{"checkpoint", run_.checkpoint(lost.step).string()}});
   if (goes_on)
     log_warning(str("checkpoint of step ", lost.step, " not saved, the run goes on: ", reason));
 }
 
-bool RunRecorder::outlives_full_disk() const {
+bool RunLog::outlives_full_disk() const {
   return config_.checkpoint.on_save_error == SaveErrorPolicy::kContinue;
 }
 
-void RunRecorder::running(const TrainingState& state) {
+void RunLog::running(const TrainingState& state) {
+  if (is_quiet_) return;
   status_written_ = Clock::now();
   try {
     write_status(run_, "running", state, std::nullopt);
@@ -336,12 +353,13 @@ void RunRecorder::running(const TrainingState& state) {
   }
 }
 
-void RunRecorder::refresh_status(const TrainingState& state) {
+void RunLog::refresh_status(const TrainingState& state) {
   if (seconds_since(status_written_) > 10) running(state);
 }
 
-void RunRecorder::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
-                            Stop why) const {
+void RunLog::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
+                       Stop why) const {
+  if (is_quiet_) return;
   EndReport report = evaluations(saved_step);
   report.steps = state.step;
   report.tokens = state.tokens;
@@ -355,12 +373,13 @@ void RunRecorder::summarize(const TrainingState& state, std::optional<int64_t> s
   if (ends_run(why)) log_note(next_after(why, report));
 }
 
-std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bool is_part) {
+std::string RunLog::ended(const TrainingState& state, const RunEnd& end, bool is_part) {
+  if (is_quiet_) return {};
   event("end", state, end.reason,
         {{"trained_seconds", state.elapsed - elapsed_at_begin_},
          {"waited_seconds", seconds_waited_},
          {"peak_memory", peak_memory(device_of(config_))}});
-  log_->sync();
+  files_->sync();
   if (!end.done && !is_part) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
@@ -368,10 +387,11 @@ std::string RunRecorder::ended(const TrainingState& state, const RunEnd& end, bo
   return write_status(run_, end.done ? "done" : "stopped", state, end.exit_code);
 }
 
-std::string RunRecorder::failed(const TrainingState& state, const Failure& failure,
-                                const Json& changed_settings) {
+std::string RunLog::failed(const TrainingState& state, const Failure& failure,
+                           const Json& changed_settings) {
+  if (is_quiet_) return {};
   try {
-    if (!log_) log_.emplace(run_, state, /*tensorboard=*/false);
+    if (!files_) files_.emplace(run_, state, /*tensorboard=*/false);
     if (!is_started_ && !changed_settings.empty())
       event("resume", state, "the run has failed at its start", {{"changed", changed_settings}});
     event("end", state, failure.message);

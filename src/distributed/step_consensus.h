@@ -27,27 +27,28 @@ struct StepBalance {
   double communication_share = 0;
 };
 
-// News is what a process tells the others in a step, besides its values. When several processes
-// have news, all are told the one that is last in this list.
-enum class News {
+// StepStatus says how a step went in a process. The highest status of all processes, the last one
+// in this list, wins in all of them.
+enum class StepStatus {
   kNone,
   kLimits,      // a process lowered its micro-batch limits; all exchange their limits
   kSpoiledSum,  // memory ran out after the gradient sum began; all compute the step again
   kUnreadRows,  // a process could not read its rows; the run ends
 };
 
-class Agreement {
+class StepConsensus {
  public:
   // `started` is the time at which this process began the run.
-  Agreement(Processes& processes, std::chrono::steady_clock::time_point started);
+  StepConsensus(Processes& processes, std::chrono::steady_clock::time_point started);
 
   // Begins a step. The run had trained `elapsed` seconds before it.
   void begin_step(double elapsed);
   // Returns the values of all processes in order of rank. Each process gives the same number of
-  // values. `news` is what this process tells the others.
-  std::vector<double> exchange(const std::vector<double>& values, News news = News::kNone);
-  // Returns what the processes were told in the last exchange.
-  News news() const { return news_; }
+  // values. `status` is this process's.
+  std::vector<double> exchange(const std::vector<double>& values,
+                               StepStatus status = StepStatus::kNone);
+  // Returns the highest status of the last exchange.
+  StepStatus status() const { return status_; }
   // Notes that the gradient is summed. Waiting is the time since begin_step(), less the mean time
   // in which the processes computed.
   void end_communication();
@@ -77,7 +78,7 @@ class Agreement {
   // The last exchange sets these.
   int signal_ = 0;
   double seconds_ = 0, elapsed_ = 0;
-  News news_ = News::kNone;
+  StepStatus status_ = StepStatus::kNone;
   // Both count from the beginning of the step. The first is the mean over processes, to the
   // exchange. The second is this process's, to the end of the gradient sum.
   double mean_seconds_ = 0, communicated_seconds_ = 0;

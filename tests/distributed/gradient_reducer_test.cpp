@@ -1,5 +1,5 @@
 // The sum of a gradient during its backward; processes are threads of the test.
-#include "distributed/overlapped_sum.h"
+#include "distributed/gradient_reducer.h"
 
 #include <gtest/gtest.h>
 
@@ -33,10 +33,10 @@ Config config_of(bool tied) {
 }
 
 // Tells a sum of all tensors, in an order of its own.
-void finish_in_some_order(OverlappedSum& sum, const ParameterLayout& layout, uint64_t seed) {
+void finish_in_some_order(ChunkReducer& sum, const ParameterLayout& layout, uint64_t seed) {
   std::vector<ParameterSpec> specs = layout.parameters();
   std::shuffle(specs.begin(), specs.end(), std::mt19937_64(seed));
-  for (const ParameterSpec& spec : specs) sum.finish(spec.offset, spec.numel());
+  for (const ParameterSpec& spec : specs) sum.gradient_ready({spec.offset, spec.numel()});
 }
 
 std::vector<DividedRange> halves(const ParameterLayout& layout) {
@@ -84,32 +84,34 @@ TEST(BackwardChunks, SmallLayersShareOne) {
   EXPECT_EQ(backward_chunks(layout_of(config), 1).size(), 4U);
 }
 
-TEST(OverlappedSum, HasTheBitsOfTheSumAfterTheBackward) {
+TEST(ChunkReducer, HasTheBitsOfTheSumAfterTheBackward) {
   for (const bool tied : {true, false}) {
     Config config = config_of(tied);
     const ParameterLayout layout = layout_of(config);
     for (const int count : {2, 3, 4}) {
       as_ranks(count, [&](Processes& processes) {
-        ExchangeLines lines(processes.aside(3));
-        const OptimizerShards shards(processes, config, lines);
+        OptimizerShards shards(processes, config, CommThreads(processes.aside(3)));
         const auto rank = static_cast<size_t>(processes.rank());
-        OverlappedSum overlapped(lines, layout, shards.chunks(), /*gathers=*/false);
+        const at::Tensor gradient = at::empty({layout.flat_size()}), all = at::empty_like(gradient);
+        ChunkReducer overlapped(shards.threads(), layout, gradient, shards.chunks(),
+                                /*gathers=*/false);
         std::vector<DividedRange> even;
         for (const DividedRange& chunk : shards.chunks())
           even.push_back(evenly_divided(chunk.elements, count));
-        OverlappedSum whole(lines, layout, even, /*gathers=*/true);
+        ChunkReducer whole(shards.threads(), layout, all, even, /*gathers=*/true);
         for (uint64_t step = 0; step < 3; ++step) {
-          const at::Tensor gradient = random_tensor({layout.flat_size()}, 10 * step + rank);
-          const at::Tensor expected = gradient.clone(), all = gradient.clone();
+          gradient.copy_(random_tensor({layout.flat_size()}, 10 * step + rank));
+          all.copy_(gradient);
+          const at::Tensor expected = gradient.clone();
           for (const DividedRange& chunk : shards.chunks())
             processes.sum_ranges(expected, chunk.ranges);
-          overlapped.begin(gradient);
+          overlapped.begin_step();
           finish_in_some_order(overlapped, layout, step + rank);
           processes.barrier();  // other exchanges go on meanwhile
-          overlapped.wait();
-          whole.begin(all);
-          whole.finish(0, layout.flat_size());
-          whole.wait();
+          overlapped.finish();
+          whole.begin_step();
+          whole.gradient_ready({0, layout.flat_size()});
+          whole.finish();
           for (const DividedRange& chunk : shards.chunks()) {
             const ElementRange& mine = chunk.ranges[rank];
             EXPECT_TRUE(at::equal(mine.of(gradient), mine.of(expected))) << count;
@@ -125,20 +127,20 @@ TEST(OverlappedSum, HasTheBitsOfTheSumAfterTheBackward) {
   }
 }
 
-// The chunk is sent when it is finished, not in wait(), and not before: else this would not see the
-// one change and see the other.
-TEST(OverlappedSum, SumsAChunkAsSoonAsItIsFinished) {
+// The chunk is sent when it is finished, not in finish(), and not before: else this would not see
+// the one change and see the other.
+TEST(ChunkReducer, SumsAChunkAsSoonAsItIsFinished) {
   const Config config = config_of(true);
   const ParameterLayout layout = layout_of(config);
   as_ranks(2, [&](Processes& processes) {
     const std::vector<DividedRange> chunks = halves(layout);
-    ExchangeLines lines(processes.aside(2));
-    OverlappedSum sum(lines, layout, chunks, /*gathers=*/true);
+    CommThreads threads(processes.aside(2));
     const at::Tensor gradient = at::ones({layout.flat_size()});
-    sum.begin(gradient);
+    ChunkReducer sum(threads, layout, gradient, chunks, /*gathers=*/true);
+    sum.begin_step();
     const ElementRange first = chunks[0].elements, second = chunks[1].elements;
     first.of(gradient).fill_(2);
-    sum.finish(first.first, first.size);
+    sum.gradient_ready(first);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto* const values = gradient.data_ptr<float>();
     while (std::atomic_ref(const_cast<float&>(values[first.end() - 1])) != 4 ||
@@ -148,8 +150,7 @@ TEST(OverlappedSum, SumsAChunkAsSoonAsItIsFinished) {
     EXPECT_EQ(second.of(gradient).max().item<double>(), 1);  // nothing of it is sent yet
     second.of(gradient).fill_(3);
     processes.barrier();
-    sum.finish_all();
-    sum.wait();
+    sum.finish();
     EXPECT_EQ(first.of(gradient).min().item<double>(), 4);
     EXPECT_EQ(second.of(gradient).min().item<double>(), 6);
     EXPECT_EQ(chunks[2].elements.of(gradient).max().item<double>(), 2);
@@ -157,7 +158,7 @@ TEST(OverlappedSum, SumsAChunkAsSoonAsItIsFinished) {
 }
 
 // A chunk that is finished waits for those before it: all processes exchange in one order.
-TEST(OverlappedSum, WaitsForTheChunksBefore) {
+TEST(ChunkReducer, WaitsForTheChunksBefore) {
   const Config config = config_of(true);
   const ParameterLayout layout = layout_of(config);
   struct Recorded final : RangeExchange {
@@ -172,27 +173,27 @@ TEST(OverlappedSum, WaitsForTheChunksBefore) {
   };
   Recorded exchange;
   const std::vector<DividedRange> chunks = halves(layout);
-  ExchangeLines lines(std::vector<RangeExchange*>{&exchange});
-  OverlappedSum sum(lines, layout, chunks, /*gathers=*/false);
-  sum.begin(at::zeros({layout.flat_size()}));
-  EXPECT_FALSE(sum.has_finished_any());
+  CommThreads threads(std::vector<RangeExchange*>{&exchange});
+  ChunkReducer sum(threads, layout, at::zeros({layout.flat_size()}), chunks, /*gathers=*/false);
+  sum.begin_step();
+  EXPECT_FALSE(sum.has_begun());
   for (size_t i = chunks.size(); i-- > 0;) {
-    sum.finish(chunks[i].elements.first, chunks[i].elements.size);
-    EXPECT_TRUE(sum.has_finished_any());
+    sum.gradient_ready(chunks[i].elements);
+    EXPECT_TRUE(sum.has_begun());
   }
-  sum.wait();
+  sum.finish();
+  EXPECT_FALSE(sum.has_begun());
   ASSERT_EQ(exchange.firsts.size(), chunks.size());
   for (size_t i = 0; i < chunks.size(); ++i)
     EXPECT_EQ(exchange.firsts[i], chunks[i].elements.first);
 
   exchange.fails = true;
-  sum.begin(at::zeros({layout.flat_size()}));
-  sum.finish_all();
-  EXPECT_THROW(sum.wait(), std::runtime_error);
+  sum.begin_step();
+  EXPECT_THROW(sum.finish(), std::runtime_error);
 }
 
 // The first chunk's exchange ends only when the second chunk's has begun.
-TEST(OverlappedSum, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
+TEST(ChunkReducer, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
   const ParameterLayout layout = layout_of(config_of(true));
   struct Waiting final : RangeExchange {
     void sum_ranges(const at::Tensor& /*flat*/,
@@ -209,11 +210,11 @@ TEST(OverlappedSum, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
   };
   Waiting second, first;
   first.awaited = &second;
-  ExchangeLines lines({&first, &second});
-  OverlappedSum sum(lines, layout, halves(layout), /*gathers=*/false);
-  sum.begin(at::zeros({layout.flat_size()}));
-  sum.finish_all();
-  sum.wait();
+  CommThreads threads({&first, &second});
+  ChunkReducer sum(threads, layout, at::zeros({layout.flat_size()}), halves(layout),
+                   /*gathers=*/false);
+  sum.begin_step();
+  sum.finish();
   EXPECT_TRUE(first.awaited_came);
 }
 

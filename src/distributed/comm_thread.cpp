@@ -1,4 +1,4 @@
-#include "distributed/work_line.h"
+#include "distributed/comm_thread.h"
 
 #include <ATen/Parallel.h>
 #include <omp.h>
@@ -17,7 +17,7 @@
 
 namespace lmtrain {
 
-struct WorkLine::State {
+struct CommThread::State {
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   std::deque<std::function<void()>> waiting;
@@ -28,7 +28,7 @@ struct WorkLine::State {
   void run();
 };
 
-void WorkLine::State::run() {
+void CommThread::State::run() {
   // One OpenMP thread, so that the sums take little from the computation beside them.
   at::get_num_threads();  // sets the number of this thread's when it is first called
   omp_set_num_threads(1);
@@ -55,11 +55,11 @@ void WorkLine::State::run() {
   changed.notify_all();
 }
 
-WorkLine::WorkLine()
+CommThread::CommThread()
     : state_(std::make_shared<State>()),
       thread_(start_thread([state = state_] { state->run(); })) {}
 
-WorkLine::~WorkLine() {
+CommThread::~CommThread() {
   std::unique_lock lock(state_->mutex);
   state_->stop = true;
   state_->changed.notify_all();
@@ -73,42 +73,42 @@ WorkLine::~WorkLine() {
   }
 }
 
-uint64_t WorkLine::add(std::function<void()> work) {
+uint64_t CommThread::add(std::function<void()> work) {
   const std::lock_guard lock(state_->mutex);
   state_->waiting.push_back(std::move(work));
   state_->changed.notify_all();
   return ++state_->added;
 }
 
-void WorkLine::wait(uint64_t number) {
+void CommThread::wait(uint64_t number) {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done >= number || state_->error; });
   if (state_->error) std::rethrow_exception(state_->error);
 }
 
-ExchangeLines::ExchangeLines(const std::vector<RangeExchange*>& exchanges) {
+CommThreads::CommThreads(const std::vector<RangeExchange*>& exchanges) {
   for (RangeExchange* const exchange : exchanges)
-    lines_.push_back({exchange, std::make_unique<WorkLine>()});
+    threads_.push_back({exchange, std::make_unique<CommThread>()});
 }
 
-void ExchangeLines::add(size_t chunk, std::function<void(RangeExchange&)> exchange) {
+void CommThreads::add(size_t chunk, std::function<void(RangeExchange&)> exchange) {
   if (alone_ != nullptr) return exchange(*alone_);
-  Line& line = lines_[chunk % lines_.size()];
-  line.last = line.work->add(
-      [exchange = std::move(exchange), &connections = *line.exchange] { exchange(connections); });
+  Thread& thread = threads_[chunk % threads_.size()];
+  thread.last = thread.work->add(
+      [exchange = std::move(exchange), &connections = *thread.exchange] { exchange(connections); });
 }
 
-void ExchangeLines::wait() {
-  for (const Line& line : lines_) line.work->wait(line.last);
+void CommThreads::wait() {
+  for (const Thread& thread : threads_) thread.work->wait(thread.last);
 }
 
-ExchangeLines exchange_lines(Processes& processes, const Config& config) {
+CommThreads comm_threads(Processes& processes, const Config& config) {
   const bool has_threads = !processes.is_only() && device_of(config).is_cpu() &&
                            config.parallel.shard != ParallelShard::kParameters;
-  if (!has_threads) return ExchangeLines(processes);
+  if (!has_threads) return CommThreads(processes);
   // Each needs a connection to every other process, and is one of eight where these are few: the
   // files that a process may open are limited.
-  return ExchangeLines(processes.aside(std::clamp(128 / processes.count(), 1, 8)));
+  return CommThreads(processes.aside(std::clamp(128 / processes.count(), 1, 8)));
 }
 
 }  // namespace lmtrain

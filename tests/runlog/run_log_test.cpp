@@ -1,5 +1,5 @@
 // What is said about a run, to its files and to the person in front of it.
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 
 #include "e2e/small_disk.h"
 #include "training/tiny_run.h"
@@ -14,8 +14,8 @@ using testing::TinyRun;
 
 const Json kNoChanges = Json::array();
 
-// A recorder in the place of a trainer's, told of steps that nobody has made.
-class RecorderTest : public ::testing::Test {
+// A log in the place of a trainer's, told of steps that nobody has made.
+class RunLogTest : public ::testing::Test {
  protected:
   RunClock clock() const {
     return run_clock(tiny.config, trainer.order())
@@ -28,14 +28,14 @@ class RecorderTest : public ::testing::Test {
     state.tokens += 128;
     state.elapsed += 0.5;
     state.loss = loss;
-    recorder.update(state, {loss, 1.5, 1e-3, 64, 128, 0.5},
-                    {trainer.order(), DueRules(), before, clock()}, keep_line);
+    log.update(state, {loss, 1.5, 1e-3, 64, 128, 0.5},
+               {trainer.order(), DueRules(), before, clock()}, keep_line);
   }
   void evaluation(double loss) {
     state.eval_loss = loss;
     state.eval_step = state.step;
-    recorder.evaluated(
-        state, {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}}, {});
+    log.evaluated(state, {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}},
+                  {});
   }
   // What `action` prints.
   template <class Action>
@@ -50,19 +50,19 @@ class RecorderTest : public ::testing::Test {
 
   TinyRun tiny;
   Trainer trainer = tiny.trainer();  // for its order of data
-  RunRecorder recorder{tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1};
+  RunLog log{tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1};
   TrainingState state;
 };
 
-TEST_F(RecorderTest, WritesNothingBeforeItBegins) {
+TEST_F(RunLogTest, WritesNothingBeforeItBegins) {
   EXPECT_TRUE(fs::is_empty(tiny.run.path()));
-  recorder.begin(state);
+  log.begin(state);
   step(5);
   EXPECT_FALSE(fs::is_empty(tiny.run.path()));
 }
 
-TEST_F(RecorderTest, AnUpdateIsALineOfFigures) {
-  recorder.begin(state);
+TEST_F(RunLogTest, AnUpdateIsALineOfFigures) {
+  log.begin(state);
   const std::string line = said([&] { step(5.25); });
   EXPECT_TRUE(contains(line, "step 1/40  2.5%  loss 5.2500  lr 1.00e-03  length 64  256 tokens/s"))
       << line;
@@ -79,8 +79,8 @@ TEST_F(RecorderTest, AnUpdateIsALineOfFigures) {
   EXPECT_EQ(lines[1].at("step"), 2);
 }
 
-TEST_F(RecorderTest, AnEvaluationIsALineAndTheStatus) {
-  recorder.begin(state);
+TEST_F(RunLogTest, AnEvaluationIsALineAndTheStatus) {
+  log.begin(state);
   step(5);
   EXPECT_TRUE(contains(said([&] { evaluation(3); }), "step 1  held-out loss 3.0000"));
   EXPECT_EQ(tiny.lines(tiny.run.metrics()).back().at("eval_loss"), 3);
@@ -88,21 +88,21 @@ TEST_F(RecorderTest, AnEvaluationIsALineAndTheStatus) {
   EXPECT_EQ(tiny.status().at("eval_loss"), 3);
 }
 
-TEST_F(RecorderTest, BeginningAgainGoesBackToTheState) {
-  recorder.begin(state);
+TEST_F(RunLogTest, BeginningAgainGoesBackToTheState) {
+  log.begin(state);
   step(5);
   const TrainingState back = state;
   step(4);
   step(3);
-  recorder.begin(back);
+  log.begin(back);
   const std::vector<Json> lines = tiny.lines(tiny.run.metrics());
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].at("step"), 1);
 }
 
-TEST_F(RecorderTest, StartAndResumeAreEvents) {
-  recorder.begin(state);
-  recorder.started(state, /*resumed=*/false, "it had reached step 9", kNoChanges);
+TEST_F(RunLogTest, StartAndResumeAreEvents) {
+  log.begin(state);
+  log.started(state, /*resumed=*/false, "it had reached step 9", kNoChanges);
   const Json start = tiny.events("start").at(0);
   EXPECT_EQ(start.at("reason"), "it had reached step 9");
   EXPECT_EQ(start.at("device"), "cpu");
@@ -111,32 +111,32 @@ TEST_F(RecorderTest, StartAndResumeAreEvents) {
   EXPECT_EQ(tiny.status().at("state"), "running");
   state.step = 7;
   const Json changes = {{{"key", "log.every"}}};
-  EXPECT_TRUE(contains(said([&] { recorder.started(state, /*resumed=*/true, "", changes); }),
+  EXPECT_TRUE(contains(said([&] { log.started(state, /*resumed=*/true, "", changes); }),
                        "resuming after step 7"));
   EXPECT_EQ(tiny.events("resume").at(0).at("changed"), changes);
-  EXPECT_TRUE(contains(
-      said([&] { recorder.started(state, /*resumed=*/true, "chosen anew: why", kNoChanges); }),
-      "chosen anew: why; its bits are others from here on"));
+  EXPECT_TRUE(
+      contains(said([&] { log.started(state, /*resumed=*/true, "chosen anew: why", kNoChanges); }),
+               "chosen anew: why; its bits are others from here on"));
   EXPECT_EQ(tiny.events("resume").at(1).at("reason"), "chosen anew: why");
 }
 
-TEST_F(RecorderTest, RefusedBatchesAreEventsAndWarnings) {
-  recorder.begin(state);
+TEST_F(RunLogTest, RefusedBatchesAreEventsAndWarnings) {
+  log.begin(state);
   RefusedBatch refused;
   refused.batch = 17;
   refused.loss = NAN;
   refused.grad_norm = 2;
-  const std::string skipped = said([&] { recorder.skipped(state, refused, "not finite"); });
+  const std::string skipped = said([&] { log.skipped(state, refused, "not finite"); });
   EXPECT_TRUE(contains(
       skipped, "warning: batch 17 skipped: not finite (loss not finite, gradient norm 2.0)"))
       << skipped;
   EXPECT_EQ(tiny.events("skip").at(0).at("skipped_batch"), 17);
-  recorder.spike(state, refused, "a spike");
+  log.spike(state, refused, "a spike");
   EXPECT_EQ(tiny.events("spike").at(0).at("reason"), "a spike");
   state.guard.skipped_batches = {3, 17};
   state.step = 15;
-  recorder.rolled_back(state, refused, "not finite", 16, fs::path("/run/step_15"));
-  recorder.rolled_back(state, refused, "not finite", 16, std::nullopt);
+  log.rolled_back(state, refused, "not finite", 16, fs::path("/run/step_15"));
+  log.rolled_back(state, refused, "not finite", 16, std::nullopt);
   const std::vector<Json> rollbacks = tiny.events("rollback");
   ASSERT_EQ(rollbacks.size(), 2U);
   EXPECT_EQ(rollbacks[0].at("step"), 15);
@@ -146,35 +146,34 @@ TEST_F(RecorderTest, RefusedBatchesAreEventsAndWarnings) {
   EXPECT_TRUE(rollbacks[1].at("checkpoint").is_null());
 }
 
-TEST_F(RecorderTest, ASaveIsAnEventAndAFailedOneAWarningWhereTheRunGoesOn) {
-  recorder.begin(state);
+TEST_F(RunLogTest, ASaveIsAnEventAndAFailedOneAWarningWhereTheRunGoesOn) {
+  log.begin(state);
   state.step = 5;
-  recorder.saved(state, 0.25);
+  log.saved(state, 0.25);
   EXPECT_EQ(tiny.events("save").at(0).at("checkpoint"), tiny.run.checkpoint(5).string());
   EXPECT_EQ(tiny.events("save").at(0).at("seconds"), 0.25);
-  EXPECT_EQ(said([&] { recorder.save_failed(state, "disk full", /*goes_on=*/false); }), "");
-  EXPECT_TRUE(contains(said([&] { recorder.save_failed(state, "disk full", /*goes_on=*/true); }),
+  EXPECT_EQ(said([&] { log.save_failed(state, "disk full", /*goes_on=*/false); }), "");
+  EXPECT_TRUE(contains(said([&] { log.save_failed(state, "disk full", /*goes_on=*/true); }),
                        "checkpoint of step 5 not saved, the run goes on: disk full"));
   EXPECT_EQ(tiny.events("save_failed").size(), 2U);
 }
 
-TEST_F(RecorderTest, TheSummaryHasTheLastAndTheBestEvaluation) {
-  recorder.begin(state);
+TEST_F(RunLogTest, TheSummaryHasTheLastAndTheBestEvaluation) {
+  log.begin(state);
   step(5);
   evaluation(3);
   step(4);
   evaluation(3.5);
-  const std::string summary = said([&] { recorder.summarize(state, 2, Stop::kFinished); });
+  const std::string summary = said([&] { log.summarize(state, 2, Stop::kFinished); });
   EXPECT_TRUE(contains(summary, "held-out 3.5000 (best 3.0000 at step 1)")) << summary;
   EXPECT_TRUE(contains(summary, tiny.run.checkpoint(2).string())) << summary;
   EXPECT_TRUE(contains(summary, "lmtrain eval")) << summary;
-  EXPECT_FALSE(
-      contains(said([&] { recorder.summarize(state, 2, Stop::kSignal); }), "lmtrain eval"));
+  EXPECT_FALSE(contains(said([&] { log.summarize(state, 2, Stop::kSignal); }), "lmtrain eval"));
 }
 
-TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
+TEST_F(RunLogTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
   tiny.config.checkpoint.keep_best = 1;
-  RunRecorder keeps_best(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
+  RunLog keeps_best(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
   keeps_best.begin(state);
   for (const double loss : {3.5, 3.0, 2.5, 4.0}) {
     ++state.step;
@@ -195,9 +194,9 @@ TEST_F(RecorderTest, TheSummaryNamesTheBestCheckpointThatIsThere) {
   EXPECT_TRUE(contains(again, "step 2 is the best")) << again;
 }
 
-TEST_F(RecorderTest, AnEarlyStopSaysWhyAndHowToTrainOn) {
+TEST_F(RunLogTest, AnEarlyStopSaysWhyAndHowToTrainOn) {
   tiny.config.eval.early_stop = EarlyStopConfig{.patience = 2, .min_delta = 0.01};
-  RunRecorder early(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
+  RunLog early(tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
   state.step = 40;
   state.evaluations = {.lowest = EvaluatedStep{20, 3.25}, .without_gain = 2};
   const std::string why =
@@ -213,12 +212,12 @@ TEST_F(RecorderTest, AnEarlyStopSaysWhyAndHowToTrainOn) {
   EXPECT_FALSE(contains(said([&] { early.note_finished(state, Stop::kFinished); }), how));
 }
 
-TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
-  recorder.begin(state);
+TEST_F(RunLogTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
+  log.begin(state);
   step(5);
-  recorder.add_wait(0.125);
+  log.add_wait(0.125);
   const auto ended = [&](const RunEnd& end, bool is_part = false) {
-    return said([&] { recorder.ended(state, end, is_part); });
+    return said([&] { log.ended(state, end, is_part); });
   };
   EXPECT_TRUE(contains(ended({.reason = "max_time", .exit_code = 75}),
                        "stopped by max_time after step 1; go on with: lmtrain resume"));
@@ -234,24 +233,24 @@ TEST_F(RecorderTest, TheEndSaysHowToGoOnWhereTheRunIsNotDone) {
   EXPECT_GT(ends[0].at("peak_memory"), 1 << 20);
 }
 
-TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
-  recorder.begin(state);
+TEST_F(RunLogTest, ItIsDoneOnlyAtThisStepInThisFolder) {
+  log.begin(state);
   step(5);
-  EXPECT_EQ(recorder.done_status(state), "") << "no status.json";
+  EXPECT_EQ(log.done_status(state), "") << "no status.json";
   fs::create_directories(tiny.run.checkpoint(1));
-  recorder.running(state);
-  EXPECT_EQ(recorder.done_status(state), "");
-  const std::string status = recorder.ended(state, {.done = true, .reason = "done"}, false);
-  EXPECT_EQ(recorder.done_status(state), status);
-  EXPECT_EQ(recorder.finished_before(state, Stop::kFinished, status, kNoChanges), status);
+  log.running(state);
+  EXPECT_EQ(log.done_status(state), "");
+  const std::string status = log.ended(state, {.done = true, .reason = "done"}, false);
+  EXPECT_EQ(log.done_status(state), status);
+  EXPECT_EQ(log.finished_before(state, Stop::kFinished, status, kNoChanges), status);
   EXPECT_TRUE(tiny.events("resume").empty());
   TrainingState longer = state;
   longer.step = 2;
-  EXPECT_EQ(recorder.done_status(longer), "");
+  EXPECT_EQ(log.done_status(longer), "");
   // In a copy it names the folder that it was copied from.
   const RunFolder copy(tiny.run.path().parent_path() / "copy");
   fs::copy(tiny.run.path(), copy.path(), fs::copy_options::recursive);
-  const RunRecorder other(tiny.config, copy, 2000, std::chrono::steady_clock::now(), 1);
+  const RunLog other(tiny.config, copy, 2000, std::chrono::steady_clock::now(), 1);
   EXPECT_EQ(other.done_status(state), "");
   const Json changes = {{{"key", "log.every"}}};
   const Json written = Json::parse(other.finished_before(state, Stop::kFinished, "", changes));
@@ -259,52 +258,95 @@ TEST_F(RecorderTest, ItIsDoneOnlyAtThisStepInThisFolder) {
   EXPECT_EQ(written.at("checkpoint"), copy.checkpoint(1).string());
 }
 
-TEST_F(RecorderTest, AnErrorIsToldAsFarAsTheDiskTakesIt) {
+TEST_F(RunLogTest, AnErrorIsToldAsFarAsTheDiskTakesIt) {
   const Failure no_room{ErrorKind::kIo, "no room", "no room"};
   const Failure nan{ErrorKind::kNumeric, "NaN", "NaN"};
   // The settings that a run fails with at once are recorded too.
   const Json changes = {{{"key", "log.every"}}};
-  const Json early = Json::parse(recorder.failed(state, no_room, changes));
+  const Json early = Json::parse(log.failed(state, no_room, changes));
   EXPECT_EQ(early.at("state"), "failed");
   EXPECT_EQ(early.at("exit_code"), 5);
   EXPECT_EQ(tiny.events("resume").at(0).at("changed"), changes);
   EXPECT_EQ(tiny.events("end").at(0).at("reason"), "no room");
-  recorder.begin(state);
-  recorder.started(state, /*resumed=*/false, "", kNoChanges);
-  const Json lost = Json::parse(recorder.failed(state, nan, changes));
+  log.begin(state);
+  log.started(state, /*resumed=*/false, "", kNoChanges);
+  const Json lost = Json::parse(log.failed(state, nan, changes));
   EXPECT_EQ(lost.at("state"), "diverged");
   EXPECT_EQ(lost.at("exit_code"), 4);
   EXPECT_EQ(tiny.events("end").at(1).at("reason"), "NaN");
   EXPECT_EQ(tiny.events("resume").size(), 1U);
   fs::remove_all(tiny.run.path());
-  EXPECT_EQ(recorder.failed(state, nan, kNoChanges), "");
+  EXPECT_EQ(log.failed(state, nan, kNoChanges), "");
 }
 
 // One that is only copied has said before that it is done; an early stop is no plain end.
-TEST_F(RecorderTest, AFinishedRunSaysSoOnce) {
+TEST_F(RunLogTest, AFinishedRunSaysSoOnce) {
   write_status(tiny.run, "done", state, 0);
-  EXPECT_NE(recorder.finished_before(state, Stop::kFinished, "", kNoChanges), "");
+  EXPECT_NE(log.finished_before(state, Stop::kFinished, "", kNoChanges), "");
   EXPECT_FALSE(fs::exists(tiny.run.events()));
   fs::remove(tiny.run.status());
-  recorder.finished_before(state, Stop::kEarlyStop, "", kNoChanges);
+  log.finished_before(state, Stop::kEarlyStop, "", kNoChanges);
   EXPECT_EQ(tiny.events("end").at(0).at("reason"), "early stop");
 }
 
+// The other processes of a run have a log of their own, which says and writes nothing.
+TEST_F(RunLogTest, IsQuietOnOtherRanks) {
+  const RefusedBatch refused;
+  const Failure failure{ErrorKind::kIo, "no room", "no room"};
+  const Json changes = {{{"key", "log.every"}}};
+  const auto tell_everything = [&](RunLog& told) {
+    EXPECT_EQ(told.done_status(state), "");
+    told.note_finished(state, Stop::kFinished);
+    told.put_metrics_aside();
+    told.begin(state);
+    told.started(state, /*resumed=*/true, "why", changes);
+    told.begin_lap();
+    told.add_wait(1);
+    told.update(state, {5, 1.5, 1e-3, 64, 128, 0.5},
+                {trainer.order(), DueRules(), clock(), clock()}, /*keep_line=*/true);
+    told.evaluated(state, {.all = {.nats = 300, .tokens = 100, .bytes = 300, .documents = 2}}, {});
+    told.sampled(state, {SampledText{.prompt = "once", .text = "upon", .tokens = 1}});
+    told.add_save();
+    told.reduced_micro_batch(state, {.length = 64, .rows_before = 2, .rows = 1, .reason = "why"});
+    told.spike(state, refused, "why");
+    told.skipped(state, refused, "why");
+    told.rolled_back(state, refused, "why", 3, std::nullopt);
+    told.no_held_out_text();
+    told.eval_loss_not_finite(state);
+    told.signalled(state, 15);
+    told.sync();
+    told.saved(state, 1);
+    told.save_failed(state, "why", /*goes_on=*/true);
+    told.running(state);
+    told.refresh_status(state);
+    told.summarize(state, std::nullopt, Stop::kFinished);
+    EXPECT_EQ(told.ended(state, {.reason = "max_time", .exit_code = 75}, false).empty(),
+              &told != &log);
+    EXPECT_EQ(told.failed(state, failure, changes).empty(), &told != &log);
+    EXPECT_EQ(told.finished_before(state, Stop::kFinished, "", changes).empty(), &told != &log);
+  };
+  RunLog second{tiny.config, tiny.run, 2000, std::chrono::steady_clock::now(), 2, /*rank=*/1};
+  EXPECT_EQ(said([&] { tell_everything(second); }), "");
+  EXPECT_TRUE(fs::is_empty(tiny.run.path()));
+  EXPECT_NE(said([&] { tell_everything(log); }), "");
+  EXPECT_FALSE(fs::is_empty(tiny.run.path()));
+}
+
 // A run that goes back while its disk is full goes on, and its events come once there is room.
-TEST(Recorder, BeginsAgainOnAFullDiskWhereTheRunOutlivesOne) {
+TEST(RunLog, BeginsAgainOnAFullDiskWhereTheRunOutlivesOne) {
   const SmallDisk disk("1m");
   if (!disk.mounted()) GTEST_SKIP() << "no file system can be mounted here";
   const TinyRun tiny(Json{{"checkpoint", {{"on_save_error", "continue"}}}});
   const RunFolder run(disk / "run");
   fs::create_directories(run.path());
-  RunRecorder recorder{tiny.config, run, 2000, std::chrono::steady_clock::now(), 1};
+  RunLog log{tiny.config, run, 2000, std::chrono::steady_clock::now(), 1};
   const TrainingState state;
-  recorder.begin(state);
+  log.begin(state);
   disk.fill("filler");
-  recorder.signalled(state, 15);
-  recorder.begin(state);
+  log.signalled(state, 15);
+  log.begin(state);
   fs::remove(disk / "filler");
-  recorder.signalled(state, 2);
+  log.signalled(state, 2);
   const std::vector<Json> events = tiny.lines(run.events());
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].at("reason"), "signal 15");

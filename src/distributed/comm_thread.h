@@ -13,15 +13,15 @@
 namespace lmtrain {
 
 // Calls functions in one thread, in the order in which they were added.
-class WorkLine {
+class CommThread {
  public:
   // Throws Error(kMemory) when the thread cannot be started.
-  WorkLine();
+  CommThread();
   // Waits at most one second for a function that is running. The function may then outlive this
   // object, so it must own or share everything that it uses.
-  ~WorkLine();
-  WorkLine(const WorkLine&) = delete;
-  WorkLine& operator=(const WorkLine&) = delete;
+  ~CommThread();
+  CommThread(const CommThread&) = delete;
+  CommThread& operator=(const CommThread&) = delete;
 
   // Adds work and returns its number: 1, 2, 3, ...
   uint64_t add(std::function<void()> work);
@@ -39,15 +39,15 @@ class WorkLine {
 // chunk i, over connections that only it uses (Processes::aside). So a chunk on a slow link does
 // not hold up the chunks of other threads. All processes must add the same chunks in the same
 // order.
-class ExchangeLines {
+class CommThreads {
  public:
   // Starts one thread for each of `exchanges`.
-  explicit ExchangeLines(const std::vector<RangeExchange*>& exchanges);
+  explicit CommThreads(const std::vector<RangeExchange*>& exchanges);
   // Starts no thread: add() itself exchanges, before it returns.
-  explicit ExchangeLines(RangeExchange& exchange) : alone_(&exchange) {}
+  explicit CommThreads(RangeExchange& exchange) : alone_(&exchange) {}
 
   // Returns whether exchanges go on while the caller computes.
-  bool are_beside() const { return !lines_.empty(); }
+  bool are_beside() const { return !threads_.empty(); }
   // Adds the exchange of a chunk. `exchange` must own or share everything that it uses, since it
   // outlives this object when a connection hangs.
   void add(size_t chunk, std::function<void(RangeExchange&)> exchange);
@@ -55,20 +55,21 @@ class ExchangeLines {
   void wait();
 
  private:
-  struct Line {
+  struct Thread {
     RangeExchange* exchange = nullptr;
-    std::unique_ptr<WorkLine> work;
+    std::unique_ptr<CommThread> work;
     uint64_t last = 0;  // the number of its last exchange
   };
 
   RangeExchange* alone_ = nullptr;
-  std::vector<Line> lines_;  // empty when alone_ is set
+  std::vector<Thread> threads_;  // empty when alone_ is set
 };
 
-// Returns the lines of a run. Every process makes the call at the same point. There are no threads:
+// Returns the threads of a run. Every process makes the call at the same point. There are no
+// threads:
 //   with one process
 //   on a GPU, where exchanges follow the GPU's stream
 //   with divided weights, which have a thread of their own (distributed/sharded_weights.h)
-ExchangeLines exchange_lines(Processes& processes, const Config& config);
+CommThreads comm_threads(Processes& processes, const Config& config);
 
 }  // namespace lmtrain
