@@ -19,7 +19,7 @@ lmtrain_room(model MAY_INCLUDE base config formats device ops LIBRARIES libtorch
 lmtrain_room(optim MAY_INCLUDE base config formats prepare schedule batching device ops model LIBRARIES libtorch nlohmann_json)
 lmtrain_room(distributed MAY_INCLUDE base config batching device model optim LIBRARIES libtorch nlohmann_json)
 lmtrain_room(checkpoint
-  MAY_INCLUDE base config formats tokenizer schedule batching device ops model optim distributed LIBRARIES libtorch nlohmann_json)
+  MAY_INCLUDE base config formats tokenizer schedule batching report device ops model optim distributed LIBRARIES libtorch nlohmann_json)
 lmtrain_room(eval
   MAY_INCLUDE base config formats tokenizer prepare schedule batching device ops model distributed LIBRARIES libtorch nlohmann_json)
 lmtrain_room(runlog

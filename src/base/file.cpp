@@ -183,6 +183,23 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
   publish_rename(temporary, path);
 }
 
+void replace_file_unsynced(const fs::path& path, std::string_view bytes) {
+  const Activity writing("writing", path.native());
+  fs::path temporary = path;
+  temporary += ".tmp";
+  try {
+    Descriptor fd(open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+    write_all(fd.get(), temporary, bytes.data(), bytes.size());
+    if (::close(fd.release()) != 0 && errno != EINTR) fail_on_file("close", temporary, errno);
+    if (uninterrupted([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
+      fail_on_file(str("rename ", shown(temporary), " to"), path, errno);
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
 void append_file(const fs::path& path, std::string_view bytes, bool sync) {
   const Activity writing("writing", path.native());
   Descriptor fd(open_file(path, O_WRONLY | O_CREAT | O_APPEND, "append to"));

@@ -116,6 +116,9 @@ FileSum copy_file_synced(const std::filesystem::path& from, const std::filesyste
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
+// Does the same without fsync, for a file whose next version comes soon: a reader sees the old
+// bytes or the new ones, but after a crash of the machine the file may be empty.
+void replace_file_unsynced(const std::filesystem::path& path, std::string_view bytes);
 // Appends the bytes in one write; creates the file if it is missing. With `sync` the bytes and the
 // name of the file are on disk afterwards. Where the system refuses a part of the bytes, it removes
 // the others again.

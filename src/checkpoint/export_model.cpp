@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf_model.h"
+#include "checkpoint/model_card.h"
 #include "checkpoint/model_folder.h"
 #include "config/init_from.h"
 #include "device/torch_headers.h"
@@ -119,6 +120,7 @@ ModelExport export_hf(const ModelLocation& location, const fs::path& to, DType d
   const Parameters parameters = load_parameters(location, dtype, folder.path().parent_path());
   lmtrain::create_directories(folder.path());
   write_files_beside_weights(location, folder.path(), dtype);
+  write_model_card(location, folder.path());
   note_missing_tokenizer(location, to);
   const WeightsWritten written =
       write_weights(folder.path(), parameters, dtype, shard_bytes, throw_if_stopped);
@@ -146,7 +148,7 @@ ModelExport export_gguf(const ModelLocation& location, const fs::path& to, GgufT
   GgufMetadata metadata;
   add_gguf_model(model,
                  {gguf_name(location), type, layout.num_parameters(), vocab_size,
-                  located_max_length(location)},
+                  located_max_length(location), located_card(location)},
                  metadata);
   const Tokenizer tokenizer = located_tokenizer(location);
   const GgufVocabulary vocabulary =

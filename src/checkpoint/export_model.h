@@ -29,8 +29,8 @@ inline constexpr uint64_t kDefaultShardBytes = 5'000'000'000;
 // Writes a folder that transformers opens as it is, and that eval, generate and init_from read:
 // config.json, the weights as model/write_weights.h says, and of what the model's own folder holds
 // generation_config.json and the tokenizer's files. config.json is the model's own, with the dtype
-// of the export: kF32, kBF16 or kF16. A note says where the model has no tokenizer. `to` must be
-// missing or an empty folder.
+// of the export: kF32, kBF16 or kF16. The model card (checkpoint/model_card.h) lies beside them. A
+// note says where the model has no tokenizer. `to` must be missing or an empty folder.
 ModelExport export_hf(const ModelLocation& location, const std::filesystem::path& to, DType dtype,
                       uint64_t shard_bytes);
 

@@ -130,6 +130,8 @@ void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetada
   metadata.add_text("general.type", "model");
   metadata.add_text("general.name", facts.name);
   metadata.add_text("general.size_label", size_label(facts.parameters));
+  if (facts.card.license) metadata.add_text("general.license", *facts.card.license);
+  if (facts.card.language) metadata.add_texts("general.languages", *facts.card.language);
   metadata.add_integer("general.file_type", file_type(facts.type));
   metadata.add_integer("general.quantization_version", kQuantizationVersion);
   metadata.add_integer("general.alignment", kGgufAlignment);

@@ -43,6 +43,7 @@ struct GgufFacts {
   int64_t parameters = 0;
   int64_t vocab_size = 0;
   int64_t max_length = 0;  // tokens
+  CardConfig card{};       // what it has is written
 };
 // Adds the keys "general.*" and the keys of the architecture. Throws Error(kConfig) for a Qwen3
 // with scaled positions, which llama.cpp does not compute.

@@ -52,6 +52,7 @@ class RunFolder {
   std::filesystem::path events() const { return path_ / "events.jsonl"; }
   std::filesystem::path log() const { return path_ / "train.log"; }
   std::filesystem::path data_files() const { return path_ / "data_files.json"; }
+  std::filesystem::path data_totals() const { return path_ / "data_totals.json"; }
   std::filesystem::path tensorboard() const { return path_ / "tensorboard"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path config_history() const { return path_ / "config_history"; }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -24,6 +25,7 @@ struct GenerateArguments {
   std::optional<int64_t> step;      // of a run folder: this checkpoint
   std::vector<std::string> prompt;  // each given by --prompt
   std::string prompts;              // a file
+  bool json = false;                // one document of all answers
   std::optional<int64_t> batch_size;
   std::string precision = "fp32";
   std::string device = "auto";
@@ -68,13 +70,19 @@ std::vector<Prompt> prompts_of(const GenerateArguments& options) {
   return prompts;
 }
 
-// Prints a JSON line for each prompt, in their order, as soon as it and those before it have ended.
+// Prints a JSON line for each prompt, in their order, as soon as it and those before it have ended;
+// with --json one document at the end, the answer to the only --prompt or a list.
 void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   const std::vector<Prompt> prompts = prompts_of(options);
   std::vector<std::vector<int32_t>> ids;
   ids.reserve(prompts.size());
   for (const Prompt& prompt : prompts) ids.push_back(ids_of(loaded, prompt.text, prompt.where));
-  std::map<size_t, std::string> waiting;  // answers whose turn has not come
+  const auto print = [](const nlohmann::ordered_json& json) {
+    // A prompt that is no UTF-8 cannot stand in JSON as it is.
+    std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  };
+  std::map<size_t, nlohmann::ordered_json> waiting;  // answers whose turn has not come
+  auto all = nlohmann::ordered_json::array();
   size_t next = 0;
   const auto answer = [&](size_t index, const Continuation& text) {
     nlohmann::ordered_json json = {
@@ -83,10 +91,13 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
         {"tokens", text.tokens.size()},
         {"end", end_name(text.end)}};
     loaded.add_source(json);
-    // A prompt that is no UTF-8 cannot stand in JSON as it is.
-    waiting[index] = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    waiting[index] = std::move(json);
     for (auto first = waiting.begin(); first != waiting.end() && first->first == next; ++next) {
-      std::cout << first->second << std::endl;
+      if (options.json) {
+        all.push_back(std::move(first->second));
+      } else {
+        print(first->second);
+      }
       first = waiting.erase(first);
     }
   };
@@ -95,6 +106,7 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   };
   generate_all(loaded.model(), ids, options.batch_size.value_or(8), options.sampling, go_on,
                answer);
+  if (options.json) print(options.prompt.size() == 1 && !all.empty() ? all.front() : all);
   throw_if_stopped();
 }
 
@@ -115,7 +127,7 @@ int generate_text(GenerateArguments options) {
       options.target, load, {.command = "generate", .last = options.last, .step = options.step});
   options.sampling.num_ids = loaded.tokenizer().vocab_size();
   options.sampling.stop_ids = loaded.stop_ids();
-  if (is_one) {
+  if (is_one && !options.json) {
     continue_prompt(loaded, options);
   } else {
     answer_prompts(loaded, options);
@@ -146,6 +158,8 @@ void add_generate_command(CLI::App& app, Action& action) {
                    "JSON lines in their order")
       ->type_name("FILE")
       ->check(not_empty());
+  command->add_flag("--json", options->json,
+                    "Print one JSON document at the end: the answer to one --prompt, or a list");
   command
       ->add_option("--batch-size", options->batch_size,
                    "Prompts that are continued at once, of several (default: 8)")

@@ -263,8 +263,17 @@ struct LogConfig {
   TrainingDuration every{10.0, TrainingDuration::Unit::kSteps};
   bool tensorboard = true;
   std::optional<SamplesConfig> samples{};
+  std::optional<std::string> prometheus{};  // path of a text file; none: none is written
   double stall = 600;  // seconds without progress before the run says so, at least; 0: never
   bool operator==(const LogConfig&) const = default;
+};
+
+// What the model card says that lmtrain cannot know. None: the card does not say it.
+struct CardConfig {
+  std::optional<std::string> license;
+  std::optional<std::vector<std::string>> language;
+  std::optional<std::vector<std::string>> datasets;
+  bool operator==(const CardConfig&) const = default;
 };
 
 // ConfigOrigins says for messages where each given key is: in which file and line, or in which
@@ -308,6 +317,7 @@ struct Config {
   CheckpointConfig checkpoint;
   ParallelConfig parallel;
   LogConfig log;
+  CardConfig card;
   ConfigOrigins origins;
   bool operator==(const Config&) const = default;
 

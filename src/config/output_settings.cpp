@@ -1,4 +1,5 @@
-// The settings of what a run leaves behind: evaluations, checkpoints, lines of progress.
+// The settings of what a run leaves behind: evaluations, checkpoints, lines of progress, the model
+// card.
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -60,11 +61,28 @@ void add_output_settings(SettingTable& t, Config& c) {
        "At each evaluation the model continues these prompts by the likeliest tokens; the texts go "
        "into events.jsonl.")
       .null_is("none");
+  t.add(
+       "log.prometheus", &c.log.prometheus,
+       "A text file for Prometheus, such as one that the textfile collector of node_exporter reads "
+       "(its name ends in .prom). It has the newest figures of the run, and is replaced at each "
+       "step.")
+      .as(SettingKind::kPath)
+      .null_is("none");
   t.add("log.stall", &c.log.stall,
         "How long a run makes no progress before it says where it hangs, at least; 0: it never "
         "says so.")
       .as(SettingKind::kDuration)
       .range(0, 86400 * 365);
+  t.section("card", "What the model card says that lmtrain cannot know.");
+  t.add("card.license", &c.card.license,
+        "Licence of the weights, by the hub's name for it, such as apache-2.0.")
+      .null_is("the card names none");
+  t.add("card.language", &c.card.language,
+        "Languages of the text, by their codes, such as [\"en\", \"de\"].")
+      .null_is("the card names none");
+  t.add("card.datasets", &c.card.datasets,
+        "Data sets that the text is from, by the hub's names for them.")
+      .null_is("the card names none");
 }
 
 SettingTable early_stop_settings(EarlyStopConfig& early_stop) {

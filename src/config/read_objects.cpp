@@ -35,15 +35,22 @@ void SettingReader::read_item(const JsonNode& node, const SettingTable& table,
 
 void SettingReader::read_texts(const JsonNode& node, const Setting& setting,
                                const std::string& pointer) {
-  if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
-  if (node.items.empty()) return wrong(node, setting, pointer, "is empty");
+  const bool is_one = node.is(Type::kString);
+  if (!is_one && !node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
+  if (!is_one && node.items.empty()) return wrong(node, setting, pointer, "is empty");
   std::vector<std::string> texts;
+  if (is_one) texts.push_back(node.text);
   for (size_t i = 0; i < node.items.size(); ++i) {
     const JsonNode& item = node.items[i];
     if (!item.is(Type::kString)) wrong(item, setting, str(pointer, '/', i), "is not text");
     texts.push_back(item.text);
   }
-  if (!bad(setting.key)) *std::get<std::vector<std::string>*>(setting.slot) = std::move(texts);
+  if (bad(setting.key)) return;
+  if (auto* const* slot = std::get_if<std::vector<std::string>*>(&setting.slot)) {
+    **slot = std::move(texts);
+  } else {
+    *std::get<std::optional<std::vector<std::string>>*>(setting.slot) = std::move(texts);
+  }
 }
 
 void SettingReader::read_sources(const JsonNode& node, const Setting& setting,

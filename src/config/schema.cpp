@@ -149,7 +149,7 @@ class SchemaWriter {
       case SettingKind::kGroups:
         return list_of(item(*catalog_.inside(setting)));
       case SettingKind::kTexts:
-        return {{"type", "array"}, {"items", {{"type", "string"}}}, {"minItems", 1}};
+        return texts();
       case SettingKind::kEarlyStop:
       case SettingKind::kSamples:
         return item(*catalog_.inside(setting));
@@ -161,6 +161,13 @@ class SchemaWriter {
         return fixed(setting);
     }
     return Json::object();
+  }
+
+  static Json texts() {
+    const Json one = {{"type", "string"}};
+    Json list = list_of(one);
+    list["minItems"] = 1;
+    return any_of({list, one});
   }
 
   static Json duration(const Setting& setting) {

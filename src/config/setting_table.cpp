@@ -51,6 +51,9 @@ SettingKind kind_of(const SettingSlot& slot) {
       return SettingKind::kEarlyStop;
     }
     SettingKind operator()(const std::vector<std::string>*) const { return SettingKind::kTexts; }
+    SettingKind operator()(const std::optional<std::vector<std::string>>*) const {
+      return SettingKind::kTexts;
+    }
     SettingKind operator()(const std::optional<SamplesConfig>*) const {
       return SettingKind::kSamples;
     }
@@ -136,7 +139,7 @@ std::string allowed_without_null(const Setting& setting) {
     case SettingKind::kTrainingDurations:
       return "a list, each " + duration_text(setting);
     case SettingKind::kTexts:
-      return "a list of texts";
+      return "a list of texts, or one text";
     case SettingKind::kSources:
       return R"(a list of paths and of {"path": ..., "weight": ...})";
     case SettingKind::kNamedSources:

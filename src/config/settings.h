@@ -61,7 +61,8 @@ using SettingSlot =
                  std::optional<TrainingDuration>*, std::optional<RopeScalingConfig>*,
                  std::vector<DataSourceConfig>*, std::optional<std::vector<DataSourceConfig>>*,
                  std::vector<OptimizerGroupConfig>*, std::optional<EarlyStopConfig>*,
-                 std::vector<std::string>*, std::optional<SamplesConfig>*>;
+                 std::vector<std::string>*, std::optional<std::vector<std::string>>*,
+                 std::optional<SamplesConfig>*>;
 
 // The kind of JSON that a setting takes.
 enum class SettingKind {
@@ -80,7 +81,7 @@ enum class SettingKind {
   kNumbers,            // list of numbers
   kIntegers,           // list of integers
   kTrainingDurations,  // list of durations
-  kTexts,              // list of texts, one at least
+  kTexts,              // text, or a list of texts, one at least
   kSources,            // list of data sources
   kNamedSources,       // the same, or an object of named sets, each such a list
   kGroups,             // list of optimizer groups
@@ -185,7 +186,7 @@ SettingTable samples_settings(SamplesConfig& samples);
 // config.json.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
 void add_optimizer_settings(SettingTable& table, OptimizerConfig& optimizer);
-// Adds eval, checkpoint and log.
+// Adds eval, checkpoint, log and card.
 void add_output_settings(SettingTable& table, Config& config);
 
 // Holds the defaults that follow optimizer.type. The number of betas is the one that it takes.

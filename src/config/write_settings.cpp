@@ -89,6 +89,9 @@ struct ToJson {
     return *slot ? object_json(**slot, early_stop_settings) : Json(nullptr);
   }
   Json operator()(const std::vector<std::string>* slot) const { return *slot; }
+  Json operator()(const std::optional<std::vector<std::string>>* slot) const {
+    return optional_json(*slot, setting);
+  }
   Json operator()(const std::optional<SamplesConfig>* slot) const {
     return *slot ? object_json(**slot, samples_settings) : Json(nullptr);
   }

@@ -62,10 +62,10 @@ void add_evaluation(MetricsSeries& series, const Json& line, double step) {
 
 }  // namespace
 
-MetricsSeries read_metrics_series(const std::filesystem::path& file) {
+MetricsSeries read_metrics_series(const std::filesystem::path& file, const Poll& poll) {
   MetricsSeries series;
   for_each_json_line(file, [&](const Json& line, uint64_t) {
-    throw_if_stopped();
+    poll();
     const double step = number_or_nan(line, "step");
     if (!(step >= 0)) return;
     if (line.contains("seq_len")) {

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace lmtrain {
 
 // Each column holds one element an update, by ascending step, in the units of metrics.jsonl.
@@ -53,9 +55,10 @@ struct MetricsSeries {
   std::vector<EvaluationColumn> evaluations;  // in the order in which the keys appear
 };
 
-// A missing file has no lines. Throws Error(kIo) or Error(kData) when the file cannot be read or is
-// no file, and StopRequested on a signal.
-MetricsSeries read_metrics_series(const std::filesystem::path& file);
+// A missing file has no lines. Calls `poll` at each line, which by default throws StopRequested on
+// a signal. Throws Error(kIo) or Error(kData) when the file cannot be read or is no file.
+MetricsSeries read_metrics_series(const std::filesystem::path& file,
+                                  const Poll& poll = throw_if_stopped);
 
 // Makes the updates of a run small enough for a page. Consecutive updates become buckets; a bucket
 // keeps the mean, the lowest and the highest value. So a spike of one update in 100,000 still

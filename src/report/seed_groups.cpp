@@ -53,7 +53,8 @@ namespace {
 
 bool sets_apart(const std::string& key) {
   return key != "name" && key != "run_dir" && key != "seed" && key != "threads" &&
-         key != "data.cache_dir" && !key.starts_with("log.") && !key.starts_with("checkpoint.");
+         key != "data.cache_dir" && !key.starts_with("log.") && !key.starts_with("checkpoint.") &&
+         !key.starts_with("card.");
 }
 
 std::optional<int64_t> seed_of(const RunRecord& run) {

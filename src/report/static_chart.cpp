@@ -147,6 +147,17 @@ class Drawing {
   Drawing(const Chart& chart, ShownRange range, double most_x)
       : chart_(chart), range_(range), most_x_(most_x) {}
 
+  // The grid, and all curves in their frame.
+  std::string content(const std::vector<Curve>& curves) const {
+    std::string svg = str("<g>", grid(), "</g>", "<svg x=\"", kLeft, "\" y=\"", kTop - 4,
+                          "\" width=\"", kWidth - kLeft - kRight, "\" height=\"",
+                          kHeight - kTop - kBottom + 6, "\" viewBox=\"", kLeft, " ", kTop - 4, " ",
+                          kWidth - kLeft - kRight, " ", kHeight - kTop - kBottom + 6, "\">");
+    for (size_t i = 0; i < curves.size(); ++i) svg += path(curves[i], i);
+    return svg + "</svg>";
+  }
+
+ private:
   std::string grid() const {
     const bool powers = chart_.scale == ChartScale::kPowersOfTwo;
     const std::vector<double> y_ticks =
@@ -185,7 +196,6 @@ class Drawing {
                         : str("<path class=\"line ", run_classes(run), "\" d=\"", line, "\"/>");
   }
 
- private:
   static std::string number(double value) { return printed("%.4g", value); }
   static double spacing(const std::vector<double>& ticks) {
     return ticks.size() > 1 ? ticks[1] - ticks[0] : ticks.empty() ? 1 : ticks[0];
@@ -221,14 +231,43 @@ std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs)
   }
   if (!(most_x > 0)) most_x = 1;
   const Drawing drawing(chart, range_of(chart, curves, most_x), most_x);
-  std::string svg =
-      str("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
-          escape_html(chart.title), " against tokens\">", "<g>", drawing.grid(), "</g>",
-          "<svg x=\"", kLeft, "\" y=\"", kTop - 4, "\" width=\"", kWidth - kLeft - kRight,
-          "\" height=\"", kHeight - kTop - kBottom + 6, "\" viewBox=\"", kLeft, " ", kTop - 4, " ",
-          kWidth - kLeft - kRight, " ", kHeight - kTop - kBottom + 6, "\">");
-  for (size_t i = 0; i < curves.size(); ++i) svg += drawing.path(curves[i], i);
-  return svg + "</svg></svg>";
+  return str("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
+             escape_html(chart.title), " against tokens\">", drawing.content(curves), "</svg>");
+}
+
+std::string loss_curve_file(const RunRecord& run) {
+  const Chart training = {.key = "loss", .evaluation = false, .title = "Training loss", .unit = ""};
+  const Chart held_out = {
+      .key = "eval_loss", .evaluation = true, .title = "Held-out loss", .unit = ""};
+  const std::vector<Curve> curves = {curve_of(training, run), curve_of(held_out, run)};
+  double most_x = 0;
+  bool has_point = false;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve) {
+      if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
+      most_x = std::max(most_x, point.x);
+      has_point = true;
+    }
+  }
+  if (!has_point) return "";
+  if (!(most_x > 0)) most_x = 1;
+  const Drawing drawing(training, range_of(training, curves, most_x), most_x);
+  constexpr std::string_view kStyle =
+      "<style>text{font:11.5px sans-serif;fill:#5c6672}.grid{stroke:#eceff2;fill:none}"
+      ".axis{stroke:#5c6672;fill:none}.ytick,.xname,.key{text-anchor:end}"
+      ".xtick{text-anchor:middle}.line{fill:none;stroke-width:1.6;stroke-linejoin:round}"
+      ".line.c0{stroke:#203282}.line.c1{stroke:#ed6a0e}.key.c0{fill:#203282}.key.c1{fill:#ed6a0e}"
+      "</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+  std::string keys;
+  for (size_t i = 0; i < curves.size(); ++i) {
+    keys += str("<text class=\"key ", run_classes(i), "\" x=\"", kWidth - kRight, "\" y=\"",
+                kTop + 12 + 15 * static_cast<double>(i), "\">",
+                escape_html((i == 0 ? training : held_out).title), "</text>");
+  }
+  return str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight,
+             "\" viewBox=\"0 0 ", kWidth, " ", kHeight,
+             "\" role=\"img\" aria-label=\"Training and held-out loss against tokens\">", kStyle,
+             drawing.content(curves), keys, "</svg>\n");
 }
 
 }  // namespace lmtrain

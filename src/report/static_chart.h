@@ -30,4 +30,8 @@ std::string run_classes(size_t run);
 // Returns an <svg> element with a line for each run that has the chart's figure.
 std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs);
 
+// Returns an SVG file that needs no page around it: training loss and held-out loss of a run
+// against tokens. Empty where the run has neither.
+std::string loss_curve_file(const RunRecord& run);
+
 }  // namespace lmtrain

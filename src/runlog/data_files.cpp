@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "formats/data_totals.h"
 #include "formats/strict_json.h"
 #include "prepare/given_tokenizer.h"
 #include "text/sources.h"
@@ -136,6 +137,16 @@ void record_data_files(const RunFolder& run, const Config& config) {
   } catch (const Error& error) {
     log_warning(str("the list of the data's files is not brought up to date: ", error.what()));
   }
+}
+
+void record_data_totals(const RunFolder& run, const PreparedData& data,
+                        const std::vector<SourceSummary>& sources) {
+  DataTotals totals{{data.train_documents, data.train_tokens, data.train_bytes},
+                    {data.eval_documents, data.eval_tokens, data.eval_bytes},
+                    {}};
+  for (const SourceSummary& source : sources)
+    totals.sources.push_back({source.source, source.documents, source.targets});
+  if (read_data_totals(run.data_totals()) != totals) write_data_totals(run.data_totals(), totals);
 }
 
 void warn_of_changed_files(const RunFolder& run, const Config& config) {

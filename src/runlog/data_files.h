@@ -1,13 +1,17 @@
 // Keeps a list of the files that a run's data are made from, with size and modification time
-// (data_files.json, docs/formats/run_folder.md). A resume uses the list to name files that have
-// changed. The fingerprint of the data, not this list, decides whether the run can go on.
+// (data_files.json, docs/formats/run_folder.md), and how much text they hold (data_totals.json). A
+// resume uses the list to name files that have changed. The fingerprint of the data, not this list,
+// decides whether the run can go on.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "batching/plan_summary.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
+#include "prepare/prepare.h"
 
 namespace lmtrain {
 
@@ -15,6 +19,11 @@ namespace lmtrain {
 // When files are missing, or the list cannot be written, the old list stays, and a warning says so.
 // Throws Error(kIo) when the run folder is gone.
 void record_data_files(const RunFolder& run, const Config& config);
+
+// Makes data_totals.json of `run` (formats/data_totals.h) say the totals of its data. `sources` are
+// the sources of its order of data. Throws Error(kIo).
+void record_data_totals(const RunFolder& run, const PreparedData& data,
+                        const std::vector<SourceSummary>& sources);
 
 // Logs a warning that names files which differ from the list, if there are any. Their text is then
 // read again, which may take long, before it is known whether the run can go on. Without a list

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <utility>
 
+#include "base/examine.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "checkpoint/model_card.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "eval/eval_share.h"
@@ -119,6 +121,7 @@ std::string RunLog::finished_before(const TrainingState& state, Stop why, const 
   report_damage(damage, run_, state, log);
   if (!changed_settings.empty())
     log.event("resume", state, "the run is finished", {{"changed", changed_settings}});
+  write_model_cards(run_);
   if (!status.empty()) return status;
   // A run that was killed in its last moment has not said that it is done.
   if (lmtrain::done_status(run_, state.step, /*of_any_folder=*/true).empty())
@@ -149,9 +152,25 @@ void RunLog::begin(const TrainingState& state) {
   const MetricsDamage damage = mend_metrics(run_.metrics(), state);
   files_.emplace(run_, state, config_.log.tensorboard, outlives_full_disk(), kept_events);
   report_damage(damage, run_, state, *files_);
+  begin_prometheus(state);
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
   seconds_waited_ = 0;
+}
+
+void RunLog::begin_prometheus(const TrainingState& state) {
+  if (!config_.log.prometheus) return;
+  figures_ = {
+      .step = state.step, .tokens = state.tokens, .loss = state.loss, .eval_loss = state.eval_loss};
+  if (prometheus_) {
+    prometheus_->refresh(figures_);
+    return;
+  }
+  // The folder tells the runs of a sweep apart; a trial is a part of its run.
+  const std::filesystem::path folder = absolute_path(config_.resolved_run_dir());
+  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename();
+  prometheus_.emplace(*config_.log.prometheus, name, host_name());
+  prometheus_->write(figures_);
 }
 
 void RunLog::started(const TrainingState& state, bool resumed, const std::string& reason,
@@ -183,7 +202,19 @@ void RunLog::update(const TrainingState& state, const AppliedStep& step, const R
   const std::optional<double> mfu = model_flops_utilization(
       tokens_per_second * layout_.flops_per_token(step.length), num_processes_, peak_flops_);
   files_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
-                  tokens_per_second, mfu, state.elapsed, step.balance});
+                tokens_per_second, mfu, state.elapsed, step.balance});
+  if (prometheus_) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    figures_ = {.step = state.step,
+                .tokens = state.tokens,
+                .loss = step.loss,
+                .eval_loss = figures_.eval_loss,
+                .grad_norm = step.grad_norm,
+                .lr = step.lr,
+                .tokens_per_second = tokens_per_second,
+                .last_step_time = std::chrono::duration<double>(now).count()};
+    prometheus_->refresh(figures_);
+  }
   time_left_.add_batch(step.length, lap());
   StepReport report;
   report.step = state.step;
@@ -235,6 +266,10 @@ void RunLog::evaluated(const TrainingState& state, const Evaluation& evaluation,
   if (is_quiet_) return;
   time_left_.add_evaluation(lap());
   files_->evaluation(state.step, state.tokens, evaluation, tasks);
+  if (prometheus_) {
+    figures_.eval_loss = evaluation.all.loss();
+    prometheus_->refresh(figures_);
+  }
   log_note(evaluation_note(state.step, evaluation));
   if (!tasks.empty()) log_note("tasks      " + task_line(tasks));
   running(state);
@@ -380,6 +415,7 @@ std::string RunLog::ended(const TrainingState& state, const RunEnd& end, bool is
          {"waited_seconds", seconds_waited_},
          {"peak_memory", peak_memory(device_of(config_))}});
   files_->sync();
+  if (end.done && !is_part) write_model_cards(run_);
   if (!end.done && !is_part) {
     log_note(str("stopped by ", end.reason, " after step ", state.step,
                  "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));

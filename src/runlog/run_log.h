@@ -1,5 +1,6 @@
 // Reports everything about a run. People get the progress line, notes, warnings and the summary at
-// the end. Programs get metrics.jsonl, events.jsonl, status.json and TensorBoard. The log also
+// the end. Programs get metrics.jsonl, events.jsonl, status.json, TensorBoard and the file of
+// log.prometheus. A run that is done gets its model cards (checkpoint/model_card.h). The log also
 // estimates the time left. It is given the state and figures, and decides nothing. On ranks after 0
 // it is quiet: every call does nothing and returns an empty text.
 //
@@ -32,6 +33,7 @@
 #include "model/parameters.h"
 #include "optim/guard.h"
 #include "runlog/metrics.h"
+#include "runlog/prometheus.h"
 #include "runlog/report.h"
 #include "runlog/time_left.h"
 #include "schedule/due.h"
@@ -153,6 +155,7 @@ class RunLog {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void begin_prometheus(const TrainingState& state);
   void event(const std::string& name, const TrainingState& state, const std::string& reason,
              const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
@@ -175,7 +178,9 @@ class RunLog {
   std::optional<double> peak_flops_;  // of one device, a second
   TimeLeft time_left_;
   std::optional<LogFiles> files_;  // from begin() on
-  bool is_started_ = false;        // started() has been called
+  std::optional<PrometheusFile> prometheus_;
+  PrometheusFigures figures_;  // what prometheus_ has
+  bool is_started_ = false;    // started() has been called
   Clock::time_point started_, status_written_, lap_begin_;
   int64_t tokens_at_begin_ = 0;
   double elapsed_at_begin_ = 0;

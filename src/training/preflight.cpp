@@ -26,6 +26,7 @@
 #include "eval/task_probe.h"
 #include "model/round_weights.h"
 #include "optim/optimizer.h"
+#include "runlog/prometheus.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
 #include "training/memory_plan.h"
@@ -124,6 +125,8 @@ void check_probes(const Preflight& start) {
   if (config.eval.tasks) TaskProbe(config, tokenizer);
 }
 
+void check_prometheus(const Preflight& start) { require_prometheus_writable(start.config.log); }
+
 void check_folder(const Preflight& start) { require_new_run(*start.run); }
 
 void check_memory(const Preflight& start) {
@@ -152,6 +155,7 @@ constexpr PreflightCheck kChecks[] = {
     {PreflightStage::kPlanOnly, check_folder},  // the commands call require_new_run()
     {PreflightStage::kData, check_held_out_text},
     {PreflightStage::kData, check_probes},
+    {PreflightStage::kData, check_prometheus},
     {PreflightStage::kPlanOnly, check_memory},  // a run calls prepare_memory() and fit_memory()
     {PreflightStage::kNewRun, check_room},
     // clang-format on

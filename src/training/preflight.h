@@ -47,6 +47,7 @@ enum class PreflightStage {
 //   kNewRun    Error(kIo)      there is no room for one checkpoint
 //   kData      Error(kConfig)  there is no held-out text, and a setting needs it
 //   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks)
+//   kData      the errors of require_prometheus_writable() (log.prometheus)
 void require_preflight(PreflightStage stage, const Preflight& preflight);
 
 // Makes the checks of all stages for a new run, and returns the messages of all errors; empty if

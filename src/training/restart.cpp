@@ -91,6 +91,7 @@ RunOutcome RestartableRun::run() {
   is_new_ = false;
   try {
     record_data_files(run_, config_);
+    if (trainer_) record_data_totals(run_, data_, trainer_->order().sources());
     for (;;) {
       if (!given_up_.empty()) throw Error(ErrorKind::kNumeric, given_up_);
       const std::optional<RunOutcome> outcome = next_trial_ ? run_trial() : run_to_the_end();

@@ -284,6 +284,7 @@ Config config_of_check(Config config) {
   config.eval.early_stop.reset();
   config.checkpoint.on_save_error = SaveErrorPolicy::kStop;
   config.log.tensorboard = false;
+  config.log.prometheus.reset();
   if (config.eval.every.unit == TrainingDuration::Unit::kSeconds) config.eval.every = {};
   return config;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/read_file.h"
 #include "base/stop.h"
 #include "base/support.h"
@@ -73,6 +74,18 @@ TEST(SumFile, AgreesWithWhatWasWritten) {
     writer.finish();
     EXPECT_EQ(sum_file(folder / "file"), (FileSum{size, writer.crc()}));
   }
+}
+
+TEST(ReplaceFile, LeavesNothingBesideTheFile) {
+  const TemporaryFolder folder;
+  for (const char* text : {"old bytes", "new"}) {
+    replace_file_unsynced(folder / "file", text);
+    EXPECT_EQ(read_file(folder / "file"), text);
+  }
+  std::filesystem::create_directories(folder / "taken/full");
+  error_of(ErrorKind::kIo, [&] { replace_file_unsynced(folder / "taken", "x"); });
+  error_of(ErrorKind::kIo, [&] { replace_file_unsynced(folder / "none/file", "x"); });
+  EXPECT_EQ(list_folder(folder / "."), (std::vector<std::string>{"file", "taken"}));
 }
 
 TEST(MappedFile, ShowsBytesAndMoves) {

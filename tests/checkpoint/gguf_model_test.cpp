@@ -137,7 +137,9 @@ TEST(GgufModel, KeysDescribeTheModel) {
   model.head_dim = 48;
   model.model_type = ModelArchitecture::kQwen3;
   GgufMetadata metadata;
-  add_gguf_model(model, {"own", GgufType::kBF16, 1234567, 640, 256}, metadata);
+  CardConfig card;
+  card.license = "mit";
+  add_gguf_model(model, {"own", GgufType::kBF16, 1234567, 640, 256, card}, metadata);
   FileWriter writer(folder / "file");
   write_gguf(writer, metadata, {}, {});
   writer.finish();
@@ -146,6 +148,7 @@ TEST(GgufModel, KeysDescribeTheModel) {
   EXPECT_EQ(file.text_of("general.architecture"), "qwen3");
   EXPECT_EQ(file.text_of("general.name"), "own");
   EXPECT_EQ(file.text_of("general.size_label"), "1.2M");
+  EXPECT_EQ(file.text_of("general.license"), "mit");
   const std::map<std::string, double> numbers = {
       {"general.file_type", 32},
       {"general.quantization_version", 2},

@@ -216,6 +216,16 @@ TEST(Parse, SamplesHaveOnePromptAtLeast) {
             (SamplesConfig{{"b"}, 8}));
 }
 
+TEST(Parse, OneTextIsAListOfOne) {
+  EXPECT_EQ(parsed(R"("log": {"samples": {"prompts": "a"}})").log.samples,
+            (SamplesConfig{{"a"}, 64}));
+  const Config config =
+      parsed(R"("card": {"license": "mit", "language": "en"})", {R"(card.datasets=["a/b", "c"])"});
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(config.card, (CardConfig{"mit", Texts{"en"}, Texts{"a/b", "c"}}));
+  EXPECT_EQ(parsed(R"("card": {"language": "en"})", {"card.language=null"}).card, CardConfig());
+}
+
 TEST(Parse, OriginsSayWhereAKeyStands) {
   const Config config = parsed("\"optimizer\":\n {\"lr\": 1}", {"seed=5"});
   EXPECT_EQ(config.origins.origin("optimizer.lr"), "run.json:3");

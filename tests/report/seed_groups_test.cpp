@@ -85,6 +85,7 @@ TEST(SeedGroups, PlacesLogsAndThreadsDoNotSetApart) {
   other["threads"] = 7;
   other["log"] = {{"every", 3}};
   other["checkpoint"] = {{"keep", 9}};
+  other["card"] = {{"license", "mit"}};
   other["data"]["cache_dir"] = "/cache";
   other["data"]["seed"] = 2;  // as the seed, which is what null means
   EXPECT_EQ(

@@ -113,6 +113,21 @@ TEST(StaticChart, ManyRunsHaveDifferentClasses) {
   EXPECT_EQ(run_classes(24), "c0 d0");
 }
 
+TEST(StaticChart, TheFileOfACurveNeedsNoPage) {
+  RunRecord run = finished_run("a", kNone, 3.0);
+  run.evaluations = {{"eval_loss", {0, 20}, {0, 2000}, {0, 10}, {9.0, 3.0}}};
+  const std::string svg = loss_curve_file(run);
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"")) << svg;
+  EXPECT_EQ(occurrences(svg, "class=\"line "), 2U);
+  EXPECT_EQ(occurrences(svg, "<style>"), 1U);
+  EXPECT_EQ(occurrences(svg, "var("), 0U);
+  EXPECT_NE(svg.find(">Held-out loss</text>"), std::string::npos);
+  run.evaluations.clear();
+  EXPECT_EQ(occurrences(loss_curve_file(run), "class=\"line "), 1U);
+  run.curves = {};
+  EXPECT_EQ(loss_curve_file(run), "");
+}
+
 }  // namespace
 
 }  // namespace lmtrain

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/support.h"
 #include "config/parse.h"
+#include "formats/data_totals.h"
 
 namespace lmtrain {
 namespace {
@@ -54,6 +55,19 @@ class DataFilesTest : public ::testing::Test {
   RunFolder run{folder / "run"};
   Config config;
 };
+
+TEST_F(DataFilesTest, TheTotalsAreThoseOfTheOrder) {
+  PreparedData data;
+  data.train_documents = 2;
+  data.train_tokens = 900;
+  data.eval_bytes = 30;
+  SourceSummary source;
+  source.documents = 2;
+  source.targets = 898;
+  record_data_totals(run, data, {source});
+  EXPECT_EQ(read_data_totals(run.data_totals()),
+            (DataTotals{{2, 900, 0}, {0, 0, 30}, {{0, 2, 898}}}));
+}
 
 TEST_F(DataFilesTest, TheSameDataPass) {
   require_same_data(run, run.checkpoint(5), "the data", config, "the data");

@@ -88,6 +88,37 @@ TEST_F(RunLogTest, AnEvaluationIsALineAndTheStatus) {
   EXPECT_EQ(tiny.status().at("eval_loss"), 3);
 }
 
+TEST_F(RunLogTest, TheFileForPrometheusHasTheNewestFigures) {
+  Config config = tiny.config;
+  config.log.prometheus = (tiny.run.path() / "own.prom").string();
+  config.run_dir = "/somewhere/own";
+  RunLog with_file{config, tiny.run, 2000, std::chrono::steady_clock::now(), 1};
+  const auto figure = [&](const std::string& name) {
+    const std::string text = read_file(*config.log.prometheus);
+    const size_t at = text.find("\nlmtrain_" + name + "{run=\"own\",host=");
+    if (at == std::string::npos) return std::string("none");
+    const size_t value = text.find("} ", at) + 2;
+    return text.substr(value, text.find('\n', value) - value);
+  };
+  with_file.begin(state);
+  EXPECT_EQ(figure("step"), "0");
+  EXPECT_EQ(figure("loss"), "none");
+  const RunClock before = clock();
+  state.step = 1;
+  state.tokens = 128;
+  with_file.update(state, {5.25, 1.5, 1e-3, 64, 128, 0.5},
+                   {trainer.order(), DueRules(), before, clock()}, /*keep_line=*/false);
+  EXPECT_EQ(figure("step"), "1");
+  EXPECT_EQ(figure("loss"), "5.25");
+  EXPECT_EQ(figure("tokens_per_second"), "256");
+  EXPECT_EQ(figure("eval_loss"), "none");
+  EXPECT_NE(figure("last_step_timestamp_seconds"), "none");
+  with_file.evaluated(state, {.all = {.nats = 300, .tokens = 100, .bytes = 300, .documents = 2}},
+                      {});
+  EXPECT_EQ(figure("eval_loss"), "3");
+  EXPECT_EQ(figure("loss"), "5.25");
+}
+
 TEST_F(RunLogTest, BeginningAgainGoesBackToTheState) {
   log.begin(state);
   step(5);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run folder followed while it is written (scripts/follow_run.py), and the two trackers with stand-ins for their packages."""
+"""A run folder followed while it is written (scripts/follow_run.py), and the three trackers with stand-ins for their packages."""
 
 import contextlib
 import io
@@ -18,6 +18,7 @@ sys.path.insert(0, SCRIPTS)
 
 import follow_mlflow  # noqa: E402
 import follow_run  # noqa: E402
+import follow_trackio  # noqa: E402
 import follow_wandb  # noqa: E402
 
 
@@ -133,7 +134,7 @@ class Following(Case):
                 follow_run.run_there(types.SimpleNamespace(run_dir=self.path("none"), once=True, seconds=0.01))
 
     def test_a_missing_package_is_said_with_the_cure(self):
-        for name, package in (("follow_wandb", "wandb"), ("follow_mlflow", "mlflow")):
+        for name, package in (("follow_wandb", "wandb"), ("follow_mlflow", "mlflow"), ("follow_trackio", "trackio")):
             blocked = (f"import sys; sys.modules[{package!r}] = None; sys.argv = ['x', '.']; sys.path.insert(0, {SCRIPTS!r}); "
                        f"import {name}; {name}.main()")
             done = subprocess.run([sys.executable, "-B", "-c", blocked], capture_output=True, text=True, check=False)
@@ -211,6 +212,63 @@ class Mlflow(Case):
         self.assertEqual({metric.step for metric in added}, {600})
         self.assertEqual([metric.value for metric in added if metric.key == "events/skip"], [2])
         self.assertEqual(client.tags["lmtrain.events"], "3")
+
+
+class Trackio(Case):
+    """A package that keeps what is logged. As Trackio does, it knows a run by its name, and where that goes on."""
+
+    class Run:
+        def __init__(self, logged):
+            self.logged = logged
+            self._next_step = max((step for step, _ in logged), default=-1) + 1
+
+        def log(self, metrics, step=None):
+            self.logged.append((step, metrics))
+
+    def package(self, runs):
+        def init(project, name, space_id, resume, config):
+            self.assertEqual((project, space_id, resume), ("lmtrain", None, "allow"))
+            self.assertEqual(config["optimizer.lr"], 0.5)
+            return self.Run(runs.setdefault(name, []))
+
+        return types.SimpleNamespace(init=init, finish=lambda: runs.setdefault("finished", []).append(True))
+
+    def main(self, runs):
+        arguments, module = sys.argv, sys.modules.get("trackio")
+        sys.argv, sys.modules["trackio"] = ["follow_trackio.py", self.folder, "--once"], self.package(runs)
+        try:
+            return follow_trackio.main()
+        finally:
+            sys.argv = arguments
+            if module is None:
+                del sys.modules["trackio"]
+
+    def test_a_script_that_is_started_again_goes_on_in_the_same_run(self):
+        runs = {}
+        self.replace("config.json", {"optimizer": {"lr": 0.5}, "identity": {"run": "5f0c2b9e8d714a36"}})
+        self.append("metrics.jsonl", evaluation(0, 9.0), update(1, 8.0), update(2, 7.0))
+        self.append("events.jsonl", {"event": "start", "step": 0}, {"event": "skip", "step": 1})
+        self.assertEqual(self.main(runs), 0)
+        name = os.path.basename(self.folder) + "-5f0c2b9e"
+        self.assertEqual([step for step, _ in runs[name]], [0, 1, 2, 1])
+        self.assertEqual(runs[name][0][1], {"eval/loss": 9.0, "eval/bits_per_byte": 2.0, "eval/loss/code": 9.0})
+        self.assertEqual(runs[name][3][1], {"events/skip": 1})
+        self.append("metrics.jsonl", update(3, None))
+        self.append("events.jsonl", {"event": "skip", "step": 3})
+        self.assertEqual(self.main(runs), 0)
+        self.assertEqual([step for step, _ in runs[name][4:]], [3, 3])
+        self.assertNotIn("train/loss", runs[name][4][1])
+        self.assertEqual(runs[name][5][1], {"events/skip": 2})
+        self.assertEqual(runs["finished"], [True, True])
+
+    def test_steps_that_were_trained_again_have_both_values(self):
+        self.append("metrics.jsonl", update(1, 8.0), update(2, 7.0))
+        follower, run = follow_run.Follower(self.folder), self.Run([])
+        sender = follow_trackio.Sender(run)
+        sender.send(follower.records())
+        self.replace("metrics.jsonl", update(1, 8.0), update(2, 6.0), update(3, 5.0))
+        sender.send(follower.records())
+        self.assertEqual([(step, numbers["train/loss"]) for step, numbers in run.logged], [(1, 8.0), (2, 7.0), (2, 6.0), (3, 5.0)])
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ TEST(Export, ARunIsAFolderOfTransformers) {
   const fs::path out = workspace / "new/exported";
   expect_exported(reference().run.path(), out);
   EXPECT_EQ(list_folder(out),
-            (Arguments{"config.json", "generation_config.json", "model.safetensors",
-                       "tokenizer.model", "tokenizer_config.json"}));
+            (Arguments{"README.md", "config.json", "curve.svg", "generation_config.json",
+                       "model.safetensors", "tokenizer.model", "tokenizer_config.json"}));
   for (const std::string& name : list_folder(out)) {
     if (name == "config.json") continue;
     EXPECT_EQ(read_text(out / name), read_text(checkpoint / name)) << name;
@@ -83,6 +83,18 @@ TEST(Export, ARunIsAFolderOfTransformers) {
   // A checkpoint of the run gives the same.
   expect_exported(checkpoint.string(), workspace / "again");
   EXPECT_EQ(contents(workspace / "again"), contents(out));
+}
+
+TEST(Export, AModelWithoutARunKeepsItsCardOrHasItsShape) {
+  const Workspace workspace;
+  expect_exported(kHfModel, workspace / "out");
+  EXPECT_NE(read_text(workspace / "out/README.md").find("How it was trained is not known here."),
+            std::string::npos);
+  EXPECT_FALSE(is_there(workspace / "out/curve.svg"));
+  fs::copy(kHfModel, workspace / "model");
+  workspace.write("model/README.md", "---\nlicense: mit\n---\n");
+  expect_exported(workspace / "model", workspace / "again");
+  EXPECT_EQ(read_text(workspace / "again/README.md"), "---\nlicense: mit\n---\n");
 }
 
 // Version 4 of transformers ignores rope_parameters, version 5 writes nothing else.

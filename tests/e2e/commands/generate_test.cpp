@@ -129,6 +129,17 @@ TEST(Generate, SeveralPromptsAreAnsweredLikeThoseOfAFile) {
                                        "--prompt", "[a,b]", "--prompt", "", "--max-tokens", "5"});
   EXPECT_EQ(typed.exit_code, 0) << typed;
   EXPECT_EQ(typed.out, lmtrain({"generate", model, "--prompts", file, "--max-tokens", "5"}).out);
+  // With --json all answers are one document, and the answer to one prompt is an object.
+  Json lines = Json::array();
+  std::istringstream out(typed.out);
+  for (std::string line; std::getline(out, line);) lines.push_back(Json::parse(line));
+  const ProcessResult list =
+      lmtrain({"generate", model, "--prompts", file, "--max-tokens", "5", "--json"});
+  EXPECT_EQ(Json::parse(list.out), lines) << list;
+  const ProcessResult one =
+      lmtrain({"generate", model, "--prompt", "The ", "--max-tokens", "5", "--json"});
+  EXPECT_EQ(Json::parse(one.out).at("prompt"), "The ") << one;
+  EXPECT_TRUE(Json::parse(one.out).at("text").is_string()) << one;
   const ProcessResult braces = lmtrain({"generate", model, "--prompt", "{}", "--max-tokens", "0"});
   EXPECT_EQ(braces.out, "{}\n") << braces;
 }

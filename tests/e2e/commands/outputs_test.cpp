@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include "e2e/references.h"
@@ -100,13 +101,41 @@ TEST(Outputs, CheckpointsHoldTheFilesOfTheContract) {
   }
   EXPECT_EQ(names, (std::set<std::string>{"model.safetensors", "config.json", "tokenizer.model",
                                           "tokenizer_config.json", "generation_config.json",
-                                          "optimizer.safetensors", "state.json", "manifest.json"}));
+                                          "optimizer.safetensors", "state.json", "manifest.json",
+                                          "README.md", "curve.svg"}));
   const Json config = Json::parse(read_text(run.newest_checkpoint() / "config.json"));
   EXPECT_EQ(config.at("max_position_embeddings"), 64);
   const Json tokenizer = Json::parse(read_text(run.newest_checkpoint() / "tokenizer_config.json"));
   EXPECT_EQ(tokenizer.at("model_max_length"), 64);
   EXPECT_EQ(read_text(run.newest_checkpoint() / "tokenizer.model"),
             read_text(LMTRAIN_SOURCE_DIR "/tests/reference/tokenizer/tokenizer.model"));
+}
+
+// The card is of a run that is done; it names no folder of the machine, and the manifest not it.
+TEST(Outputs, CheckpointsOfARunThatIsDoneHaveAModelCard) {
+  const RunDir& run = reference().run;
+  for (const int64_t step : run.checkpoint_steps()) {
+    const std::string card = read_text(run.checkpoint(step) / "README.md");
+    EXPECT_TRUE(card.starts_with("---\n# Written by lmtrain.")) << card;
+    for (const char* part : {"library_name: transformers", "| Trained on | ", "## Data"})
+      EXPECT_NE(card.find(part), std::string::npos) << part << card;
+    EXPECT_EQ(card.find(run.folder().parent_path().string()), std::string::npos) << card;
+    EXPECT_EQ(Json::parse(read_text(run.checkpoint(step) / "manifest.json"))
+                  .at("files")
+                  .contains("README.md"),
+              false);
+  }
+  EXPECT_NE(read_text(run.newest_checkpoint() / "README.md").find("type: bits_per_byte"),
+            std::string::npos);
+  // A resume of the finished run writes them anew, and leaves what a person has written.
+  const RunDir copy = run.copy(reference().fresh("cards"));
+  const fs::path first = copy.checkpoint(36) / "README.md", last = copy.newest_checkpoint();
+  fs::remove(first);
+  std::ofstream(last / "README.md") << "mine";
+  const ProcessResult result = lmtrain({"resume", copy.path(), "--set", "card.license=apache-2.0"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(read_text(first).find("license: \"apache-2.0\""), std::string::npos);
+  EXPECT_EQ(read_text(last / "README.md"), "mine");
 }
 
 TEST(Outputs, TrainPrintsTheFinalStatusAlone) {
